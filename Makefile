@@ -1,0 +1,46 @@
+# Every target installs what it needs into .venv; the machine needs Python 3.11 or later, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check format bench lock clean
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+$(VENV)/.runtime: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"runup needs Python 3.11 or later; $(PYTHON) is {v[0]}.{v[1]}. Set PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing runup into $(VENV)"
+	@tools/install $(BIN) requirements.lock
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	@tools/install $(BIN) requirements-dev.lock
+	@touch $@
+
+demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no cluster at all
+	@$(BIN)/python -m runup demo
+
+test: $(VENV)/.dev ## every test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+check: $(VENV)/.dev ## format, lint, types, imports, docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_docs.py
+
+format: $(VENV)/.dev ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev ## speed and memory, as JSON
+	$(BIN)/python -m bench
+
+lock: $(VENV)/.dev ## pin the newest versions that the floors allow
+	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

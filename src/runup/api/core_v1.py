@@ -1,0 +1,140 @@
+"""`core/v1`: the kinds and fields of it that runup reads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from runup.api.meta_v1 import Condition, Object, Wire
+
+
+class Taint(Wire, frozen=True):
+    """A node's repulsion; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    """`spec` of a Node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeSystemInfo(Wire, frozen=True):
+    """What the kubelet says of itself and its machine."""
+
+    architecture: str = ""
+    container_runtime_version: str = ""
+    kernel_version: str = ""
+    kubelet_version: str = ""
+    kube_proxy_version: str = ""
+    operating_system: str = ""
+    os_image: str = msgspec.field(default="", name="osImage")
+
+
+class NodeStatus(Wire, frozen=True):
+    """`status` of a Node; the heartbeat fields change every few minutes and are not read."""
+
+    conditions: tuple[Condition, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(Object, frozen=True):
+    """A machine that runs pods."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ContainerStateWaiting(Wire, frozen=True):
+    """Why a container has not started."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(Wire, frozen=True):
+    """How a container ended; `reason` is Completed, Error, OOMKilled, ..."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerStateRunning(Wire, frozen=True):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    """Exactly one of the three is set."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    """A container as the kubelet reports it."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = msgspec.field(default="", name="imageID")
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Container(Wire, frozen=True):
+    """The part of a container's declaration that checks read."""
+
+    name: str = ""
+    image: str = ""
+
+
+class PodSpec(Wire, frozen=True):
+    """`spec` of a Pod."""
+
+    node_name: str = ""
+    service_account_name: str = ""
+    containers: tuple[Container, ...] = ()
+
+
+class PodStatus(Wire, frozen=True):
+    """`status` of a Pod; `phase` is Pending, Running, Succeeded, Failed or Unknown."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object, frozen=True):
+    """A running workload."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ConfigMap(Object, frozen=True):
+    """Configuration data; `binary_data` holds base64 text on the wire and bytes here."""
+
+    data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = {}
+
+
+class Namespace(Object, frozen=True):
+    """A namespace."""
+
+
+class ServiceAccount(Object, frozen=True):
+    """An identity for pods."""

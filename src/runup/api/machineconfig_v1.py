@@ -1,0 +1,44 @@
+"""`machineconfiguration.openshift.io/v1`: pools of nodes and their configuration, as far as runup reads them."""
+
+from __future__ import annotations
+
+from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire
+
+
+class ConfigurationReference(Wire, frozen=True):
+    """A rendered MachineConfig by name."""
+
+    name: str = ""
+
+
+class MachineConfigPoolSpec(Wire, frozen=True):
+    """`spec` of a MachineConfigPool; `max_unavailable` is a number of machines or a share like `10%`."""
+
+    paused: bool = False
+    max_unavailable: int | str | None = None
+    node_selector: LabelSelector | None = None
+    configuration: ConfigurationReference = ConfigurationReference()
+
+
+class MachineConfigPoolStatus(Wire, frozen=True):
+    """`status` of a MachineConfigPool, all counts in machines."""
+
+    observed_generation: int = 0
+    configuration: ConfigurationReference = ConfigurationReference()
+    machine_count: int = 0
+    ready_machine_count: int = 0
+    updated_machine_count: int = 0
+    unavailable_machine_count: int = 0
+    degraded_machine_count: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class MachineConfigPool(Object, frozen=True):
+    """Nodes that share a configuration and are updated together."""
+
+    spec: MachineConfigPoolSpec = MachineConfigPoolSpec()
+    status: MachineConfigPoolStatus = MachineConfigPoolStatus()
+
+
+class MachineConfig(Object, frozen=True):
+    """A configuration of nodes; only its metadata is read."""

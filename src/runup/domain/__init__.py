@@ -1,0 +1,1 @@
+"""Decides. Pure functions from values to values: no clock, network, file, log or random number."""

@@ -1,0 +1,104 @@
+"""What a check is: a name, what it reads, for which updates it is, and a function from a snapshot to findings.
+
+A check sees one `Snapshot` and one `Context`, and yields `Finding`s: none means clear. What it could not read raises
+`Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, TypeVar, cast
+
+from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource, resource_of
+from runup.domain.preflight.report import ReportedResource, Severity
+from runup.domain.version import Version
+
+K = TypeVar("K", bound=Object)
+
+
+class Applies(Enum):
+    """Whether a risk applies to this cluster. A risk that does not apply is not a finding."""
+
+    YES = "True"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One risk. `name` is stable and unique to the cause: administrators accept it by name."""
+
+    name: str
+    message: str
+    applies: Applies = Applies.YES
+    url: str = ""  # empty: the page of our documentation for this name
+    reason: str = ""
+    severity: Severity = "warning"
+    resources: tuple[ReportedResource, ...] = ()
+    remediation: str = ""
+
+
+class Unreadable(Exception):
+    """A kind could not be listed. `lacking` says what is missing: the RBAC rule, or the API."""
+
+    def __init__(self, resource: Resource, lacking: str) -> None:
+        super().__init__(f"{resource} could not be listed: {lacking}")
+        self.resource = resource
+        self.lacking = lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read."""
+
+    objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
+    unreadable: Mapping[Resource, str] = field(default_factory=dict)
+
+    def all(self, kind: type[K]) -> tuple[K, ...]:
+        """Every object of `kind`; raises Unreadable."""
+        return cast("tuple[K, ...]", self.listed(resource_of(kind)))
+
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
+        """The object of that name, or None where the cluster has none; raises Unreadable."""
+        for obj in self.all(kind):
+            if obj.metadata.name == name and obj.metadata.namespace == namespace:
+                return obj
+        return None
+
+    def listed(self, resource: Resource) -> tuple[Any, ...]:
+        """Every object of `resource`, as a wire type, or as a dict for the reads of declarative checks."""
+        if resource in self.unreadable:
+            raise Unreadable(resource, self.unreadable[resource])
+        if resource not in self.objects:
+            raise Unreadable(resource, "it was not read; the check must name it in `reads`")
+        return self.objects[resource]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Which update is judged, and when. `target_kubernetes` is the Kubernetes that the target ships, e.g. 1.36.0."""
+
+    source: Version
+    target: Version
+    now: datetime
+    target_kubernetes: str = ""
+    namespace: str = ""
+
+
+CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check as the engine runs it."""
+
+    name: str
+    component: str
+    reads: tuple[Resource, ...]
+    run: CheckFunction
+    applies_to: Callable[[Context], bool] = lambda _context: True
+    # The risk that stands for this check when it could not tell.
+    unknown_risk: str = ""

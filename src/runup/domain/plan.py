@@ -1,0 +1,67 @@
+"""What a reconcile decided, as a value. `runup.controllers.execute` carries it out, and nothing else writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from runup.api.meta_v1 import NamespacedName
+from runup.api.scheme import Resource
+
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Server-side apply of what we own of an object; `object` carries apiVersion, kind and metadata.name."""
+
+    resource: Resource
+    object: JSON
+    force: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object; one that is gone already is fine. `uid` guards against a namesake made since we looked."""
+
+    resource: Resource
+    key: NamespacedName
+    uid: str = ""
+    propagation: Literal["Foreground", "Background", "Orphan"] = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """JSON merge patch of the status subresource; `resource_version` makes a decision on an old object a conflict."""
+
+    resource: Resource
+    key: NamespacedName
+    status: JSON
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event on an object, for `kubectl describe`."""
+
+    resource: Resource
+    key: NamespacedName
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+Action = Apply | Delete | PatchStatus | Event
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Actions in the order in which they are to be done, and when to look again if nothing happens before."""
+
+    actions: tuple[Action, ...] = ()
+    requeue_after_s: float | None = None
+    # Work that takes long and whose state is observed like anything else: a name and its argument.
+    work: tuple[tuple[str, Any], ...] = field(default=())
+
+    def __bool__(self) -> bool:
+        return bool(self.actions or self.work)

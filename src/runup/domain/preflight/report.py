@@ -1,0 +1,129 @@
+"""The report, `preflight-v1-json`: the one thing that the target's process and the managing operator share.
+
+The target writes it (`encode`), the managing operator reads it as untrusted input (`read`). Additive changes only:
+unknown fields are ignored, an unknown `format` is refused. `docs/spec/preflight-v1.schema.json` is the same contract
+as a JSON Schema.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from runup.api import codec
+from runup.api.meta_v1 import Wire
+from runup.domain.errors import Terminal
+
+FORMAT = "preflight-v1-json"
+FILE_NAME = "report.json"
+# The reader's limits (decision D4). The API takes at most 200 risks an update and 500 in all.
+MAX_BYTES = 1 << 20
+MAX_RISKS = 200
+MAX_NAME = 256
+NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
+
+CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
+RiskApplies = Literal["True", "Unknown"]
+ExecutionStatus = Literal["running", "completed", "failed"]
+Severity = Literal["critical", "warning", "info"]
+
+
+class ReportedCheck(Wire, frozen=True, kw_only=True):
+    """What became of one check. `duration_seconds` is wall time."""
+
+    name: str
+    component: str = ""
+    result: CheckResult
+    message: str = ""
+    duration_seconds: float = 0.0
+
+
+class ReportedResource(Wire, frozen=True):
+    """An object that a risk is about."""
+
+    group: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class ReportedRisk(Wire, frozen=True, kw_only=True):
+    """A risk that applies, or that could not be told. Checks that found nothing report no risk."""
+
+    name: str
+    message: str
+    url: str
+    applies: RiskApplies = "True"
+    reason: str = ""
+    severity: Severity = "warning"
+    resources: tuple[ReportedResource, ...] = ()
+    remediation: str = ""
+
+
+class Report(Wire, frozen=True, kw_only=True):
+    """One evaluation of a target's checks on this cluster. Times are UTC."""
+
+    format: str
+    preflight_id: str = msgspec.field(default="", name="preflightID")
+    source_version: str = ""
+    target_version: str
+    target_image: str = ""
+    execution_status: ExecutionStatus
+    started_time: datetime | None = None
+    completion_time: datetime | None = None
+    observed_time: datetime | None = None
+    engine_version: str = ""
+    message: str = ""
+    checks: tuple[ReportedCheck, ...] = ()
+    risks: tuple[ReportedRisk, ...] = ()
+
+
+class BadReport(Terminal):
+    """The report cannot be used; `reason` says why in a word, the message in a sentence."""
+
+
+def encode(report: Report) -> bytes:
+    """The report as it is written to the volume."""
+    return codec.encode(report) + b"\n"
+
+
+def read(data: bytes) -> Report:
+    """The report in `data`, every limit checked; raises BadReport."""
+    if len(data) > MAX_BYTES:
+        raise BadReport(f"the report has {len(data)} bytes; at most {MAX_BYTES} are read", reason="ReportTooLarge")
+    try:
+        head = msgspec.json.decode(data, type=dict)
+    except msgspec.DecodeError as error:
+        raise BadReport(f"the report is not a JSON object: {error}", reason="ReportInvalid") from error
+    if head.get("format") != FORMAT:
+        raise BadReport(
+            f"the report's format is {head.get('format')!r}; this operator reads {FORMAT!r}", reason="UnknownFormat"
+        )
+    try:
+        report = codec.decode(Report, data)
+    except codec.DecodeError as error:
+        raise BadReport(f"the report does not fit {FORMAT}: {error}", reason="ReportInvalid") from error
+    _check(report)
+    return report
+
+
+def _check(report: Report) -> None:
+    if len(report.risks) > MAX_RISKS:
+        raise BadReport(
+            f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
+        )
+    seen: set[str] = set()
+    for risk in report.risks:
+        if len(risk.name) > MAX_NAME or not NAME.fullmatch(risk.name):
+            raise BadReport(
+                f"risk name {risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",
+                reason="InvalidRiskName",
+            )
+        if risk.name in seen:
+            raise BadReport(f"risk {risk.name} is reported twice", reason="DuplicateRisk")
+        seen.add(risk.name)
+        if not risk.message:
+            raise BadReport(f"risk {risk.name} has no message", reason="ReportInvalid")
