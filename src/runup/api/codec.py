@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -16,7 +17,7 @@ class DecodeError(ValueError):
 
 
 @cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
@@ -26,7 +27,7 @@ def decode(kind: type[T], data: bytes | str) -> T:
     A null where a value is expected means the same as leaving the field out, as it does for the API server.
     """
     try:
-        return cast("T", _decoder(kind).decode(data))
+        return cast("T", _decoder(cast("Hashable", kind)).decode(data))
     except msgspec.ValidationError:
         # Rare, so the quick path does not pay for it: Go writes empty lists and times as null.
         return convert(kind, msgspec.json.decode(data))
