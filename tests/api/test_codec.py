@@ -1,0 +1,122 @@
+"""Bytes in, wire types out, and what must never get lost on the way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion, Update
+from runup.api.meta_v1 import LabelSelector, LabelSelectorRequirement, Status
+
+
+def test_camel_case_names_decode_to_their_fields() -> None:
+    """`clusterID` and `desiredUpdate.acceptRisks` are spelled as the API spells them."""
+    cv = codec.decode(
+        ClusterVersion,
+        b'{"spec":{"clusterID":"a","desiredUpdate":{"mode":"Preflight","acceptRisks":[{"name":"A"}]}}}',
+    )
+    assert cv.spec.cluster_id == "a"
+    assert cv.spec.desired_update is not None
+    assert cv.spec.desired_update.mode == "Preflight"
+    assert [risk.name for risk in cv.spec.desired_update.accept_risks] == ["A"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"metadata":{"creationTimestamp":null,"labels":null}}', id="null metadata members"),
+        pytest.param(b'{"status":{"conditions":null,"history":null}}', id="null lists"),
+        pytest.param(b'{"spec":{"desiredUpdate":{"acceptRisks":null}}}', id="null inside a struct"),
+    ],
+)
+def test_null_means_left_out(body: bytes) -> None:
+    """Go writes empty lists and times as null; they decode as if they were not there."""
+    decoded = codec.decode(ClusterVersion, body)
+    assert decoded.metadata.labels == {}
+    assert decoded.status.conditions == ()
+
+
+def test_available_updates_keep_null_apart_from_empty() -> None:
+    """Null says the advice is not known yet; an empty list says that there is none."""
+    assert codec.decode(ClusterVersion, b'{"status":{"availableUpdates":null}}').status.available_updates is None
+    assert codec.decode(ClusterVersion, b'{"status":{"availableUpdates":[]}}').status.available_updates == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        pytest.param(b'{"spec":{"channel":5}}', "$.spec.channel", id="wrong type names the field"),
+        pytest.param(b'{"spec":', "truncated", id="cut off"),
+        pytest.param(b"[]", "object", id="not an object"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(body: bytes, named: str) -> None:
+    """A DecodeError says what is wrong, so that the caller can say it to a person."""
+    with pytest.raises(codec.DecodeError, match=None) as caught:
+        codec.decode(ClusterVersion, body)
+    assert named in str(caught.value)
+
+
+def test_defaults_are_left_out_on_the_wire() -> None:
+    """An apply must not claim fields that nobody set."""
+    assert codec.to_dict(Update(version="5.2.0", mode="Preflight")) == {"version": "5.2.0", "mode": "Preflight"}
+
+
+def test_times_are_utc_and_written_as_the_api_writes_them() -> None:
+    """RFC 3339 with a Z, whole seconds."""
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert codec.encode(when) == b'"2026-01-02T03:04:05Z"'
+
+
+def test_status_details_carry_causes() -> None:
+    """A 422 names its fields."""
+    status = codec.decode(
+        Status, b'{"kind":"Status","code":422,"details":{"causes":[{"reason":"FieldValueRequired","field":"spec"}]}}'
+    )
+    assert status.details is not None
+    assert status.details.causes[0].field == "spec"
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "expected"),
+    [
+        pytest.param(LabelSelector(), {}, True, id="an empty selector selects everything"),
+        pytest.param(LabelSelector(match_labels={"a": "1"}), {"a": "1", "b": "2"}, True, id="labels match"),
+        pytest.param(LabelSelector(match_labels={"a": "1"}), {"a": "2"}, False, id="another value"),
+        pytest.param(
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="In", values=("1",)),)),
+            {},
+            False,
+            id="In needs the key",
+        ),
+        pytest.param(
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="NotIn", values=("1",)),)),
+            {},
+            True,
+            id="NotIn is satisfied by absence",
+        ),
+        pytest.param(
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Exists"),)),
+            {"a": ""},
+            True,
+            id="Exists looks at the key alone",
+        ),
+        pytest.param(
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="DoesNotExist"),)),
+            {"a": ""},
+            False,
+            id="DoesNotExist looks at the key alone",
+        ),
+        pytest.param(
+            LabelSelector(match_expressions=(LabelSelectorRequirement(key="a", operator="Gt", values=("1",)),)),
+            {"a": "2"},
+            False,
+            id="an unknown operator selects nothing",
+        ),
+    ],
+)
+def test_label_selectors(selector: LabelSelector, labels: dict[str, str], expected: bool) -> None:
+    """Selectors mean what they mean to the API server."""
+    assert selector.matches(labels) is expected
