@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runup.api import apiserver_v1, config_v1, core_v1, machineconfig_v1, workloads_v1
+from runup.api import apiserver_v1, config_v1, core_v1, machineconfig_v1, whole_v1, workloads_v1
 from runup.api.meta_v1 import Object
 
 
@@ -61,6 +61,12 @@ RESOURCES: dict[type[Object], Resource] = {
     apiserver_v1.APIRequestCount: Resource(
         "apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts", namespaced=False
     ),
+    whole_v1.WholePod: Resource("", "v1", "Pod", "pods", namespaced=True),
+    whole_v1.WholeNode: Resource("", "v1", "Node", "nodes", namespaced=False),
+    whole_v1.WholeNamespace: Resource("", "v1", "Namespace", "namespaces", namespaced=False),
+    whole_v1.WholeDeployment: Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+    whole_v1.WholeReplicaSet: Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
+    whole_v1.WholeJob: Resource("batch", "v1", "Job", "jobs", namespaced=True),
 }
 
 

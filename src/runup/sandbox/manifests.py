@@ -1,0 +1,76 @@
+"""Files of YAML or JSON in, plain objects out; Lists come apart, comments and empty documents vanish.
+
+Scalars are read as Kubernetes reads them (an unquoted time stays text), so that an object comes out of a dump as it
+went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from runup.lang import yaml as kyaml
+from runup.sandbox.errors import SandboxError
+
+JSON = dict[str, Any]
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+class BadManifest(SandboxError):
+    """A file is no YAML or JSON, or what it holds is no Kubernetes object."""
+
+
+def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON]:
+    """Every object of the file; `${name}` of `values` is filled in first. Raises BadManifest naming the file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadManifest(f"{path}: cannot be read: {error}", reason="BadManifest") from error
+    for name, value in (values or {}).items():
+        text = text.replace("${" + name + "}", value)
+    try:
+        documents = [orjson.loads(text)] if path.suffix == ".json" else list(kyaml.load_all(text))
+    except ValueError as error:
+        raise BadManifest(f"{path}: {error}", reason="BadManifest") from error
+    found: list[JSON] = []
+    for document in documents:
+        found.extend(_flattened(document, path))
+    return found
+
+
+def objects_under(folder: Path, *, values: dict[str, str] | None = None) -> list[JSON]:
+    """Every object of the files right in `folder`, in the order of the file names; none where there is no folder."""
+    if not folder.is_dir():
+        return []
+    files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+    return [obj for file in files for obj in objects_in(file, values=values)]
+
+
+def identity(obj: JSON) -> tuple[str, str, str, str]:
+    """Group, kind, namespace and name: what makes an object itself, whatever its version."""
+    group, _, version = obj["apiVersion"].rpartition("/")
+    metadata = obj.get("metadata") or {}
+    return (group if version else "", obj["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
+
+
+def _flattened(document: Any, path: Path) -> Iterator[JSON]:
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        raise BadManifest(f"{path}: holds a {type(document).__name__}, not a Kubernetes object", reason="BadManifest")
+    if isinstance(document.get("items"), list) and str(document.get("kind", "List")).endswith("List"):
+        kind = str(document.get("kind", ""))
+        for item in document["items"]:
+            # The items of a typed list (NodeList) may leave out what the list already says.
+            if isinstance(item, dict) and kind not in {"", "List"}:
+                item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
+            yield from _flattened(item, path)
+        return
+    if not isinstance(document.get("kind"), str) or not isinstance(document.get("apiVersion"), str):
+        raise BadManifest(f"{path}: a document has no apiVersion and kind", reason="BadManifest")
+    if not isinstance(document.get("metadata"), dict) or not document["metadata"].get("name"):
+        raise BadManifest(f"{path}: a {document['kind']} has no metadata.name", reason="BadManifest")
+    yield document

@@ -1,0 +1,247 @@
+"""A scenario: a folder of YAML in, one value out that says which cluster to set up and which releases exist.
+
+    NAME/scenario.yaml            what it is, the cluster's version, gates and channel, the releases, the update graph
+    NAME/cluster/*.yaml           objects, as `kubectl get -o yaml` would show them
+    NAME/releases/VERSION/        what differs in that release: manifests/, release-manifests/, preflight-checks/
+
+`base: common` puts another folder underneath: objects of the same identity are merged (the scenario wins), the rest is
+taken over. Unknown keys are refused, so that a typing mistake does not become a cluster that lacks something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from runup.api.config_v1 import ConditionalUpdateRisk
+from runup.api.meta_v1 import Wire
+from runup.domain import version as versions
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.manifests import JSON, identity, objects_under
+
+BUNDLED = Path(__file__).parent / "scenarios"
+DEFAULT = "skip-level"
+FILE = "scenario.yaml"
+# Where the operator runs unless a scenario says otherwise (docs/decisions: D19).
+NAMESPACE = "openshift-cluster-version-operator"
+
+
+class ScenarioError(SandboxError):
+    """The scenario cannot be used as it is written."""
+
+
+class _Input(Wire, frozen=True, forbid_unknown_fields=True):
+    """Base of what a scenario file may say: unknown keys are mistakes."""
+
+
+class ReleaseSpec(_Input, frozen=True):
+    """One release image. `entry` names a script in `NAME/entries/` that stands in for the operator.
+
+    `folder` holds what differs, by default `releases/VERSION`; `like` takes another release's folder underneath.
+    """
+
+    version: str
+    kubernetes: str = ""
+    entry: str = ""
+    folder: str = ""
+    like: str = ""
+    signed: bool = True
+    channels: tuple[str, ...] = ()
+    url: str = ""
+
+
+class ConditionalEdge(_Input, frozen=True):
+    """An update that the update service offers with risks."""
+
+    from_: str = msgspec.field(name="from")
+    to: str
+    risks: tuple[ConditionalUpdateRisk, ...]
+
+
+class Graph(_Input, frozen=True):
+    """What the update service answers; an edge is [from, to]."""
+
+    edges: tuple[tuple[str, str], ...] = ()
+    conditional_edges: tuple[ConditionalEdge, ...] = ()
+
+
+class ClusterSpec(_Input, frozen=True):
+    """The cluster: its version, its feature set (empty: the default one), the gates that are open, its channel."""
+
+    version: str
+    kubernetes: str = ""
+    feature_set: str = ""
+    gates: tuple[str, ...] = ()
+    disabled_gates: tuple[str, ...] = ()
+    channel: str = ""
+    architecture: str = "amd64"
+    profile: str = "self-managed-high-availability"
+    namespace: str = NAMESPACE
+    # "operator": the managing operator of the current release runs; "none": the cluster has only its objects.
+    operator: Literal["operator", "none"] = "operator"
+
+
+class Workloads(_Input, frozen=True):
+    """What becomes of pods whose image is none of the sandbox's releases: `ready` at once, or `pending` for ever.
+
+    Pods that bring a status with them (those of a dump) always keep it.
+    """
+
+    other_images: Literal["ready", "pending"] = "ready"
+
+
+class _ScenarioFile(_Input, frozen=True):
+    title: str
+    cluster: ClusterSpec
+    releases: tuple[ReleaseSpec, ...]
+    summary: str = ""
+    base: str = ""
+    graph: Graph = Graph()
+    workloads: Workloads = Workloads()
+    values: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario as read: `objects` in the order in which they are to be created, `folders` from base to top."""
+
+    name: str
+    title: str
+    summary: str
+    cluster: ClusterSpec
+    releases: tuple[ReleaseSpec, ...]
+    graph: Graph
+    workloads: Workloads
+    folders: tuple[Path, ...]
+    objects: tuple[JSON, ...] = field(repr=False, default=())
+    notes: tuple[str, ...] = ()
+
+    def release(self, version: str) -> ReleaseSpec:
+        """The release of this version; raises KeyError."""
+        for release in self.releases:
+            if release.version == version:
+                return release
+        raise KeyError(version)
+
+
+def names() -> list[str]:
+    """The bundled scenarios, the default first."""
+    found = sorted(
+        folder.name for folder in BUNDLED.iterdir() if (folder / FILE).is_file() and not folder.name.startswith(".")
+    )
+    found.sort(key=lambda name: name != DEFAULT)
+    return [name for name in found if name != "common"]
+
+
+def find(name: str) -> Path:
+    """The folder of a bundled scenario, or of one at a path; raises ScenarioError, listing the bundled ones."""
+    if (BUNDLED / name / FILE).is_file() and "/" not in name and name != "common":
+        return BUNDLED / name
+    path = Path(name).expanduser()
+    if "/" in name and (path / FILE).is_file():
+        return path
+    raise ScenarioError(
+        f"there is no scenario {name!r}; choose one of {', '.join(names())}, or give the path of a folder with a {FILE}",
+        reason="UnknownScenario",
+    )
+
+
+def load(folder: Path) -> Scenario:
+    """Read a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
+    written = _read(folder / FILE)
+    folders = (*_bases(folder, written), folder)
+    values = _values(written)
+    layers = [objects_under(layer / "cluster", values=values) for layer in folders]
+    scenario = Scenario(
+        name=folder.name,
+        title=written.title,
+        summary=written.summary.strip(),
+        cluster=written.cluster,
+        releases=written.releases,
+        graph=written.graph,
+        workloads=written.workloads,
+        folders=folders,
+        objects=tuple(merged(layers)),
+        notes=written.notes,
+    )
+    _check(scenario, folder / FILE)
+    return scenario
+
+
+def merged(layers: list[list[JSON]]) -> list[JSON]:
+    """The objects of all layers; a later one is merged into its namesake (RFC 7386), `$delete: true` removes it."""
+    found: dict[tuple[str, str, str, str], JSON] = {}
+    for layer in layers:
+        for obj in layer:
+            key = identity(obj)
+            if obj.get("$delete"):
+                found.pop(key, None)
+            else:
+                found[key] = merge(found[key], obj) if key in found else obj
+    return list(found.values())
+
+
+def merge(below: Any, above: Any) -> Any:
+    """`above` over `below` as a JSON merge patch (RFC 7386): null removes, lists are replaced."""
+    if not isinstance(above, dict) or not isinstance(below, dict):
+        return above
+    result = dict(below)
+    for key, value in above.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
+def _read(file: Path) -> _ScenarioFile:
+    from runup.lang import yaml as kyaml
+
+    try:
+        return msgspec.convert(kyaml.load(file.read_text(encoding="utf-8")), _ScenarioFile)
+    except (msgspec.ValidationError, ValueError, OSError) as error:
+        raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
+
+
+def _bases(folder: Path, written: _ScenarioFile) -> tuple[Path, ...]:
+    if not written.base:
+        return ()
+    base = folder.parent / written.base if (folder.parent / written.base).is_dir() else BUNDLED / written.base
+    if not base.is_dir():
+        raise ScenarioError(f"{folder / FILE}: there is no base folder {written.base!r}", reason="BadScenario")
+    return (base,)
+
+
+def _values(written: _ScenarioFile) -> dict[str, str]:
+    cluster = written.cluster
+    running = next((release for release in written.releases if release.version == cluster.version), None)
+    kubernetes = cluster.kubernetes or (running.kubernetes if running else "")
+    return {
+        "version": cluster.version,
+        "kubernetes": kubernetes,
+        "channel": cluster.channel,
+        "namespace": cluster.namespace,
+        **written.values,
+    }
+
+
+def _check(scenario: Scenario, file: Path) -> None:
+    """The parts must fit each other: every version that is named is a release, and every release has one version."""
+    known = [release.version for release in scenario.releases]
+    edges = [version for edge in scenario.graph.edges for version in edge]
+    edges += [version for edge in scenario.graph.conditional_edges for version in (edge.from_, edge.to)]
+    problems = [
+        *(f"{version} is listed twice" for version in sorted(set(known)) if known.count(version) > 1),
+        *(f"{version!r} is no semantic version" for version in known if versions.parse(version) is None),
+        *(f"the graph names {version}, which is no release of it" for version in edges if version not in known),
+    ]
+    if scenario.cluster.version not in known:
+        problems.append(f"the cluster runs {scenario.cluster.version}, which is no release of it")
+    if problems:
+        raise ScenarioError(f"{file}: {'; '.join(problems)}", reason="BadScenario")
+
+
