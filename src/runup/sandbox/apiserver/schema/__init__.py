@@ -1,0 +1,35 @@
+"""Schemas as the API server uses them, for custom resources and for built-in kinds alike.
+
+    schema = compile_schema(openapi_v3_schema)           # once per CRD version; raises SchemaError
+    obj, unknown = schema.prune(obj)                     # unknown: ("spec.desiredUpdate.mode", ...)
+    obj = schema.default(obj)
+    errors = schema.validate(obj, old)                   # FieldErrors: structure, list-map keys, CEL rules
+    schema.root                                          # the merge tree for server-side apply: see Structural
+
+    errors, schemas = compile_crd(crd)                   # a CustomResourceDefinition: faults, version -> Schema
+    builtin_schema(group, version, kind)                 # the same for Pods, Deployments, ...; None if not in the table
+
+`unknown` become `unknown field "spec.x"` with `strict_errors`, for fieldValidation Strict and Warn.
+Nothing is changed in place: every function returns new dicts where it had to change something.
+"""
+
+from __future__ import annotations
+
+from runup.sandbox.apiserver.schema.crd import compile_crd, validate_crd, validate_crd_update
+from runup.sandbox.apiserver.schema.errors import Fault, FieldError, aggregate
+from runup.sandbox.apiserver.schema.schema import Schema, compile_schema, strict_errors
+from runup.sandbox.apiserver.schema.structural import SchemaError, Structural
+
+__all__ = [
+    "Fault",
+    "FieldError",
+    "Schema",
+    "SchemaError",
+    "Structural",
+    "aggregate",
+    "compile_crd",
+    "compile_schema",
+    "strict_errors",
+    "validate_crd",
+    "validate_crd_update",
+]

@@ -1,0 +1,89 @@
+"""What is wrong with an object, field by field, worded as k8s.io/apimachinery's `field.Error` words it.
+
+In: a path, the kind of fault, the offending value. Out: a `FieldError` whose `body` is what a Status cause carries and
+whose `str()` is what the joined message of an Invalid status carries. The wording is a contract: users search for it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Fault(Enum):
+    """Kinds of faults: the reason in a Status cause, and the words that open the message."""
+
+    REQUIRED = ("FieldValueRequired", "Required value")
+    DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
+    INVALID = ("FieldValueInvalid", "Invalid value")
+    NOT_SUPPORTED = ("FieldValueNotSupported", "Unsupported value")
+    FORBIDDEN = ("FieldValueForbidden", "Forbidden")
+    TOO_LONG = ("FieldValueTooLong", "Too long")
+    TOO_MANY = ("FieldValueTooMany", "Too many")
+    NOT_FOUND = ("FieldValueNotFound", "Not found")
+    INTERNAL = ("InternalError", "Internal error")
+    TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
+
+    @property
+    def reason(self) -> str:
+        """The cause's `reason`."""
+        return self.value[0]
+
+    @property
+    def words(self) -> str:
+        """How the message begins."""
+        return self.value[1]
+
+
+# These do not show the value: it is absent, huge or secret.
+_WITHOUT_VALUE = frozenset({Fault.REQUIRED, Fault.FORBIDDEN, Fault.TOO_LONG, Fault.INTERNAL})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault of one field. `path` is written as in `spec.risks[0].name`; empty for the object itself."""
+
+    fault: Fault
+    path: str
+    value: Any = None
+    detail: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The cause's `reason`, such as `FieldValueRequired`."""
+        return self.fault.reason
+
+    @property
+    def field(self) -> str:
+        """The cause's `field`: Go prints `<nil>` for the object itself."""
+        return self.path or "<nil>"
+
+    @property
+    def body(self) -> str:
+        """The message of a Status cause, without the path."""
+        words = self.fault.words
+        if self.fault not in _WITHOUT_VALUE:
+            words = f"{words}: {show(self.value)}"
+        return f"{words}: {self.detail}" if self.detail else words
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def show(value: Any) -> str:
+    """`value` as Go prints it in a field error: strings quoted, numbers and booleans bare, the rest as JSON."""
+    if value is None:
+        return '"null"'
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+def aggregate(errors: list[FieldError]) -> str:
+    """The errors as one text, as an Invalid status quotes them: one alone bare, several in brackets."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

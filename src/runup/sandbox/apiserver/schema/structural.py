@@ -1,0 +1,165 @@
+"""The structural schema, compiled: one node a field, everything looked up once instead of on every request.
+
+In: an OpenAPI v3 schema as a CRD (or the table of built-in kinds) writes it. Out: a tree of `Structural` nodes that pruning,
+defaulting, validation and server-side apply walk. The merge of server-side apply reads `type`, `list_type`, `list_keys`,
+`map_type`, `properties`, `additional` and `items`; nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+JSON = dict[str, Any]
+Resolve = Callable[[str], Mapping[str, Any]]
+
+# What a `$ref` may carry beside it and still be that type: the reference alone is shared, these belong to the field.
+_FIELD_KEYS = (
+    "default",
+    "x-kubernetes-patch-merge-key",
+    "x-kubernetes-patch-strategy",
+    "x-kubernetes-map-type",
+    "nullable",
+)
+
+
+class SchemaError(ValueError):
+    """The schema itself cannot be used; the message names the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of `x-kubernetes-validations`."""
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = "FieldValueInvalid"
+    field_path: str = ""
+    optional_old_self: bool = False
+
+
+@dataclass(slots=True)
+class Structural:
+    """One node. `type` is empty where anything goes (int-or-string, preserved unknown fields)."""
+
+    type: str = ""
+    properties: dict[str, Structural] = field(default_factory=dict)
+    additional: Structural | None = None  # the type of a map's values
+    additional_any: bool = False  # additionalProperties: true
+    items: Structural | None = None
+    nullable: bool = False
+    preserve_unknown: bool = False
+    embedded: bool = False
+    int_or_string: bool = False
+    list_type: str = "atomic"  # atomic, set or map
+    list_keys: tuple[str, ...] = ()
+    map_type: str = "granular"  # granular or atomic
+    has_default: bool = False
+    default: Any = None
+    required: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    all_of: tuple[Structural, ...] = ()
+    any_of: tuple[Structural, ...] = ()
+    one_of: tuple[Structural, ...] = ()
+    not_: Structural | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict)  # as written: limits, enum, pattern, format, description
+    patch_merge_key: str = ""  # strategic merge patch of built-in kinds
+    patch_strategy: str = ""
+
+    def field(self, name: str) -> Structural | None:
+        """The node of member `name`: a property, else the map's value type; None if unknown."""
+        return self.properties.get(name) or self.additional
+
+    @property
+    def defaults_within(self) -> bool:
+        """Whether a direct member has a default."""
+        return any(node.has_default for node in self.properties.values())
+
+
+def compile_node(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Structural:
+    """Compile `raw`; `resolve` finds what a `$ref` names. Raises SchemaError for a reference without it."""
+    return _Compiler(resolve).node(raw)
+
+
+class _Compiler:
+    """Shares one node per `$ref`, so that a type which contains itself compiles to a cycle and not for ever."""
+
+    def __init__(self, resolve: Resolve | None) -> None:
+        self._resolve = resolve
+        self._referenced: dict[str, Structural] = {}
+
+    def node(self, raw: Mapping[str, Any]) -> Structural:
+        ref = _reference(raw)
+        return self._from_reference(ref, raw) if ref else self._fill(Structural(), raw)
+
+    def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> Structural:
+        if self._resolve is None:
+            raise SchemaError(f"{ref}: references are not allowed here")
+        shared = self._referenced.get(ref)
+        if shared is None:
+            shared = self._referenced[ref] = Structural()
+            self._fill(shared, self._resolve(ref))
+        own = {key: raw[key] for key in _FIELD_KEYS if key in raw}
+        return replace(shared, **_field_settings(own)) if own else shared
+
+    def _fill(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
+        node.raw = raw
+        node.type = raw.get("type", "")
+        node.properties = {name: self.node(child) for name, child in (raw.get("properties") or {}).items()}
+        additional = raw.get("additionalProperties")
+        node.additional = self.node(additional) if isinstance(additional, dict) else None
+        node.additional_any = additional is True
+        node.items = self.node(raw["items"]) if isinstance(raw.get("items"), dict) else None
+        node.preserve_unknown = bool(raw.get("x-kubernetes-preserve-unknown-fields"))
+        node.embedded = bool(raw.get("x-kubernetes-embedded-resource"))
+        node.int_or_string = bool(raw.get("x-kubernetes-int-or-string")) or raw.get("format") == "int-or-string"
+        if node.int_or_string:
+            node.type = ""
+        node.list_type = raw.get("x-kubernetes-list-type") or "atomic"
+        node.list_keys = tuple(raw.get("x-kubernetes-list-map-keys") or ())
+        node.required = tuple(raw.get("required") or ())
+        node.rules = tuple(map(_rule, raw.get("x-kubernetes-validations") or ()))
+        node.all_of = tuple(map(self.node, raw.get("allOf") or ()))
+        node.any_of = () if node.int_or_string else tuple(map(self.node, raw.get("anyOf") or ()))
+        node.one_of = tuple(map(self.node, raw.get("oneOf") or ()))
+        node.not_ = self.node(raw["not"]) if isinstance(raw.get("not"), dict) else None
+        for name, value in _field_settings(raw).items():
+            setattr(node, name, value)
+        return node
+
+
+def _reference(raw: Mapping[str, Any]) -> str:
+    """The reference of `raw`, also in the form that OpenAPI v3 needs: an allOf of one, with siblings."""
+    if "$ref" in raw:
+        return str(raw["$ref"])
+    all_of = raw.get("allOf") or ()
+    return str(all_of[0]["$ref"]) if len(all_of) == 1 and "$ref" in all_of[0] else ""
+
+
+def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    if "default" in raw:
+        settings |= {"has_default": True, "default": raw["default"]}
+    if "nullable" in raw:
+        settings["nullable"] = bool(raw["nullable"])
+    for key, name in (
+        ("x-kubernetes-map-type", "map_type"),
+        ("x-kubernetes-patch-merge-key", "patch_merge_key"),
+        ("x-kubernetes-patch-strategy", "patch_strategy"),
+    ):
+        if raw.get(key):
+            settings[name] = raw[key]
+    return settings
+
+
+def _rule(raw: Mapping[str, Any]) -> Rule:
+    return Rule(
+        rule=raw.get("rule", ""),
+        message=raw.get("message") or "",
+        message_expression=raw.get("messageExpression") or "",
+        reason=raw.get("reason") or "FieldValueInvalid",
+        field_path=raw.get("fieldPath") or "",
+        optional_old_self=bool(raw.get("optionalOldSelf")),
+    )
