@@ -1,0 +1,59 @@
+"""What can go wrong with an image or its signature. `reason` is a CamelCase word that a condition can carry."""
+
+from __future__ import annotations
+
+
+class OciError(Exception):
+    """Base. `message` is for a person, names the image and the way out."""
+
+    reason = "ImageError"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidReference(OciError, ValueError):
+    """The text names no image."""
+
+    reason = "InvalidImageReference"
+
+
+class ImageNotFound(OciError):
+    """The registry or layout is there, the image or blob is not."""
+
+    reason = "ImageNotFound"
+
+
+class BadImage(OciError):
+    """The bytes are not what they claim: a digest, size, type or path does not hold. Trying again does not help."""
+
+    reason = "BadImage"
+
+
+class Unauthorized(OciError):
+    """The registry wants other credentials than it was given."""
+
+    reason = "RegistryUnauthorized"
+
+
+class Unreachable(OciError):
+    """The registry or store did not answer, or answered with a server error: trying again may help."""
+
+    reason = "RegistryUnreachable"
+
+
+class CannotWrite(OciError):
+    """An image could not be written (disk full, no permission); nothing half-written was left."""
+
+    reason = "CannotWrite"
+
+
+class Unverified(OciError):
+    """No valid signature for the digest. `details` says what each store and keyring answered."""
+
+    reason = "ImageVerificationFailed"
+
+    def __init__(self, message: str, details: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.details = details

@@ -1,0 +1,119 @@
+"""The documents an image is made of (OCI image-spec 1.1, and Docker's twins), as far as they are read."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from runup.oci.errors import BadImage
+
+INDEX = "application/vnd.oci.image.index.v1+json"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+
+INDEXES = frozenset({INDEX, DOCKER_LIST})
+MANIFESTS = frozenset({MANIFEST, DOCKER_MANIFEST})
+LAYERS = {
+    LAYER_GZIP: "gzip",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
+    "application/vnd.oci.image.layer.v1.tar": "",
+    "application/vnd.docker.image.rootfs.diff.tar": "",
+}
+"""Layer media types and their compression."""
+
+REF_NAME = "org.opencontainers.image.ref.name"
+THIN_LABEL = "io.runup.image"
+RELEASE_LABEL = "io.openshift.release"
+
+MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
+"""Largest manifest or index read; the limit that the distribution spec asks registries to accept."""
+
+T = TypeVar("T", bound="_Document")
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Base: unknown fields are ignored, defaults are left out."""
+
+
+class Platform(_Document, frozen=True):
+    """Which machine an image of an index is for."""
+
+    architecture: str = ""
+    os: str = ""
+
+
+class Descriptor(_Document, frozen=True):
+    """Points at a blob: what it is, its digest and its size in bytes."""
+
+    media_type: str
+    digest: str
+    size: int
+    annotations: dict[str, str] = {}
+    platform: Platform | None = None
+
+
+class Index(_Document, frozen=True):
+    """Several images behind one name, or a layout's `index.json`."""
+
+    schema_version: int = 0
+    media_type: str = ""
+    manifests: tuple[Descriptor, ...] = ()
+    annotations: dict[str, str] = {}
+
+
+class Manifest(_Document, frozen=True):
+    """One image: its config and its layers, the lowest first."""
+
+    config: Descriptor
+    schema_version: int = 0
+    media_type: str = ""
+    layers: tuple[Descriptor, ...] = ()
+    annotations: dict[str, str] = {}
+
+
+class RootFS(_Document, frozen=True):
+    """Digests of the uncompressed layers."""
+
+    type: str = "layers"
+    diff_ids: tuple[str, ...] = msgspec.field(default=(), name="diff_ids")
+
+
+class Execution(_Document, frozen=True, rename="pascal"):
+    """How a container of the image starts."""
+
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    working_dir: str = ""
+    user: str = ""
+    labels: dict[str, str] = {}
+
+
+class Config(_Document, frozen=True):
+    """An image's configuration."""
+
+    architecture: str = ""
+    os: str = ""
+    created: str = ""
+    config: Execution = Execution()
+    rootfs: RootFS = RootFS()
+
+
+def decode(kind: type[T], data: bytes, what: str) -> T:
+    """`data` as a `kind`; raises BadImage naming `what`. Nulls, which Go writes for what is empty, count as absent."""
+    try:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), kind)
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        raise BadImage(f"{what} is no {kind.__name__.lower()}: {error}") from error
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
