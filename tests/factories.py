@@ -9,7 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from runup.api import config_v1, core_v1, machineconfig_v1, workloads_v1
-from runup.api.meta_v1 import Condition, ConditionStatus, ObjectMeta
+from runup.api.meta_v1 import Condition, ConditionStatus, Object, ObjectMeta
+from runup.api.scheme import RESOURCES, Resource, resource_of
+from runup.domain.checks.model import Context, Snapshot
+from runup.domain.version import Version
 
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -213,3 +216,16 @@ def infrastructure(topology: str = "HighlyAvailable") -> config_v1.Infrastructur
             infrastructure_topology="SingleReplica" if topology == "SingleReplica" else "HighlyAvailable",
         ),
     )
+
+
+def snapshot(*objects: Object, unreadable: dict[type[Object], str] | None = None) -> Snapshot:
+    """What the checks may look at: these objects, no others, and some kinds that could not be listed."""
+    lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys(RESOURCES.values(), ())
+    for obj in objects:
+        lists[resource_of(type(obj))] += (obj,)
+    return Snapshot(lists, {resource_of(kind): why for kind, why in (unreadable or {}).items()})
+
+
+def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:
+    """An update from `source` to `target`, judged at `NOW`."""
+    return Context(Version(source), Version(target), NOW, kubernetes)

@@ -23,7 +23,11 @@ FILE_NAME = "report.json"
 MAX_BYTES = 1 << 20
 MAX_RISKS = 200
 MAX_NAME = 256
+MAX_URL = 2048
 NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
+URL = re.compile(r"https?://[!-~]+")
+# Where the pages of `docs/checks/` are published, one for each risk or family of risks.
+DOCUMENTATION = "https://runup.dev/docs/checks/"
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]
@@ -51,11 +55,14 @@ class ReportedResource(Wire, frozen=True):
 
 
 class ReportedRisk(Wire, frozen=True, kw_only=True):
-    """A risk that applies, or that could not be told. Checks that found nothing report no risk."""
+    """A risk that applies, or that could not be told. Checks that found nothing report no risk.
+
+    Without a `url` a reader uses `documentation_url` of the name (decision record 10).
+    """
 
     name: str
     message: str
-    url: str
+    url: str = ""
     applies: RiskApplies = "True"
     reason: str = ""
     severity: Severity = "warning"
@@ -85,6 +92,11 @@ class BadReport(Terminal):
     """The report cannot be used; `reason` says why in a word, the message in a sentence."""
 
 
+def documentation_url(name: str) -> str:
+    """The page of our documentation for a risk; a family such as `MachineConfigPoolPaused-worker` shares one."""
+    return DOCUMENTATION + name.partition("-")[0]
+
+
 def encode(report: Report) -> bytes:
     """The report as it is written to the volume."""
     return codec.encode(report) + b"\n"
@@ -96,7 +108,7 @@ def read(data: bytes) -> Report:
         raise BadReport(f"the report has {len(data)} bytes; at most {MAX_BYTES} are read", reason="ReportTooLarge")
     try:
         head = msgspec.json.decode(data, type=dict)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadReport(f"the report is not a JSON object: {error}", reason="ReportInvalid") from error
     if head.get("format") != FORMAT:
         raise BadReport(
@@ -127,3 +139,8 @@ def _check(report: Report) -> None:
         seen.add(risk.name)
         if not risk.message:
             raise BadReport(f"risk {risk.name} has no message", reason="ReportInvalid")
+        if risk.url and (len(risk.url) > MAX_URL or not URL.fullmatch(risk.url)):
+            raise BadReport(
+                f"risk {risk.name} has the url {risk.url[:MAX_NAME]!r}; it must be http or https, up to {MAX_URL} long",
+                reason="InvalidRiskURL",
+            )

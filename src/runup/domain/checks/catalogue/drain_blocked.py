@@ -1,0 +1,105 @@
+"""PodDisruptionBudgets that never let a node be drained, however healthy their pods are.
+
+A budget that allows nothing at this moment is not one of them: a pod may just be starting. Judged is what the spec
+demands of the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares are rounded
+up). On a single-node control plane the machine-config daemon does not drain, so there is nothing to block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import Infrastructure
+from runup.api.scheme import resource_of
+from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.domain.checks.catalogue.topology import control_plane
+from runup.domain.checks.catalogue.wording import because, count, names, resource, since
+from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.conditions import find
+
+NAME = "PodDisruptionBudgetBlocksDrain"
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    budgets = sorted(snapshot.all(PodDisruptionBudget), key=lambda pdb: (pdb.metadata.namespace, pdb.metadata.name))
+    if not budgets or control_plane(snapshot) == "SingleReplica":
+        return
+    blocking = [pdb for pdb in budgets if _never_allows(pdb)]
+    if blocking:
+        yield Finding(
+            NAME,
+            f"{_allow(len(blocking))} pods cannot be drained: {names([_described(pdb) for pdb in blocking])}.",
+            reason="NoDisruptionsAllowed",
+            severity="critical",
+            resources=tuple(resource(pdb) for pdb in blocking),
+            remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
+            "minAvailable, or delete it for the time of the update.",
+        )
+    unknown = [(pdb, why) for pdb in budgets if (why := _unknown(pdb))]
+    if unknown:
+        yield Finding(
+            NAME,
+            f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
+            f"{names([f'{_named(pdb)} ({why})' for pdb, why in unknown])}.",
+            Applies.UNKNOWN,
+            reason="BudgetStatusUnknown",
+            resources=tuple(resource(pdb) for pdb, _ in unknown),
+            remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status.",
+        )
+
+
+def _allow(budgets: int) -> str:
+    if budgets == 1:
+        return "1 PodDisruptionBudget never allows an eviction, so the nodes of its"
+    return f"{budgets} PodDisruptionBudgets never allow an eviction, so the nodes of their"
+
+
+def _never_allows(pdb: PodDisruptionBudget) -> bool:
+    status = pdb.status
+    if _unknown(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
+        return False
+    return _demanded(pdb) >= status.expected_pods
+
+
+def _demanded(pdb: PodDisruptionBudget) -> int:
+    """How many healthy pods the spec demands of those expected."""
+    expected = pdb.status.expected_pods
+    if pdb.spec.max_unavailable is not None:
+        return expected - _scaled(pdb.spec.max_unavailable, expected)
+    return _scaled(pdb.spec.min_available, expected) if pdb.spec.min_available is not None else 0
+
+
+def _scaled(value: int | str, total: int) -> int:
+    """A number, or a share of `total` rounded up; raises ValueError for anything else."""
+    if isinstance(value, int):
+        return value
+    if not value.endswith("%"):
+        raise ValueError(f"{value!r} is neither a number nor a share such as 50%")
+    return -(-int(value[:-1]) * total // 100)
+
+
+def _unknown(pdb: PodDisruptionBudget) -> str:
+    """Why the status says nothing about the spec, or nothing."""
+    allowed = find(pdb.status.conditions, "DisruptionAllowed")
+    if allowed and allowed.reason == "SyncFailed":
+        return f"not computed{since(allowed)}{because(allowed)}".rstrip(".")
+    if pdb.status.observed_generation < pdb.metadata.generation:
+        return "its status is older than its spec"
+    return ""
+
+
+def _described(pdb: PodDisruptionBudget) -> str:
+    spec = pdb.spec
+    rule = (
+        f"maxUnavailable {spec.max_unavailable}"
+        if spec.max_unavailable is not None
+        else f"minAvailable {spec.min_available}"
+    )
+    return f"{_named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
+
+
+def _named(pdb: PodDisruptionBudget) -> str:
+    return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
+
+
+CHECK = Check(NAME, "machine-config", (resource_of(PodDisruptionBudget), resource_of(Infrastructure)), _run)

@@ -1,0 +1,71 @@
+"""ClusterOperators that are not available or degraded: an update waits for them, for hours if need be.
+
+The cluster-version operator takes nothing but Available=True and Degraded=False for healthy; a condition that is
+missing or Unknown is not known to be broken, so here it is Unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runup.api.config_v1 import ClusterOperator
+from runup.api.meta_v1 import ConditionStatus
+from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.wording import because, resource, since
+from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.conditions import find
+from runup.domain.preflight.report import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class _Expectation:
+    condition: str
+    healthy: ConditionStatus
+    risk: str
+    is_broken: str
+    severity: Severity
+
+
+EXPECTATIONS = (
+    _Expectation("Available", "True", "ClusterOperatorNotAvailable", "is not available", "critical"),
+    _Expectation("Degraded", "False", "ClusterOperatorDegraded", "is degraded", "warning"),
+)
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for operator in snapshot.all(ClusterOperator):
+        for expectation in EXPECTATIONS:
+            yield from _judge(operator, expectation)
+
+
+def _judge(operator: ClusterOperator, expected: _Expectation) -> Iterator[Finding]:
+    name = operator.metadata.name
+    condition = find(operator.status.conditions, expected.condition)
+    if condition is not None and condition.status == expected.healthy:
+        return
+    if condition is None:
+        message = f"Cluster operator {name} does not report {expected.condition}."
+    elif condition.status == "Unknown":
+        message = f"Cluster operator {name} reports {expected.condition}=Unknown{since(condition)}{because(condition)}"
+    else:
+        message = f"Cluster operator {name} {expected.is_broken}{since(condition)}{because(condition)}"
+    known = condition is not None and condition.status != "Unknown"
+    yield Finding(
+        f"{expected.risk}-{name}",
+        message,
+        Applies.YES if known else Applies.UNKNOWN,
+        reason=condition.reason if condition else f"{expected.condition}Missing",
+        severity=expected.severity,
+        resources=(resource(operator),),
+        remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
+    )
+
+
+CHECK = Check(
+    "ClusterOperatorHealth",
+    "cluster-version-operator",
+    (resource_of(ClusterOperator),),
+    _run,
+    unknown_risk="ClusterOperatorHealthUnknown",
+)

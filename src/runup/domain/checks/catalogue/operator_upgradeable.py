@@ -1,0 +1,45 @@
+"""ClusterOperators that ask for no minor update, each under a name of its own so that it can be accepted alone.
+
+Names and scope are those of the cluster-version operator's own source of risks (pkg/risk/upgradeable): an operator
+that does not report Upgradeable can be updated, and patch updates are never held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import ClusterOperator
+from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.wording import because, minor_or_major, resource, since
+from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.conditions import find
+
+NAME = "ClusterOperatorUpgradeable"
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for operator in snapshot.all(ClusterOperator):
+        condition = find(operator.status.conditions, "Upgradeable")
+        if condition is None or condition.status == "True":
+            continue
+        name = operator.metadata.name
+        refuses = condition.status == "False"
+        yield Finding(
+            f"{NAME}-{name}",
+            f"Cluster operator {name} {'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
+            f"{since(condition)}{because(condition)}",
+            Applies.YES if refuses else Applies.UNKNOWN,
+            reason=condition.reason,
+            resources=(resource(operator),),
+            remediation=f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest.",
+        )
+
+
+CHECK = Check(
+    NAME,
+    "cluster-version-operator",
+    (resource_of(ClusterOperator),),
+    _run,
+    minor_or_major,
+    unknown_risk=f"{NAME}Unknown",
+)
