@@ -1,0 +1,99 @@
+"""Who we say we are: a token, a token file that is rotated under us, a name and password.
+
+A transport asks `credential(now)` before each request and calls `refresh()` once after a 401. Credential plugins are
+`runup.kube.exec_plugin`. Nothing here prints a secret: the reprs leave them out.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from runup.kube.errors import ConfigError
+
+# client-go's interval for re-reading a service account's token; the kubelet renews it long before it expires.
+TOKEN_FILE_MAX_AGE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """`authorization` is that header's value, or empty; certificate and key are PEM, or empty."""
+
+    authorization: str = field(default="", repr=False)
+    client_cert: bytes = field(default=b"", repr=False)
+    client_key: bytes = field(default=b"", repr=False)
+
+
+class Auth(Protocol):
+    """Where credentials come from."""
+
+    def cached(self, now: datetime) -> Credential | None:
+        """The credential if it is at hand, None if `credential` would have to run a program for it."""
+
+    def credential(self, now: datetime) -> Credential:
+        """The credential to use at `now`; may block while a program runs. Raises ConfigError."""
+
+    def refresh(self) -> None:
+        """Forget what is cached: the server refused it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A credential that never changes; the default is none at all (the client certificate of the config, or nobody)."""
+
+    value: Credential = Credential()
+
+    def cached(self, now: datetime) -> Credential | None:  # noqa: ARG002
+        """See `Auth.cached`."""
+        return self.value
+
+    def credential(self, now: datetime) -> Credential:  # noqa: ARG002
+        """See `Auth.credential`."""
+        return self.value
+
+    def refresh(self) -> None:
+        """See `Auth.refresh`; there is nothing else to offer."""
+
+
+class TokenFile:
+    """A bearer token in a file, read again every minute and after a refusal."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read: tuple[datetime, Credential] | None = None
+
+    def cached(self, now: datetime) -> Credential | None:
+        """See `Auth.cached`; reading a small file is quick enough for an event loop."""
+        return self.credential(now)
+
+    def credential(self, now: datetime) -> Credential:
+        """See `Auth.credential`. A token once read is kept while the file cannot be read."""
+        if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
+            return self._read[1]
+        try:
+            token = self.path.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            if self._read is not None:
+                return self._read[1]
+            raise ConfigError(f"the token file {self.path} cannot be read: {error.strerror}") from error
+        if not token:
+            raise ConfigError(f"the token file {self.path} is empty")
+        self._read = (now, bearer(token))
+        return self._read[1]
+
+    def refresh(self) -> None:
+        """See `Auth.refresh`."""
+        self._read = None
+
+
+def bearer(token: str) -> Credential:
+    """A bearer token."""
+    return Credential(authorization=f"Bearer {token}")
+
+
+def basic(username: str, password: str) -> Credential:
+    """A name and a password (API servers dropped this in 1.19; proxies in front of them still use it)."""
+    return Credential(authorization="Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())

@@ -1,0 +1,164 @@
+"""What a cluster has of one kind, kept in memory by a watch. Reading never awaits and never asks the server.
+
+A `Reflector` writes; controllers and checks read. Not having been able to look is not the same as there being nothing:
+readers ask `ready` (or `synced` and `error`) before they believe an empty answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar
+
+from runup.api.meta_v1 import NamespacedName, Object, key_of
+
+K = TypeVar("K", bound=Object)
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Indexer = Callable[[K], Iterable[str]]
+Listener = Callable[[Change, K | None, K | None], None]
+
+
+class Cache(Generic[K]):
+    """The objects of one kind by key, and by any number of indexes.
+
+    An index is a function from an object to the values under which it is found:
+    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`.
+    """
+
+    def __init__(self, kind: type[K], **indexers: Indexer[K]) -> None:
+        self.kind = kind
+        self.error: str | None = None
+        self.synced = False
+        self.resource_version = ""
+        self._objects: dict[NamespacedName, K] = {}
+        self._indexers = indexers
+        self._indexes: dict[str, dict[str, set[NamespacedName]]] = {name: {} for name in indexers}
+        self._listeners: list[Listener[K]] = []
+        self._state_listeners: list[Callable[[], None]] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether what is read here is what the cluster has: listed once, and still being followed."""
+        return self.synced and self.error is None
+
+    def get(self, key: NamespacedName) -> K | None:
+        """The object of that key, or None."""
+        return self._objects.get(key)
+
+    def all(self) -> list[K]:
+        """All objects, in no order that means anything."""
+        return list(self._objects.values())
+
+    def by_index(self, name: str, value: str) -> list[K]:
+        """The objects that index `name` files under `value`, sorted by key; raises KeyError for an unknown index."""
+        return [self._objects[key] for key in sorted(self._indexes[name].get(value, ()))]
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add_listener(self, listener: Listener[K]) -> None:
+        """Call `listener(change, old, new)` after every change; what is here already comes first, as ADDED."""
+        for obj in self.all():
+            listener("ADDED", None, obj)
+        self._listeners.append(listener)
+
+    def add_state_listener(self, listener: Callable[[], None]) -> None:
+        """Call `listener()` after `synced` or `error` changed."""
+        self._state_listeners.append(listener)
+
+    async def until_synced(self) -> None:
+        """Wait for the first complete list. It may never come: read `error` to learn why."""
+        import asyncio
+
+        if self.synced:
+            return
+        changed = asyncio.Event()
+        self._state_listeners.append(changed.set)
+        try:
+            while not self.synced:
+                changed.clear()
+                await changed.wait()
+        finally:
+            self._state_listeners.remove(changed.set)
+
+    def put(self, obj: K) -> None:
+        """Take in an object that was added or changed."""
+        self._notify([self._put(obj)])
+        self.resource_version = obj.metadata.resource_version
+
+    def remove(self, obj: K) -> None:
+        """Take in that an object is gone; `obj` is its last state, whose resourceVersion is that of its deletion."""
+        old = self._pop(key_of(obj))
+        self._notify([] if old is None else [("DELETED", old, None)])
+        self.resource_version = obj.metadata.resource_version
+
+    def replace(self, objects: Iterable[K], resource_version: str) -> None:
+        """Take in a whole list: listeners hear only what differs, and only after all of it is in place."""
+        changes: list[tuple[Change, K | None, K | None]] = []
+        seen: set[NamespacedName] = set()
+        for obj in objects:
+            seen.add(key_of(obj))
+            old = self._objects.get(key_of(obj))
+            if old is None or not _same(old, obj):
+                changes.append(self._put(obj))
+        missing = [key for key in self._objects if key not in seen]
+        changes.extend(("DELETED", self._pop(key), None) for key in missing)
+        self.resource_version = resource_version
+        self._notify(changes)
+        self._set_state(synced=True, error=self.error)
+
+    def bookmark(self, resource_version: str) -> None:
+        """Take in how far the watch is, without a change."""
+        self.resource_version = resource_version
+
+    def fail(self, error: str) -> None:
+        """Take in why the kind cannot be read. What was read before stays."""
+        self._set_state(synced=self.synced, error=error)
+
+    def recover(self) -> None:
+        """Take in that the kind is being followed again."""
+        self._set_state(synced=self.synced, error=None)
+
+    def _set_state(self, *, synced: bool, error: str | None) -> None:
+        if (synced, error) == (self.synced, self.error):
+            return
+        self.synced, self.error = synced, error
+        for listener in tuple(self._state_listeners):
+            listener()
+
+    def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
+        key = key_of(obj)
+        old = self._pop(key)
+        self._objects[key] = obj
+        for name, indexer in self._indexers.items():
+            for value in indexer(obj):
+                self._indexes[name].setdefault(value, set()).add(key)
+        return ("ADDED" if old is None else "MODIFIED"), old, obj
+
+    def _pop(self, key: NamespacedName) -> K | None:
+        old = self._objects.pop(key, None)
+        if old is None:
+            return None
+        for name, indexer in self._indexers.items():
+            for value in indexer(old):
+                self._unfile(self._indexes[name], value, key)
+        return old
+
+    @staticmethod
+    def _unfile(index: dict[str, set[NamespacedName]], value: str, key: NamespacedName) -> None:
+        keys = index.get(value, set())
+        keys.discard(key)
+        if not keys:
+            index.pop(value, None)
+
+    def _notify(self, changes: Iterable[tuple[Change, K | None, K | None]]) -> None:
+        for change, old, new in changes:
+            for listener in tuple(self._listeners):
+                listener(change, old, new)
+
+
+def _same(old: Object, new: Object) -> bool:
+    """Whether both are one version of one object: a namesake made since then has another uid."""
+    if not new.metadata.resource_version:
+        return old == new
+    a, b = old.metadata, new.metadata
+    return (a.uid, a.resource_version) == (b.uid, b.resource_version)

@@ -1,0 +1,206 @@
+"""The transport for controllers: aiohttp, many requests at a time, streaming watches.
+
+Same calls, same errors and same retries as `runup.kube.client_sync`; no exception of aiohttp gets out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from runup import __version__
+from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource
+from runup.kube import calls
+from runup.kube.auth import Credential
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
+from runup.kube.errors import Gone, Unreachable
+from runup.kube.lines import Lines
+from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
+from runup.kube.request import Call, Request
+from runup.kube.tls import context_for
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Object)
+
+PAGE_SIZE = 500
+# A server may end a watch a little after the time that it was given.
+WATCH_GRACE_S = 15.0
+
+
+class Client:
+    """Sends calls to the cluster of `config`; an async context manager."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str = f"runup/{__version__}",
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self._user_agent = user_agent
+        self._timeouts = timeouts
+        self._clock = clock or SystemClock()
+        self._session: aiohttp.ClientSession | None = None
+        self._session_cert = b""
+        # One plugin run at a time, however many requests wait for its credential.
+        self._credentials = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; the next call opens others."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(self, call: Call[T]) -> T:
+        """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
+        response = await self._answer(call.request, self._timeouts.answer_s)
+        return call.decode(await self._read(response))
+
+    async def list_all(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource: Resource | None = None,
+    ) -> tuple[list[K], str]:
+        """All objects, in pages of 500, and the list's resourceVersion.
+
+        When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
+        """
+        items: list[K] = []
+        token, limit = "", PAGE_SIZE
+        while True:
+            call = calls.list_page(
+                kind,
+                namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                limit=limit,
+                continue_=token,
+                resource=resource,
+            )
+            try:
+                page = await self.send(call)
+            except Gone:
+                if not token:
+                    raise
+                items, token, limit = [], "", 0
+                continue
+            items.extend(page.items)
+            token = page.continue_
+            if not token:
+                return items, page.resource_version
+
+    async def stream(
+        self, call: Call[T], *, timeout_s: float = 300.0, opened: Callable[[], None] | None = None
+    ) -> AsyncGenerator[T, None]:
+        """The answer's lines, decoded one by one as they come; ends when the server ends it.
+
+        `opened()` is called once the server has agreed. Wrap it in `contextlib.aclosing`. A last line without its end
+        is dropped. Raises what `send` raises, and Unreachable when the connection breaks, or is silent for longer than
+        `timeout_s` (and a little).
+        """
+        response = await self._answer(call.request, timeout_s + WATCH_GRACE_S)
+        if opened is not None:
+            opened()
+        lines = Lines()
+        try:
+            async with aclosing(_chunks(response)) as chunks:
+                async for chunk in chunks:
+                    for line in lines.feed(chunk):
+                        yield call.decode(line)
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(error) from error
+        finally:
+            response.close()
+
+    async def _answer(self, request: Request, silence_s: float) -> aiohttp.ClientResponse:
+        attempts = Attempts(request)
+        while True:
+            response = await self._attempt(request, attempts, silence_s)
+            if response.status < 300:
+                return response
+            body = await self._read(response)
+            again = attempts.refused(response.status, response.headers, body)
+            if again.refresh:
+                self.config.auth.refresh()
+            if again.wait_s > 0:
+                await self._clock.sleep(again.wait_s)
+
+    async def _attempt(self, request: Request, attempts: Attempts, silence_s: float) -> aiohttp.ClientResponse:
+        credential = await self._credential()
+        while True:
+            try:
+                return await self._send(request, credential, silence_s)
+            except (aiohttp.ClientError, OSError) as error:
+                # Both say that the server hung up before it answered, as it does with a connection that was idle.
+                hung_up = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
+                if not attempts.dropped(reused=hung_up):
+                    raise self._unreachable(error) from error
+
+    async def _send(self, request: Request, credential: Credential, silence_s: float) -> aiohttp.ClientResponse:
+        session = await self._connected(credential)
+        return await session.request(
+            request.method,
+            URL(self.config.server + request.target, encoded=True),
+            headers=headers_of(request, self.config, credential, self._user_agent),
+            data=request.body,
+            allow_redirects=False,
+            server_hostname=self.config.tls_server_name or None,
+            timeout=aiohttp.ClientTimeout(total=None, connect=self._timeouts.connect_s, sock_read=silence_s),
+        )
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        try:
+            async with response:
+                return await response.read()
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    async def _credential(self) -> Credential:
+        async with self._credentials:
+            now = self._clock.now()
+            at_hand = self.config.auth.cached(now)
+            return at_hand if at_hand is not None else await asyncio.to_thread(self.config.auth.credential, now)
+
+    async def _connected(self, credential: Credential) -> aiohttp.ClientSession:
+        if self._session is not None and self._session_cert != credential.client_cert:
+            await self.close()
+        if self._session is None:
+            context = context_for(self.config, credential)
+            # No limit: every watch holds a connection for minutes, and a limit would be a deadlock in waiting.
+            connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=0)
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+            self._session_cert = credential.client_cert
+        return self._session
+
+    def _unreachable(self, error: BaseException) -> Unreachable:
+        cause = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            cause = cause.os_error
+        return unreachable(self.config, cause)
+
+
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async for chunk in response.content.iter_any():
+        yield chunk

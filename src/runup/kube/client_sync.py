@@ -1,0 +1,225 @@
+"""The transport for the command line: http.client and ssl, nothing that takes time to import.
+
+One kept-alive connection, blocking, for one thread. `send` answers with what the call decodes, or raises one of
+`runup.kube.errors`; no exception of http.client, ssl or socket gets out.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from runup import __version__
+from runup.api.meta_v1 import Object
+from runup.kube import calls
+from runup.kube.auth import Credential
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
+from runup.kube.errors import Gone
+from runup.kube.pages import WatchEvent
+from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
+from runup.kube.request import Call, Request
+from runup.kube.tls import context_for
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Object)
+
+# A server may end a watch a little after the time that it was given.
+_WATCH_GRACE_S = 15.0
+
+
+class SyncClient:
+    """Sends calls to the cluster of `config`. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str = f"runup/{__version__}",
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self._user_agent = user_agent
+        self._timeouts = timeouts
+        self._clock = clock or SystemClock()
+        self._connection: http.client.HTTPConnection | None = None
+        self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next `send` opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def send(self, call: Call[T]) -> T:
+        """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
+        return call.decode(self._exchange(call.request))
+
+    def list_all(
+        self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[list[K], str]:
+        """All objects, page by page, and the list's resourceVersion; starts again if it expired in between."""
+        items: list[K] = []
+        token, limit = "", 500
+        while True:
+            try:
+                page = self.send(
+                    calls.list_page(
+                        kind,
+                        namespace,
+                        label_selector=label_selector,
+                        field_selector=field_selector,
+                        limit=limit,
+                        continue_=token,
+                    )
+                )
+            except Gone:
+                if not token:
+                    raise
+                # The next attempt is in one piece, so it cannot expire on the way again.
+                items, token, limit = [], "", 0
+                continue
+            items.extend(page.items)
+            token = page.continue_
+            if not token:
+                return items, page.resource_version
+
+    def watch(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[WatchEvent[K]]:
+        """Changes after `resource_version` until the server ends the watch (`timeout_seconds`), bookmarks included.
+
+        Raises Gone when the version is too old (list again), Unreachable when the connection breaks.
+        """
+        call = calls.watch(
+            kind,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
+        yield from self._lines(call, timeout_seconds + _WATCH_GRACE_S)
+
+    def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
+        # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
+        watching = SyncClient(
+            self.config,
+            user_agent=self._user_agent,
+            timeouts=Timeouts(self._timeouts.connect_s, timeout_s),
+            clock=self._clock,
+        )
+        with watching:
+            response = watching._answer(call.request)
+            try:
+                for line in response:
+                    if not line.endswith(b"\n"):
+                        return
+                    if line.strip():
+                        yield call.decode(line)
+            except (http.client.HTTPException, OSError) as error:
+                raise unreachable(self.config, error) from error
+
+    def _exchange(self, request: Request) -> bytes:
+        return self._read(self._answer(request))
+
+    def _answer(self, request: Request) -> http.client.HTTPResponse:
+        attempts = Attempts(request)
+        while True:
+            response = self._attempt(request, attempts)
+            if response.status < 300:
+                return response
+            body = self._read(response)
+            again = attempts.refused(response.status, dict(response.headers.items()), body)
+            if again.refresh:
+                self.config.auth.refresh()
+            self._clock.pause(again.wait_s)
+
+    def _attempt(self, request: Request, attempts: Attempts) -> http.client.HTTPResponse:
+        credential = self.config.auth.credential(self._clock.now())
+        while True:
+            reused = self._connection is not None
+            try:
+                return self._send(request, credential)
+            except (http.client.HTTPException, OSError) as error:
+                self.close()
+                # A timeout is an answer of its own: the server may be at work on the request.
+                if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
+                    raise unreachable(self.config, error) from error
+
+    def _send(self, request: Request, credential: Credential) -> http.client.HTTPResponse:
+        connection = self._connected(credential)
+        connection.putrequest(request.method, self.config.url.path + request.target, skip_accept_encoding=True)
+        for name, value in headers_of(request, self.config, credential, self._user_agent):
+            connection.putheader(name, value)
+        if request.body is not None:
+            connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body)
+        return connection.getresponse()
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        try:
+            body = response.read()
+        except (http.client.HTTPException, OSError) as error:
+            self.close()
+            raise unreachable(self.config, error) from error
+        if response.will_close:
+            self.close()
+        return body
+
+    def _connected(self, credential: Credential) -> http.client.HTTPConnection:
+        if self._tls is None or self._tls[0].client_cert != credential.client_cert:
+            self.close()
+            self._tls = (credential, context_for(self.config, credential))
+        if self._connection is None:
+            connection = _connection(self.config, self._tls[1], self._timeouts.connect_s)
+            connection.connect()
+            connection.sock.settimeout(self._timeouts.answer_s)
+            self._connection = connection
+        return self._connection
+
+
+def _connection(config: ClusterConfig, context: ssl.SSLContext | None, timeout_s: float) -> http.client.HTTPConnection:
+    host, port = config.url.hostname or "", config.url.port
+    if context is None:
+        return http.client.HTTPConnection(host, port, timeout=timeout_s)
+    if not config.tls_server_name:
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    return _NamedHTTPSConnection(host, port, timeout=timeout_s, context=context, server_name=config.tls_server_name)
+
+
+class _NamedHTTPSConnection(http.client.HTTPSConnection):
+    """Expects the certificate of `server_name` instead of the host's (`tls-server-name` of a kubeconfig)."""
+
+    def __init__(
+        self, host: str, port: int | None, *, timeout: float, context: ssl.SSLContext, server_name: str
+    ) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._server = (context, server_name)
+
+    def connect(self) -> None:
+        """Connect, and check the certificate against the other name."""
+        context, server_name = self._server
+        plain = socket.create_connection((self.host, self.port), self.timeout)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = context.wrap_socket(plain, server_hostname=server_name)

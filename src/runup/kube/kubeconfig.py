@@ -1,0 +1,161 @@
+"""kubeconfig files: read, and merged as kubectl merges them.
+
+Of several files the first to name a context, a cluster, a user or a current context wins, and relative paths are
+relative to the file that they stand in.
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from runup.api import codec
+from runup.api.meta_v1 import Wire
+from runup.kube.errors import ConfigError
+from runup.kube.exec_plugin import ExecStanza
+
+W = TypeVar("W", bound=Wire)
+
+
+class Extension(Wire, frozen=True):
+    """A named extension."""
+
+    name: str = ""
+    extension: Any = None
+
+
+class Cluster(Wire, frozen=True, rename="kebab"):
+    """`clusters[].cluster`: where the server is and whom to trust."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: tuple[Extension, ...] = ()
+
+
+class User(Wire, frozen=True, rename="kebab"):
+    """`users[].user`: who we are."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    as_: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = {}
+    auth_provider: Any = None
+    exec: ExecStanza | None = None
+
+
+class Context(Wire, frozen=True):
+    """`contexts[].context`: a cluster and a user, by name."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(Wire, frozen=True):
+    name: str
+    cluster: Cluster = Cluster()
+
+
+class _NamedUser(Wire, frozen=True):
+    name: str
+    user: User = User()
+
+
+class _NamedContext(Wire, frozen=True):
+    name: str
+    context: Context = Context()
+
+
+class _File(Wire, frozen=True):
+    current_context: str = msgspec.field(default="", name="current-context")
+    clusters: tuple[_NamedCluster, ...] = ()
+    users: tuple[_NamedUser, ...] = ()
+    contexts: tuple[_NamedContext, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """The folder of the file that something was defined in; relative paths start there."""
+
+    folder: Path
+
+    def path(self, text: str) -> Path:
+        """A file named in the kubeconfig."""
+        return self.folder / Path(text)
+
+    def command(self, text: str) -> str:
+        """A program: with a slash in it a file relative to the kubeconfig, else a name to look up in PATH."""
+        return str(self.folder / text) if "/" in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The merged files. Clusters and users come with the folder that their paths are relative to."""
+
+    current_context: str
+    contexts: dict[str, Context]
+    clusters: dict[str, tuple[Cluster, From]]
+    users: dict[str, tuple[User, From]]
+
+    def __bool__(self) -> bool:
+        return bool(self.contexts or self.clusters)
+
+
+def load_files(paths: Iterable[Path], *, required: bool) -> Kubeconfig:
+    """Read and merge `paths`, first one first; raises ConfigError for an unreadable or malformed file.
+
+    A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig.
+    """
+    current = ""
+    contexts: dict[str, Context] = {}
+    clusters: dict[str, tuple[Cluster, From]] = {}
+    users: dict[str, tuple[User, From]] = {}
+    for path in paths:
+        file = _read(path, required=required)
+        origin = From(path.absolute().parent)
+        current = current or file.current_context
+        contexts = {each.name: each.context for each in file.contexts} | contexts
+        clusters = {each.name: (each.cluster, origin) for each in file.clusters} | clusters
+        users = {each.name: (each.user, origin) for each in file.users} | users
+    return Kubeconfig(current, contexts, clusters, users)
+
+
+def _read(path: Path, *, required: bool) -> _File:
+    import yaml
+
+    try:
+        document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+    except FileNotFoundError as error:
+        if not required:
+            return _File()
+        raise ConfigError(f"stat {path}: no such file or directory", reason="KubeconfigMissing") from error
+    except OSError as error:
+        raise ConfigError(f'error loading config file "{path}": {(error.strerror or str(error)).lower()}') from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f'error loading config file "{path}": yaml: {_one_line(error)}') from error
+    try:
+        return codec.convert(_File, document if document is not None else {})
+    except codec.DecodeError as error:
+        raise ConfigError(f'error loading config file "{path}": {error}') from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
