@@ -1,0 +1,169 @@
+"""The engine: one check's trouble stays its own, and never looks like a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.factories import context, node, snapshot
+
+from runup.api.core_v1 import Node, Pod
+from runup.api.scheme import resource_of
+from runup.domain.checks.engine import PARTIAL, evaluate, run_check
+from runup.domain.checks.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
+
+NODES = (resource_of(Node),)
+
+
+def check(run: CheckFunction, name: str = "Example", unknown_risk: str = "") -> Check:
+    """A check that reads nodes."""
+    return Check(name, "tests", NODES, run, unknown_risk=unknown_risk)
+
+
+def _clear(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield from ()
+
+
+def _applies(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("ExampleApplies", "It applies.")
+
+
+def _finds_then_crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("ExampleApplies", "It applies.")
+    raise RuntimeError("first line\nsecond line")
+
+
+def _reads_what_it_did_not_name(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield from (Finding("Example", pod.metadata.name) for pod in snapshot.all(Pod))
+
+
+def _bad_name(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("no_such_name", "Something.")
+
+
+def _no_message(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("Example", "  ")
+
+
+def _bad_url(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("Example", "Something.", url="javascript:alert(1)")
+
+
+def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield "Example"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("run", "result", "risks", "message"),
+    [
+        (_clear, "Clear", [], ""),
+        (_applies, "Applies", [("ExampleApplies", Applies.YES)], "1 found"),
+        (
+            _finds_then_crashes,
+            "Unknown",
+            [("ExampleApplies", Applies.YES), ("Example", Applies.UNKNOWN)],
+            "the check failed: RuntimeError: first line.",
+        ),
+        (
+            lambda _snapshot, _context: 1 / 0,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "the check failed: ZeroDivisionError: division by zero.",
+        ),
+        (
+            _reads_what_it_did_not_name,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "pods could not be listed: it was not read; the check must name it in `reads`.",
+        ),
+        (
+            _bad_name,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "the check failed: BadFinding: risk name 'no_such_name' does not match ^[A-Z][A-Za-z0-9.-]*$.",
+        ),
+        (
+            _no_message,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "the check failed: BadFinding: risk Example has no message.",
+        ),
+        (
+            _bad_url,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "the check failed: BadFinding: risk Example has the url 'javascript:alert(1)', which is not http or https.",
+        ),
+        (
+            _not_a_finding,
+            "Unknown",
+            [("Example", Applies.UNKNOWN)],
+            "the check failed: BadFinding: it yielded str, not a Finding.",
+        ),
+    ],
+    ids=[
+        "nothing found is clear",
+        "a risk applies",
+        "what was found before a crash stays",
+        "a crash before the first risk",
+        "a kind that the check did not name",
+        "a name that ClusterVersion refuses",
+        "a risk without words",
+        "a link that is none",
+        "something that is no finding",
+    ],
+)
+def test_outcomes(run: CheckFunction, result: str, risks: list[tuple[str, Applies]], message: str) -> None:
+    """Whatever a check does, its outcome says it, and Unknown carries a risk."""
+    only_nodes = Snapshot({NODES[0]: (node(),)})
+    outcome = run_check(check(run), only_nodes, context())
+    assert result == outcome.result
+    assert risks == [(finding.name, finding.applies) for finding in outcome.findings]
+    assert message == outcome.message
+
+
+def test_what_could_not_be_read_is_named() -> None:
+    """The risk that stands for a check names the rule that would let it tell."""
+    lacking = "the service account needs get, list and watch on nodes"
+    risk = run_check(
+        check(lambda snapshot, _context: snapshot.all(Node)), snapshot(unreadable={Node: lacking}), context()
+    ).findings[0]
+    assert risk.message == f"Whether Example applies could not be told: nodes could not be listed: {lacking}."
+    assert risk.reason == PARTIAL
+    assert risk.applies is Applies.UNKNOWN
+
+
+def test_a_check_for_other_updates_is_skipped() -> None:
+    """A check that is not for this source or target does not run, and says so."""
+    skipped = Check("Example", "tests", NODES, _finds_then_crashes, applies_to=lambda context: context.target.major > 5)
+    outcome = run_check(skipped, snapshot(), context())
+    assert outcome.result == "Skipped"
+    assert outcome.findings == ()
+    assert outcome.message == "Not for an update from 5.0.0 to 5.2.0."
+
+
+def test_one_broken_check_leaves_the_others_alone() -> None:
+    """Every check has its outcome, in the order given."""
+    outcomes = evaluate(
+        (check(_clear, "A"), check(_finds_then_crashes, "B"), check(_applies, "C")), snapshot(), context()
+    )
+    assert [(outcome.check.name, outcome.result) for outcome in outcomes] == [
+        ("A", "Clear"),
+        ("B", "Unknown"),
+        ("C", "Applies"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown_risk", "expected"),
+    [
+        ("Example", "", "Example"),
+        ("Example", "ExampleUnknown", "ExampleUnknown"),
+        ("my check", "", "PreflightCheckUnknown"),
+    ],
+    ids=["the check's own", "the one it names", "neither is a name of a risk"],
+)
+def test_the_risk_of_a_check_that_could_not_tell(name: str, unknown_risk: str, expected: str) -> None:
+    """It is the one that the check names, else the check's name, else one that ClusterVersion takes."""
+    outcome = run_check(check(lambda _snapshot, _context: 1 / 0, name, unknown_risk), snapshot(), context())
+    assert [expected] == [finding.name for finding in outcome.findings]

@@ -1,0 +1,147 @@
+"""Outcomes -> report: unique names, limits that ClusterVersion has, and the same bytes for the same findings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from tests.factories import NOW, SINCE
+
+from runup.domain.checks import results
+from runup.domain.checks.engine import CheckOutcome
+from runup.domain.checks.model import Applies, Check, Finding
+from runup.domain.preflight.report import MAX_BYTES, MAX_RISKS, ReportedResource, ReportedRisk, encode, read
+
+HEADER = results.Header("5.0.0", "5.2.0", SINCE, preflight_id="p1", engine_version="0.1.0")
+
+
+def outcome(*findings: Finding, name: str = "Example") -> CheckOutcome:
+    """An outcome with these findings."""
+    return CheckOutcome(Check(name, "tests", (), lambda _snapshot, _context: ()), "Applies", findings)
+
+
+def risk(*findings: Finding) -> ReportedRisk:
+    """The one risk that these findings come to."""
+    (only,) = results.risks([outcome(*findings)])
+    return only
+
+
+def test_findings_of_one_name_become_one_risk() -> None:
+    """It applies if any does, is as severe as the worst, and says what all say, what applies first."""
+    node, pod = ReportedResource(kind="Node", name="a"), ReportedResource(kind="Pod", name="b")
+    merged = risk(
+        Finding("X", "Unclear.", Applies.UNKNOWN, severity="info", resources=(pod, node), remediation="Look."),
+        Finding("X", "Broken.", severity="critical", resources=(node,), remediation="Mend it.", reason="Broken"),
+        Finding("X", "Broken.", severity="warning", remediation="Mend it."),
+    )
+    assert merged == ReportedRisk(
+        name="X",
+        message="Broken. Unclear.",
+        url="https://runup.dev/docs/checks/X",
+        applies="True",
+        reason="Broken",
+        severity="critical",
+        resources=(node, pod),
+        remediation="Mend it. Look.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "expected"),
+    [
+        ("NodeNotReady", "", "https://runup.dev/docs/checks/NodeNotReady"),
+        ("ClusterOperatorDegraded-kube-apiserver", "", "https://runup.dev/docs/checks/ClusterOperatorDegraded"),
+        ("X", "https://example.com/x", "https://example.com/x"),
+    ],
+    ids=["our page", "one page for a family", "its own"],
+)
+def test_link(name: str, url: str, expected: str) -> None:
+    """A risk without a link has the page of our documentation for its name."""
+    assert expected == risk(Finding(name, "Something.", url=url)).url
+
+
+def test_order_does_not_matter() -> None:
+    """The same findings in another order give the same report."""
+    findings = [Finding(f"R{index % 7}", f"Message {index}.", Applies.UNKNOWN) for index in range(40)]
+    findings += [Finding("R3", "It applies.", reason="B"), Finding("R3", "It applies, really.", reason="A")]
+    shuffled = findings.copy()
+    random.Random(5).shuffle(shuffled)
+    assert results.risks([outcome(*findings)]) == results.risks([outcome(*shuffled)])
+
+
+def _many(number: int) -> list[Finding]:
+    return [
+        Finding(f"R{index:04}", "Something.", Applies.UNKNOWN if index % 2 else Applies.YES) for index in range(number)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(MAX_RISKS, MAX_RISKS), (MAX_RISKS + 1, MAX_RISKS), (1000, MAX_RISKS)]
+)
+def test_at_most_200_risks(number: int, expected: int) -> None:
+    """What an update cannot carry is counted in one more risk; what applies is kept before what is unknown."""
+    found = results.risks([outcome(*_many(number))])
+    assert expected == len(found)
+    omitted = [risk for risk in found if risk.name == results.OMITTED]
+    assert bool(omitted) == (number > MAX_RISKS)
+    if omitted:
+        assert omitted[0].message.startswith(
+            f"{number - MAX_RISKS + 1} more risks were found than an update can carry:"
+        )
+        applying = sum(risk.applies == "True" for risk in found if risk.name != results.OMITTED)
+        assert applying == min((number + 1) // 2, MAX_RISKS - 1)
+    assert list(found) == sorted(found, key=lambda risk: risk.name)
+
+
+def _huge(findings: int, resources: int, characters: int) -> Sequence[CheckOutcome]:
+    things = tuple(ReportedResource("g", "Kind", "namespace", f"n-{index:06}" * 5) for index in range(resources))
+    return [
+        outcome(
+            *(
+                Finding(f"R{index}", "\u4e16" * characters, resources=things, remediation="\u754c" * characters)
+                for index in range(findings)
+            )
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("findings", "resources", "characters", "left"),
+    [(1, 100, 100, 100), (1, 5000, 100, 100), (200, 100, 10, 20), (200, 100, 5000, 0)],
+    ids=["small enough as it is", "many resources", "many risks with resources", "many long risks"],
+)
+def test_the_report_fits_its_limit(findings: int, resources: int, characters: int, left: int) -> None:
+    """A report is never longer than its reader takes, and the risks themselves stay."""
+    report = results.completed(HEADER, _huge(findings, resources, characters), NOW)
+    data = encode(report)
+    assert len(data) <= MAX_BYTES
+    assert findings == len(read(data).risks)
+    assert left == len(report.risks[0].resources)
+
+
+def test_only_printable_text_gets_out() -> None:
+    """A check's words end up in an API object and on a terminal; escape sequences and NUL do not."""
+    assert risk(Finding("X", "a\x1b[31mb\x00c")).message != ""
+    (only,) = results.completed(HEADER, [outcome(Finding("X", "a\x1b[31mb\x00c\nd"))], NOW).risks
+    assert only.message == "a[31mbc\nd"
+
+
+def test_three_states() -> None:
+    """running counts, completed has its time, failed says why; each reads back as it was written."""
+    outcomes = [outcome(Finding("X", "Something."))]
+    running = results.running(HEADER, outcomes, 7, NOW)
+    completed = results.completed(HEADER, outcomes, NOW)
+    failed = results.failed(HEADER, outcomes, NOW, "the API server could not be reached")
+    assert [
+        (report.execution_status, report.message, report.completion_time) for report in (running, completed, failed)
+    ] == [
+        ("running", "1 of 7 checks done", None),
+        ("completed", "", NOW),
+        ("failed", "the API server could not be reached", NOW),
+    ]
+    for report in (running, completed, failed):
+        assert report == read(encode(report))
+        assert report.preflight_id == "p1"
+        assert report.started_time == SINCE
+        assert report.observed_time == NOW
