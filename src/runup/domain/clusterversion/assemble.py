@@ -1,0 +1,55 @@
+"""All candidates of this pass: the service's, the checked targets', with the cluster's own risks on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from runup.api.config_v1 import Release
+from runup.domain.clusterversion.view import View
+from runup.domain.preflight import results
+from runup.domain.preflight.attempt import digest_of
+from runup.domain.preflight.results import Checked
+from runup.domain.updates.candidates import Candidate, add_risks, by_name, leaves_minor, ordered
+from runup.domain.updates.risks.source import SourceRisk
+
+# What the API takes in conditionalUpdateRisks.
+MAX_RISKS = 500
+
+
+def candidates(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
+    """Newest first. Where there are too many risks for the API, the oldest checked target goes first."""
+    found = _assemble(view, checked, risks)
+    while len(checked) > 1 and len(by_name(found)) > MAX_RISKS:
+        checked = checked[:-1]
+        found = _assemble(view, checked, risks)
+    return found
+
+
+def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
+    found = list(view.advised.candidates)
+    for target in checked:
+        index = _index(found, target.release)
+        if index is None:
+            found.append(_unlisted(view, target))
+            index = len(found) - 1
+        found[index] = add_risks(found[index], results.judged_risks(target))
+    if view.accepts_risks:
+        judged = [risk.judged() for risk in risks]
+        found = [add_risks(c, judged) if leaves_minor(c, view.current.version) else c for c in found]
+    return ordered(found)
+
+
+def _index(found: Sequence[Candidate], release: Release) -> int | None:
+    digest = digest_of(release.image)
+    return next((i for i, c in enumerate(found) if digest_of(c.release.image) == digest), None)
+
+
+def _unlisted(view: View, target: Checked) -> Candidate:
+    """A target that the service does not offer from here: whatever its preflight finds, that is a risk too."""
+    digest = digest_of(target.release.image)
+    known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
+    release = replace(known, image=target.release.image) if known else target.release
+    risk = results.path_not_offered(release, target.source_version)
+    return add_risks(Candidate(release, offered=False), [risk])

@@ -1,0 +1,371 @@
+"""The preflight's part of a pass: which step is due, what it takes, and what it means for the update lists.
+
+Called once by `reconcile`; every branch is a row of `steps.STEPS` or a rule of `outcome.RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from runup.api import scheme
+from runup.api.config_v1 import Release
+from runup.api.core_v1 import ConfigMap
+from runup.api.meta_v1 import Condition, NamespacedName
+from runup.api.workloads_v1 import Deployment
+from runup.domain.clusterversion import targets
+from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
+from runup.domain.clusterversion.view import View
+from runup.domain.errors import Terminal, Waiting
+from runup.domain.plan import Action, Apply, Delete
+from runup.domain.preflight import conditions, workloads
+from runup.domain.preflight import history as histories
+from runup.domain.preflight.attempt import Attempt, attempt_id
+from runup.domain.preflight.history import History
+from runup.domain.preflight.outcome import Outcome, Scene, State, outcome, seen_report
+from runup.domain.preflight.report import Report
+from runup.domain.preflight.results import Checked
+from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
+
+CHECK_RELEASE = "check-release"
+RECHECK = timedelta(seconds=60)
+DEPLOYMENT = scheme.resource_of(Deployment)
+CONFIG_MAP = scheme.resource_of(ConfigMap)
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What the preflight comes to in this pass.
+
+    `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
+    `gone`: neither Deployment nor pods are left.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    history: History = History()  # noqa: RUF009 -- frozen
+    actions: tuple[Action, ...] = ()
+    work: tuple[tuple[str, Any], ...] = ()
+    requeue_after_s: float | None = None
+    gone: bool = True
+
+
+def decide(view: View) -> Preflight:
+    """See the module."""
+    request = view.request
+    if not isinstance(request, PreflightRequest):
+        said = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
+        return _unwanted(view, said)
+    try:
+        target = targets.for_preflight(
+            request.update,
+            current=view.current,
+            advised=view.advised,
+            attempt=view.history.attempt,
+            releases=view.observed.releases,
+        )
+    except Terminal as error:
+        return _unwanted(view, conditions.refused(error.reason, error.message))
+    except Waiting as error:
+        return _resolving(view, error)
+    return _wanted(view, request, target)
+
+
+def became_update(view: View) -> Attempt | None:
+    """The attempt whose request lost nothing but its mode, and is an update now (decision D20)."""
+    attempt = view.history.attempt
+    if attempt is None or not isinstance(view.request, UpdateRequest):
+        return None
+    update = view.request.update
+    same = update.image == attempt.target_image if update.image else update.version == attempt.target_version
+    return attempt if same else None
+
+
+def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+    """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
+    if check is not None and check.running:
+        return ()
+    settled = check is not None and check.trust is Trust.VERIFIED and bool(check.version)
+    fresh = check is not None and check.at is not None and now - check.at < RECHECK
+    return () if settled or fresh else ((CHECK_RELEASE, image),)
+
+
+def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
+    seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
+    history = histories.with_attempt(view.history, None)
+    actions = _stop(view) if STEPS[seen] is Step.STOP else ()
+    return Preflight(said, _kept(view, history, None), history, actions, gone=seen.deployed is Deployed.NONE)
+
+
+def _resolving(view: View, error: Waiting) -> Preflight:
+    """Nothing is started or stopped while it is not known which release is meant."""
+    assert isinstance(view.request, PreflightRequest)
+    update = view.request.update
+    subject = conditions.Subject(update.version or update.image, view.current.version)
+    work = check_work(update.image, view.observed.releases.get(update.image), view.now) if update.image else ()
+    return Preflight(
+        conditions.preparing(subject, error.reason, error.message),
+        _kept(view, view.history, None),
+        view.history,
+        work=work,
+        requeue_after_s=error.retry_after_s,
+        gone=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A wanted preflight: the view, the target, and the attempt that is (or would be) its own."""
+
+    view: View
+    request: PreflightRequest
+    target: Release
+    attempt: Attempt
+    check: ReleaseCheck | None
+
+    @property
+    def subject(self) -> conditions.Subject:
+        return conditions.Subject(self.target.version, self.attempt.source_version)
+
+    @property
+    def last_good(self) -> Report | None:
+        """The newest stored report of this very target."""
+        for report in self.view.history.reports:
+            key = (report.source_version, report.target_version, report.target_image)
+            if key == (self.attempt.source_version, self.target.version, self.target.image):
+                return report
+        return None
+
+
+def _wanted(view: View, request: PreflightRequest, target: Release) -> Preflight:
+    recorded = view.history.attempt
+    if recorded is None or not recorded.is_for(target, view.current.version):
+        recorded = None
+    case = _Case(
+        view, request, target, recorded or _new_attempt(view, target), view.observed.releases.get(target.image)
+    )
+    seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
+    return replace(_STEPS[STEPS[seen]](case), gone=False)
+
+
+def _new_attempt(view: View, target: Release) -> Attempt:
+    source = view.current.version
+    generation = view.observed.cluster_version.metadata.generation
+    return Attempt(
+        id=attempt_id(generation=generation, image=target.image, source=source),
+        source_version=source,
+        target_version=target.version,
+        target_image=target.image,
+        started_time=view.now,
+    )
+
+
+def _trust(case: _Case) -> Trust:
+    if case.request.update.force:
+        return Trust.VERIFIED
+    return case.check.trust if case.check is not None else Trust.PENDING
+
+
+def _deployed(view: View, attempt: Attempt | None) -> Deployed:
+    deployment = view.observed.deployment
+    if deployment is None:
+        return Deployed.GOING if view.observed.pods else Deployed.NONE
+    if deployment.metadata.deletion_timestamp is not None:
+        return Deployed.GOING
+    found = deployment.metadata.annotations.get(workloads.ID_ANNOTATION)
+    return Deployed.OURS if attempt is not None and found == attempt.id else Deployed.OTHER
+
+
+def _verify(case: _Case) -> Preflight:
+    said = conditions.preparing(case.subject, "VerifyingImage", "the signature of the target's image is being verified")
+    work = check_work(case.target.image, case.check, case.view.now)
+    return _pending(case, said, "the signature of the target's image is being verified", work=work)
+
+
+def _refuse(case: _Case) -> Preflight:
+    error = case.check.error if case.check else ""
+    text = (
+        f"image {case.target.image} is not trusted, so nothing was started: {error}; "
+        "name a signed release, add the store that holds its signature, or force the request"
+    )
+    work = check_work(case.target.image, case.check, case.view.now)
+    return Preflight(
+        conditions.refused("ImageVerificationFailed", text),
+        _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text)),
+        histories.with_attempt(case.view.history, None),
+        work=work,
+        requeue_after_s=RECHECK.total_seconds(),
+    )
+
+
+def _start(case: _Case) -> Preflight:
+    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
+    place = case.view.observed.facts.place
+    applies = [Apply(resource, obj) for resource, obj in workloads.account_objects(place)]
+    # The Deployment comes last: while it is absent, everything before it is applied again.
+    applies.append(Apply(DEPLOYMENT, workloads.deployment(case.attempt, place)))
+    pending = _pending(case, said, "the target is being started")
+    return replace(pending, actions=tuple(applies), history=histories.with_attempt(case.view.history, case.attempt))
+
+
+def _stop_other(case: _Case) -> Preflight:
+    if case.attempt.failed:
+        return replace(_hold(case), actions=_stop(case.view))
+    said = conditions.preparing(case.subject, "ReplacingTarget", "the preflight of another target is being removed")
+    pending = _pending(case, said, "the preflight of another target is being removed")
+    return replace(pending, actions=_stop(case.view))
+
+
+def _await_gone(case: _Case) -> Preflight:
+    if case.attempt.failed:
+        return _hold(case)
+    said = conditions.preparing(case.subject, "ReplacingTarget", "the pods of the preflight before it are ending")
+    return _pending(case, said, "the pods of the preflight before it are ending")
+
+
+def _hold(case: _Case) -> Preflight:
+    final = Outcome(State.FAILED, case.attempt.failed, case.attempt.failure, final=True)
+    return _told(case, final, None, case.view.history)
+
+
+def _watch(case: _Case) -> Preflight:
+    view = case.view
+    report, bad = seen_report(case.attempt, view.observed.report)
+    scene = Scene(
+        attempt=case.attempt,
+        deployment=view.observed.deployment,
+        pods=view.observed.pods,
+        report=report,
+        bad=bad,
+        completed_before=_completed_before(case),
+        timeout_s=view.observed.facts.place.timeout_s,
+        now=view.now,
+    )
+    found = outcome(scene)
+    if found.final:
+        return _finish(case, found, report)
+    history = view.history
+    if found.state is State.COMPLETED and report is not None:
+        history = histories.with_report(history, report)
+    told = _told(case, found, report, history)
+    return replace(told, actions=_drift(case), requeue_after_s=_until(scene, found))
+
+
+def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
+    """The attempt is over: the record says so before the Deployment, the evidence, goes."""
+    over = with_fields(case.attempt, failed=found.reason, failure=found.message)
+    history = case.view.history
+    if report is not None and case.last_good is None:
+        partial = with_fields(report, execution_status="failed", message=found.message)
+        history = histories.with_report(history, partial)
+    told = _told(replace(case, attempt=over), found, report, histories.with_attempt(history, over))
+    return replace(told, actions=_stop(case.view))
+
+
+def _told(case: _Case, found: Outcome, report: Report | None, history: History) -> Preflight:
+    """Conditions and risks of an attempt that was started."""
+    good = case.last_good
+    shown = report if found.state is State.COMPLETED or good is None else good
+    unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
+    checked = Checked(
+        case.target,
+        case.attempt.source_version,
+        shown,
+        running=unfinished if found.state is not State.FAILED else "",
+        failed=unfinished if found.state is State.FAILED else "",
+    )
+    subject = replace(case.subject, observed_at=shown.observed_time if shown else None)
+    kept = good.observed_time if good is not None and good is shown else None
+    said = conditions.of_outcome(subject, found, kept=kept)
+    return Preflight(said, _with_wanted(case, checked), history)
+
+
+def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
+    """A request of which nothing runs yet: the target is not recommended until it has been checked (D21)."""
+    checked = Checked(case.target, case.attempt.source_version, case.last_good, running=f"{why[0].upper()}{why[1:]}.")
+    recorded = case.view.history.attempt
+    kept = recorded if recorded is not None and recorded.id == case.attempt.id else None
+    history = histories.with_attempt(case.view.history, kept)
+    return Preflight(said, _with_wanted(case, checked), history, work=work)
+
+
+def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
+    return (checked, *_kept(case.view, case.view.history, case.target))
+
+
+def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
+    """Other targets' results, for comparison, as long as the source version is the same (decision D7)."""
+    kept = []
+    for report in history.reports:
+        release = Release(version=report.target_version, image=report.target_image)
+        if report.source_version != view.current.version or not release.image:
+            continue
+        if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
+            continue
+        incomplete = (
+            "" if report.execution_status == "completed" else f"The last preflight did not complete: {report.message}"
+        )
+        kept.append(Checked(release, report.source_version, report, failed=incomplete))
+    return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
+
+
+def _completed_before(case: _Case) -> bool:
+    return any(
+        report.preflight_id == case.attempt.id and report.execution_status == "completed"
+        for report in case.view.history.reports
+    )
+
+
+def _drift(case: _Case) -> tuple[Action, ...]:
+    """Apply the Deployment again where it is not as it should be: the operator moved, a flag or somebody's edit."""
+    place = case.view.observed.facts.place
+    wanted = workloads.deployment(case.attempt, place)
+    found = case.view.observed.deployment
+    if found is None or workloads.is_as_wanted(found, wanted):
+        return ()
+    accounts = [Apply(resource, obj) for resource, obj in workloads.account_objects(place)]
+    return (*accounts, Apply(DEPLOYMENT, wanted))
+
+
+def _stop(view: View) -> tuple[Action, ...]:
+    """Remove the dedicated account's objects, then the Deployment: while it is there, the rest is removed again."""
+    found = view.observed.deployment
+    if found is None or found.metadata.deletion_timestamp is not None:
+        return ()
+    namespace = view.observed.facts.place.namespace
+    deletes: list[Action] = []
+    if found.spec.template.spec.service_account_name == workloads.NAME:
+        deletes = [
+            Delete(workloads.CLUSTER_ROLE_BINDING, NamespacedName("", workloads.NAME)),
+            Delete(workloads.CLUSTER_ROLE, NamespacedName("", workloads.NAME)),
+            Delete(workloads.SERVICE_ACCOUNT, NamespacedName(namespace, workloads.NAME)),
+        ]
+    return (*deletes, Delete(DEPLOYMENT, NamespacedName(namespace, workloads.NAME), uid=found.metadata.uid))
+
+
+def _until(scene: Scene, found: Outcome) -> float | None:
+    """Seconds to the deadline, where there still is one."""
+    if scene.completed_before or found.state is State.COMPLETED or scene.deadline is None:
+        return None
+    return max((scene.deadline - scene.now).total_seconds(), 1.0)
+
+
+def _nothing(case: _Case) -> Preflight:
+    return _pending(case, (), "nothing is to be done")
+
+
+_STEPS: dict[Step, Callable[[_Case], Preflight]] = {
+    Step.NOTHING: _nothing,
+    Step.VERIFY: _verify,
+    Step.REFUSE: _refuse,
+    Step.START: _start,
+    Step.WATCH: _watch,
+    Step.STOP: _stop_other,
+    Step.AWAIT_GONE: _await_gone,
+    Step.HOLD: _hold,
+}

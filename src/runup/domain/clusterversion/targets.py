@@ -1,0 +1,159 @@
+"""Which release a request means (decision D2), or why none.
+
+A preflight may look at every release that the update service knows a way to, recommended or not, and at any image by
+digest. An update by version is offered what is available, and what carries risks so that these can be named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from runup.api.config_v1 import Release, Update
+from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.domain.errors import Terminal, Waiting
+from runup.domain.preflight.attempt import Attempt, digest_of
+from runup.domain.updates.advise import Advised
+from runup.domain.updates.graph import MULTI
+from runup.domain.version import Version, parse
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+MAX_MAJORS = 2
+RETRY_S = 60.0
+
+
+def for_preflight(
+    update: Update,
+    *,
+    current: Release,
+    advised: Advised,
+    attempt: Attempt | None,
+    releases: Mapping[str, ReleaseCheck],
+) -> Release:
+    """The release to check; raises Terminal (edit the request) or Waiting (something is still being found out)."""
+    target = _of_attempt(update, current, attempt) or _look_up(update, advised, releases)
+    _check_distance(update, current, target)
+    return target
+
+
+def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, ReleaseCheck]) -> Release:
+    """The release that an image by digest is: version and texts from the graph, else from the image itself."""
+    digest = digest_of(update.image)
+    if not DIGEST.fullmatch(digest):
+        raise Terminal(
+            f"image {update.image!r} is not named by digest, so it could change between check and update; "
+            "use name@sha256:... (`runup release info` prints it)",
+            reason="TagNotDigest",
+        )
+    for release in known:
+        if digest_of(release.image) == digest:
+            _check_version(update, release.version)
+            return replace(release, image=update.image)
+    return Release(version=_version_of(update, releases.get(update.image)), image=update.image)
+
+
+def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
+    """The releases of that version, one an image."""
+    wanted = parse(version)
+    found = (release for release in releases if release.image and parse(release.version) == wanted is not None)
+    return tuple({digest_of(release.image) or release.image: release for release in found}.values())
+
+
+def known_releases(advised: Advised) -> tuple[Release, ...]:
+    """Everything that a preflight may look at by version, the service's offers first."""
+    return (*(candidate.release for candidate in advised.candidates), *advised.reachable)
+
+
+def _look_up(update: Update, advised: Advised, releases: Mapping[str, ReleaseCheck]) -> Release:
+    if update.image:
+        return by_image(update, (*known_releases(advised), *advised.nodes), releases)
+    if parse(update.version) is None:
+        raise Terminal(
+            f"version {update.version!r} is not a semantic version such as 5.2.0", reason="InvalidTargetVersion"
+        )
+    found = by_version(update.version, known_releases(advised))
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        images = ", ".join(release.image for release in found)
+        raise Terminal(
+            f"there are {len(found)} releases of version {update.version} ({images}); name one by image",
+            reason="AmbiguousTarget",
+        )
+    raise _not_found(update, advised)
+
+
+def _not_found(update: Update, advised: Advised) -> Exception:
+    if not advised.settled:
+        return Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RETRY_S)
+    why = ""
+    if advised.condition is not None and advised.condition.status != "True":
+        why = f" (RetrievedUpdates is False: {advised.condition.message})"
+    return Terminal(
+        f"the update service knows no way to version {update.version}{why}; "
+        "choose a version of its graph, another channel, or name the release by image and digest",
+        reason="TargetNotFound",
+    )
+
+
+def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
+    """What this request meant when it was started: a graph that changes meanwhile does not move the target."""
+    if attempt is None or attempt.source_version != current.version:
+        return None
+    same_version = parse(update.version) == parse(attempt.target_version)
+    if update.image != attempt.target_image if update.image else not same_version:
+        return None
+    if update.image and update.version and not same_version:
+        return None
+    return Release(version=attempt.target_version, image=attempt.target_image)
+
+
+def _version_of(update: Update, check: ReleaseCheck | None) -> str:
+    if check is not None and check.version:
+        _check_version(update, check.version)
+        return check.version
+    if update.version:
+        return update.version
+    if check is not None and (check.error or check.unreadable):
+        raise Terminal(
+            f"the version of image {update.image} is not known: {check.error or check.unreadable}",
+            reason="ImageVerificationFailed" if check.error else "TargetUnreadable",
+        )
+    raise Waiting("the image's version is being read", reason="ResolvingTarget", retry_after_s=RETRY_S)
+
+
+def _check_version(update: Update, found: str) -> None:
+    if update.version and parse(update.version) != parse(found):
+        raise Terminal(
+            f"image {update.image} is release {found}, not {update.version}; correct one of the two",
+            reason="VersionMismatch",
+        )
+
+
+def _check_distance(update: Update, current: Release, target: Release) -> None:
+    here, there = parse(current.version), parse(target.version)
+    if here is None or there is None:
+        raise Terminal(
+            f"{current.version or 'the current version'} or {target.version or 'the target'} is no semantic version",
+            reason="InvalidTargetVersion",
+        )
+    migrates = update.architecture == MULTI and digest_of(current.image) != digest_of(target.image)
+    if there == here and not migrates:
+        raise Terminal(f"the cluster is at {target.version} already; choose a newer target", reason="TargetIsCurrent")
+    if there < here:
+        raise Terminal(
+            f"{target.version} is older than {current.version}, and no downgrade is supported; choose a newer target",
+            reason="TargetIsDowngrade",
+        )
+    if _majors(here, there) > MAX_MAJORS:
+        raise Terminal(
+            f"{target.version} is more than {MAX_MAJORS} major versions away from {current.version}; "
+            "check a nearer release first",
+            reason="TargetTooFar",
+        )
+
+
+def _majors(here: Version, there: Version) -> int:
+    return there.major - here.major

@@ -1,0 +1,41 @@
+"""One request for a preflight, from its start until the request goes away: its identity, and whether it is over.
+
+The record lives in an annotation of ConfigMap `preflight-history`, not in memory: a managing operator that is killed
+finds there which attempt runs, and that a failed one is not to be started again before somebody asks anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from runup.api.config_v1 import Release
+from runup.api.meta_v1 import Wire
+
+
+class Attempt(Wire, frozen=True):
+    """A preflight that was started. `failed` and `failure` are set once it is over for good."""
+
+    id: str
+    source_version: str
+    target_version: str
+    target_image: str
+    started_time: datetime | None = None
+    failed: str = ""
+    failure: str = ""
+
+    def is_for(self, target: Release, source: str) -> bool:
+        """Whether this attempt checks `target` from `source`."""
+        same = (self.target_version, self.target_image) == (target.version, target.image)
+        return same and self.source_version == source
+
+
+def attempt_id(*, generation: int, image: str, source: str) -> str:
+    """The same request gives the same ID, so that a killed operator finds its own work; safe as a folder's name."""
+    text = "\n".join((str(generation), digest_of(image) or image, source))
+    return f"preflight-{generation}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def digest_of(image: str) -> str:
+    """`sha256:...` of a pull spec, or nothing where it names a tag."""
+    return image.rpartition("@")[2] if "@" in image else ""

@@ -1,0 +1,75 @@
+"""PreflightRunning, PreflightCompleted and PreflightFailed: what an administrator reads of a preflight.
+
+All three are absent where no preflight is asked for. Each message names target, source and, where something was
+found, the time of the findings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.domain.preflight.outcome import Outcome, State
+
+RUNNING = "PreflightRunning"
+COMPLETED = "PreflightCompleted"
+FAILED = "PreflightFailed"
+TYPES = (RUNNING, COMPLETED, FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is being checked, in words. `observed_at` is the time of the findings, if there are any."""
+
+    target: str
+    source: str
+    observed_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """`5.2.0 from 5.0.0`, with the time where there are findings."""
+        when = f", as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ}" if self.observed_at else ""
+        return f"{self.target} from {self.source}{when}"
+
+
+def refused(reason: str, message: str) -> tuple[Condition, ...]:
+    """A request that nothing was started for."""
+    return (
+        _condition(RUNNING, "False", reason, "No preflight was started."),
+        _condition(COMPLETED, "False", reason, "No preflight was started."),
+        _condition(FAILED, "True", reason, message),
+    )
+
+
+def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, ...]:
+    """A request that is being worked on; nothing of the target runs yet."""
+    return (
+        _condition(RUNNING, "True", reason, f"Preflight of {subject.text}: {message}."),
+        _condition(COMPLETED, "False", reason, f"Preflight of {subject.text} has not completed."),
+        _condition(FAILED, "False", "AsExpected", ""),
+    )
+
+
+def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = None) -> tuple[Condition, ...]:
+    """How the attempt stands. `kept` is the time of the last good result where that one is shown instead."""
+    text = f"Preflight of {subject.text}: {outcome.message}"
+    if outcome.state is State.COMPLETED:
+        return (
+            _condition(RUNNING, "True", "Watching", f"{text}; the target goes on watching the cluster."),
+            _condition(COMPLETED, "True", outcome.reason, f"{text}."),
+            _condition(FAILED, "False", "AsExpected", ""),
+        )
+    if outcome.state is State.FAILED:
+        still = f" The result of {kept:%Y-%m-%dT%H:%M:%SZ} is kept." if kept else ""
+        running: ConditionStatus = "False" if outcome.final else "True"
+        return (
+            _condition(RUNNING, running, outcome.reason, f"{text}."),
+            _condition(COMPLETED, "False", outcome.reason, f"Preflight of {subject.text} has not completed."),
+            _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
+        )
+    return preparing(subject, outcome.reason, outcome.message)
+
+
+def _condition(type_: str, status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=type_, status=status, reason=reason, message=message)

@@ -1,0 +1,121 @@
+"""ConfigMap `preflight-history`: the last five reports, and the attempt that is going on.
+
+One key a report, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the same
+target (from the same source version) takes the place of the older one, so that five targets can be compared; what
+comes out is what `status` is built from after a restart, and what `runup preflight history` prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from runup.api import codec
+from runup.api.core_v1 import ConfigMap
+from runup.domain.preflight import report as reports
+from runup.domain.preflight.attempt import Attempt
+from runup.domain.preflight.report import BadReport, Report
+
+NAME = "preflight-history"
+ATTEMPT = "preflight.runup.io/attempt"
+APP = {"app": "cluster-version-operator-preflight"}
+MAX_REPORTS = 5
+# The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
+MAX_BYTES = 900 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the ConfigMap holds. `reports` are the newest first."""
+
+    attempt: Attempt | None = None
+    reports: tuple[Report, ...] = ()
+
+
+def read(config_map: ConfigMap | None) -> History:
+    """The history in `config_map`; what cannot be read there counts as absent, since people may edit it."""
+    if config_map is None:
+        return History()
+    found = []
+    for value in config_map.data.values():
+        try:
+            found.append(reports.read(value.encode()))
+        except BadReport:
+            continue
+    return History(_attempt(config_map.metadata.annotations.get(ATTEMPT)), _newest_first(found))
+
+
+def with_report(history: History, new: Report) -> History:
+    """`history` with `new` in the place of what it had for the same target and source."""
+    kept = [old for old in history.reports if not _same_subject(old, new)]
+    if any(_same_subject(old, new) and same_findings(old, new) for old in history.reports):
+        return history
+    return History(history.attempt, _fit([new, *kept]))
+
+
+def with_attempt(history: History, attempt: Attempt | None) -> History:
+    """`history` with another attempt, or none."""
+    return History(attempt, history.reports)
+
+
+def same_findings(one: Report, other: Report) -> bool:
+    """Whether two reports differ in nothing but times: such a change is not worth a write."""
+    return _timeless(one) == _timeless(other)
+
+
+def config_map(history: History, namespace: str) -> dict[str, Any]:
+    """The ConfigMap to apply."""
+    metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
+    if history.attempt is not None:
+        metadata["annotations"] = {ATTEMPT: codec.encode(history.attempt).decode()}
+    data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _attempt(text: str | None) -> Attempt | None:
+    if text is None:
+        return None
+    try:
+        return codec.decode(Attempt, text)
+    except codec.DecodeError:
+        return None
+
+
+def _fit(found: list[Report]) -> tuple[Report, ...]:
+    """At most five, and no more bytes than a ConfigMap takes: first details go, then the oldest reports."""
+    found = list(_newest_first(found))[:MAX_REPORTS]
+    if _size(found) > MAX_BYTES:
+        found = [_slim(report) for report in found]
+    while len(found) > 1 and _size(found) > MAX_BYTES:
+        found.pop()
+    return tuple(found)
+
+
+def _slim(report: Report) -> Report:
+    return replace(report, risks=tuple(replace(risk, resources=(), remediation="") for risk in report.risks))
+
+
+def _size(found: list[Report]) -> int:
+    return sum(len(reports.encode(report)) for report in found)
+
+
+def _same_subject(one: Report, other: Report) -> bool:
+    subject = (other.source_version, other.target_version, other.target_image)
+    return (one.source_version, one.target_version, one.target_image) == subject
+
+
+def _timeless(report: Report) -> Report:
+    checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
+    return replace(report, started_time=None, completion_time=None, observed_time=None, checks=checks)
+
+
+def _newest_first(found: list[Report]) -> tuple[Report, ...]:
+    return tuple(sorted(found, key=_age, reverse=True))
+
+
+def _age(report: Report) -> tuple[bool, float, str]:
+    when: datetime | None = report.observed_time or report.completion_time or report.started_time
+    return when is not None, when.timestamp() if when else 0.0, report.preflight_id

@@ -1,0 +1,254 @@
+"""How an attempt stands, from all that is seen of it: pods, report, clock. Ordered rules; the first that fits wins.
+
+A failure is either over for good (`final`: the Deployment goes, only a new request starts another) or may heal (a
+registry that comes back, a report that is written anew).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from runup.api.core_v1 import ContainerStatus, Pod
+from runup.api.workloads_v1 import Deployment
+from runup.domain.preflight import workloads
+from runup.domain.preflight.attempt import Attempt
+from runup.domain.preflight.report import Report
+
+MAX_OOM_KILLS = 3
+MAX_CRASHES = 3
+_PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "ContainerCannotRun")
+_MAX_QUOTE = 300
+
+
+class State(Enum):
+    """Where an attempt is."""
+
+    STARTING = "starting"
+    CHECKING = "checking"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class BadReportSeen:
+    """A report that cannot be used, and why."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSeen:
+    """What lies in the attempt's folder: a report, or why it is none. `read_at` is when the reader saw it."""
+
+    preflight_id: str
+    content: Report | BadReportSeen
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it stands. `reason` is a condition's; `final` means that nothing heals it."""
+
+    state: State
+    reason: str
+    message: str
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that bears on the outcome.
+
+    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once.
+    """
+
+    attempt: Attempt
+    deployment: Deployment | None
+    pods: tuple[Pod, ...]
+    report: Report | None
+    bad: BadReportSeen | None
+    completed_before: bool
+    timeout_s: float
+    now: datetime
+
+    @property
+    def container(self) -> ContainerStatus | None:
+        """The target's container in the newest pod."""
+        newest = sorted(self.pods, key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name))
+        for pod in reversed(newest):
+            for container in pod.status.container_statuses:
+                if container.name in (workloads.NAME, ""):
+                    return container
+        return None
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the first complete report is due; None before the Deployment is there."""
+        created = self.deployment.metadata.creation_timestamp if self.deployment else None
+        return created + timedelta(seconds=self.timeout_s) if created else None
+
+
+Rule = Callable[[Scene], Outcome | None]
+
+
+def outcome(scene: Scene) -> Outcome:
+    """The first rule's answer."""
+    for rule in RULES:
+        found = rule(scene)
+        if found is not None:
+            return found
+    return Outcome(State.STARTING, "TargetStarting", "waiting for the target's first report")
+
+
+def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
+    """The report, if it is one of this attempt's, else why it is not used."""
+    if seen is None or seen.preflight_id != attempt.id:
+        return None, None
+    content = seen.content
+    if isinstance(content, BadReportSeen):
+        return None, content
+    expected = (attempt.id, attempt.source_version, attempt.target_version)
+    found = (content.preflight_id, content.source_version, content.target_version)
+    if found == expected:
+        return content, None
+    names = ("preflightID", "sourceVersion", "targetVersion")
+    wrong = ", ".join(f"{n} {f!r} instead of {e!r}" for n, f, e in zip(names, found, expected, strict=True) if f != e)
+    return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
+
+
+def _already_over(scene: Scene) -> Outcome | None:
+    if not scene.attempt.failed:
+        return None
+    return Outcome(State.FAILED, scene.attempt.failed, scene.attempt.failure, final=True)
+
+
+def _unsupported(scene: Scene) -> Outcome | None:
+    for text in _last_words(scene.container):
+        if scene.report is None and "unknown command" in text and workloads.COMMAND in text:
+            message = (
+                f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
+                "Upgradeable and the risks of the update service still count; choose a newer target or update without"
+            )
+            return Outcome(State.FAILED, "TargetUnsupported", message, final=True)
+    return None
+
+
+def _killed_for_memory(scene: Scene) -> Outcome | None:
+    container = scene.container
+    if container is None:
+        return None
+    ended = container.state.terminated or container.last_state.terminated
+    kills = container.restart_count + (container.state.terminated is not None)
+    if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
+        return None
+    message = (
+        f"the target was killed for memory {kills} times; "
+        "raise --preflight-memory-limit of the managing operator and ask again"
+    )
+    return Outcome(State.FAILED, "OOMKilled", message, final=True)
+
+
+def _too_late(scene: Scene) -> Outcome | None:
+    done = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
+    if done or scene.deadline is None or scene.now < scene.deadline:
+        return None
+    detail = next((found.message for rule in _HEALING if (found := rule(scene)) is not None), "")
+    progress = f"; {counts(scene.report)}" if scene.report else ""
+    message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
+    return Outcome(State.FAILED, "DeadlineExceeded", message, final=True)
+
+
+def _bad_report(scene: Scene) -> Outcome | None:
+    return Outcome(State.FAILED, scene.bad.reason, scene.bad.message) if scene.bad else None
+
+
+def _pull_failed(scene: Scene) -> Outcome | None:
+    return _waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled")
+
+
+def _not_started(scene: Scene) -> Outcome | None:
+    return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started")
+
+
+def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str) -> Outcome | None:
+    waiting = scene.container.state.waiting if scene.container else None
+    if waiting is None or waiting.reason not in reasons:
+        return None
+    return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}")
+
+
+def _crashing(scene: Scene) -> Outcome | None:
+    container = scene.container
+    ended = (container.state.terminated or container.last_state.terminated) if container else None
+    if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:
+        return None
+    message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
+    return Outcome(State.FAILED, "TargetCrashed", f"{message}: {_quote(ended.message or ended.reason)}")
+
+
+def _reported_failure(scene: Scene) -> Outcome | None:
+    if scene.report is None or scene.report.execution_status != "failed":
+        return None
+    return Outcome(State.FAILED, "TargetFailed", scene.report.message or "the target says that its checks failed")
+
+
+def _reported(scene: Scene) -> Outcome | None:
+    if scene.report is None:
+        return None
+    if scene.report.execution_status == "completed":
+        reason = "RisksFound" if scene.report.risks else "NoRisksFound"
+        return Outcome(State.COMPLETED, reason, counts(scene.report))
+    return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report))
+
+
+_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _reported_failure)
+RULES: tuple[Rule, ...] = (
+    _already_over,
+    _unsupported,
+    _killed_for_memory,
+    _too_late,
+    *_HEALING,
+    _reported,
+)
+
+
+def counts(report: Report) -> str:
+    """How far the checks are, and what they found."""
+    done = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
+    skipped = len(report.checks) - done
+    parts = [progress(report)]
+    if skipped:
+        parts.append(f"{skipped} not for this update")
+    applying = sum(1 for risk in report.risks if risk.applies == "True")
+    unknown = len(report.risks) - applying
+    parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
+    if unknown:
+        parts.append(f"{unknown} could not be told")
+    return ", ".join(parts)
+
+
+def progress(report: Report) -> str:
+    """`4 of 7 checks done`, from the target's own message while it runs, since it alone knows how many there are."""
+    if report.execution_status == "running" and report.message:
+        return report.message
+    return f"{len(report.checks)} {_plural(len(report.checks), 'check', 'checks')} done"
+
+
+def _plural(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many
+
+
+def _last_words(container: ContainerStatus | None) -> Iterable[str]:
+    for state in (container.state, container.last_state) if container else ():
+        if state.terminated is not None and state.terminated.exit_code != 0:
+            yield state.terminated.message
+
+
+def _quote(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"

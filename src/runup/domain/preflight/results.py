@@ -1,0 +1,118 @@
+"""What a preflight found -> the risks of one update, as ClusterVersion carries them.
+
+This module alone writes the prefix `Preflight=<version>: `. Nobody reads it back: which risk counts for which target
+is decided by the candidate that carries it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.domain.preflight.report import Report, ReportedRisk, documentation_url
+from runup.domain.updates.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, JudgedRisk
+from runup.domain.updates.rules import APPLIES
+
+IN_PROGRESS = "PreflightInProgress"
+INCOMPLETE = "PreflightIncomplete"
+NOT_OFFERED = "UpdatePathNotOffered"
+VALIDATION = "PreflightValidation"
+RUNNING = "PreflightRunning"
+FAILED = "PreflightFailed"
+PARTIAL = "PreflightPartial"
+REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL})
+# What the API takes of a condition's message.
+_MAX_MESSAGE = 32768
+# Room in an update for the risks that are not the preflight's.
+_RESERVED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A target that a preflight looked at. `running` and `failed` say why what was found may not be all there is."""
+
+    release: Release
+    source_version: str
+    report: Report | None = None
+    running: str = ""
+    failed: str = ""
+
+
+def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
+    """The risks of going to the checked release, at most as many as an update can carry beside others, by name."""
+    found = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
+    limit = MAX_RISKS_AN_UPDATE - _RESERVED
+    omitted = len(found) - limit if len(found) > limit else 0
+    if omitted:
+        found = sorted(found, key=lambda risk: (risk.applies.status != "True", risk.name))[:limit]
+    found.extend(_standing_for(checked, omitted))
+    return tuple(sorted(found, key=lambda risk: risk.name))
+
+
+def path_not_offered(release: Release, source_version: str) -> JudgedRisk:
+    """The risk of a hop that the update service does not offer: no preflight's findings outweigh it."""
+    text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
+    risk = _risk(NOT_OFFERED, text, release.version, "")
+    return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True)
+
+
+def is_preflights(risk: ConditionalUpdateRisk) -> bool:
+    """Whether a risk found in a stored status came from a preflight (its verdict's reason says so)."""
+    return any(condition.reason in REASONS for condition in risk.conditions) or risk.name in (
+        IN_PROGRESS,
+        INCOMPLETE,
+        NOT_OFFERED,
+    )
+
+
+def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
+    target, source = checked.release.version, checked.source_version
+    if risk.applies == "True":
+        text = f"Risk identified during preflight check for {target} from {source}."
+        verdict = _applies("True", VALIDATION, text)
+    else:
+        text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
+        verdict = _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
+    return JudgedRisk(_risk(risk.name, risk.message, target, risk.url), verdict, from_preflight=True)
+
+
+def _standing_for(checked: Checked, omitted: int) -> list[JudgedRisk]:
+    """The risks that stand for what is not known yet, or could not be found out."""
+    target = checked.release.version
+    if checked.failed:
+        return [_special(INCOMPLETE, FAILED, checked.failed, target)]
+    if checked.running:
+        return [_special(IN_PROGRESS, RUNNING, checked.running, target)]
+    if omitted:
+        return [_special(INCOMPLETE, PARTIAL, f"{omitted} more risks than an update can carry were found.", target)]
+    report = checked.report
+    unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
+    if report and unknown and all(risk.applies == "True" for risk in report.risks):
+        return [_special(INCOMPLETE, PARTIAL, f"Could not be told: {', '.join(unknown)}.", target)]
+    return []
+
+
+def _special(name: str, reason: str, message: str, target: str) -> JudgedRisk:
+    verdict = _applies("Unknown", reason, message)
+    return JudgedRisk(_risk(name, message, target, ""), verdict, from_preflight=True)
+
+
+def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=APPLIES, status=status, reason=reason, message=message[:_MAX_MESSAGE])
+
+
+def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
+    # One line: an entry that several targets share has one line for each.
+    line = f"Preflight={target}: {' '.join(message.split())}"
+    return ConditionalUpdateRisk(name=name, message=line, url=_url(name, url), matching_rules=ALWAYS)
+
+
+def _url(name: str, url: str) -> str:
+    """`url` where the API would take it, else the page of our documentation for that risk."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return documentation_url(name)
+    return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation_url(name)

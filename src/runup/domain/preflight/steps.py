@@ -1,0 +1,72 @@
+"""What is due next for the preflight's Deployment: a table over everything that is seen.
+
+The test walks the whole product of the four axes, so a situation that nobody thought of shows as a missing row.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Deployed(Enum):
+    """The preflight's Deployment, as the API server has it."""
+
+    NONE = "none"
+    OURS = "for the wanted target"
+    OTHER = "for another target"
+    GOING = "being deleted, or its pods still end"
+
+
+class Trust(Enum):
+    """The signature of the target's image."""
+
+    PENDING = "not verified yet"
+    VERIFIED = "verified, or verification was forced"
+    FAILED = "not trusted"
+
+
+class Seen(NamedTuple):
+    """Where we are. `over`: this attempt has failed for good."""
+
+    wanted: bool
+    deployed: Deployed
+    trust: Trust
+    over: bool
+
+
+class Step(Enum):
+    """What is to be done."""
+
+    NOTHING = "nothing"
+    VERIFY = "verify the signature"
+    REFUSE = "say that the image is not trusted"
+    START = "start the Deployment"
+    WATCH = "read the report, keep the Deployment as it should be"
+    STOP = "delete the Deployment"
+    AWAIT_GONE = "wait until the Deployment and its pods are gone"
+    HOLD = "say why the attempt failed, start nothing"
+
+
+_START = {Trust.PENDING: Step.VERIFY, Trust.VERIFIED: Step.START, Trust.FAILED: Step.REFUSE}
+_WHILE_WANTED = {Deployed.OURS: Step.WATCH, Deployed.OTHER: Step.STOP, Deployed.GOING: Step.AWAIT_GONE}
+_WHEN_OVER = {
+    Deployed.NONE: Step.HOLD,
+    Deployed.OURS: Step.STOP,
+    Deployed.OTHER: Step.STOP,
+    Deployed.GOING: Step.AWAIT_GONE,
+}
+_UNWANTED = _WHEN_OVER | {Deployed.NONE: Step.NOTHING}
+
+STEPS: dict[Seen, Step] = (
+    # Once it runs it was trusted: a store of signatures that fails later stops nothing.
+    {Seen(True, deployed, trust, over=False): step for deployed, step in _WHILE_WANTED.items() for trust in Trust}
+    | {Seen(True, Deployed.NONE, trust, over=False): step for trust, step in _START.items()}
+    | {Seen(True, deployed, trust, over=True): step for deployed, step in _WHEN_OVER.items() for trust in Trust}
+    | {
+        Seen(False, deployed, trust, over): step
+        for deployed, step in _UNWANTED.items()
+        for trust in Trust
+        for over in (False, True)
+    }
+)

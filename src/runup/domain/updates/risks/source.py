@@ -1,0 +1,53 @@
+"""What a source of in-cluster risks sees, and what it yields. Every risk here concerns minor and major updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
+from runup.api.meta_v1 import Condition
+from runup.domain.updates import rules
+from runup.domain.updates.candidates import ALWAYS, JudgedRisk
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The part of the cluster that sources read.
+
+    `operators` is None where the listing failed; `unreadable` says why.
+    """
+
+    version: ClusterVersion
+    operators: tuple[ClusterOperator, ...] | None = ()
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRisk:
+    """A risk of every update that leaves the minor version. `unknown` says why the source could not tell."""
+
+    name: str
+    message: str
+    url: str
+    unknown: str = ""
+
+    def judged(self) -> JudgedRisk:
+        """The risk as an update carries it."""
+        risk = ConditionalUpdateRisk(name=self.name, message=self.message, url=self.url, matching_rules=ALWAYS)
+        return JudgedRisk(risk, self.applies(risk))
+
+    def applies(self, risk: ConditionalUpdateRisk) -> Condition:
+        """Match, or Unknown where the source could not tell."""
+        return rules.could_not_evaluate(risk, self.unknown) if self.unknown else rules.match()
+
+
+Source = Callable[[Cluster], Iterable[SourceRisk]]
+
+_DOCS = "https://docs.redhat.com/en/documentation/openshift_container_platform"
+
+
+def docs_url(version: str, page: str) -> str:
+    """A page of the product's documentation for the running minor version."""
+    minor = ".".join(version.split(".")[:2]) or "latest"
+    return f"{_DOCS}/{minor}/html/updating_clusters/{page}"

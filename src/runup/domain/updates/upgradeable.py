@@ -1,0 +1,41 @@
+"""The `Upgradeable` condition: False while the cluster itself speaks against leaving its minor version, never True."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from runup.api.meta_v1 import Condition
+from runup.domain.updates.risks.source import SourceRisk
+
+UPGRADEABLE = "Upgradeable"
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+# Reasons that come from risk sources which this release does not have yet: what was found stays.
+_NOT_OURS = ("AdminAck", "ResourceDeletion")
+
+
+def upgradeable(risks: Sequence[SourceRisk], found: Condition | None) -> Condition | None:
+    """The condition, without a time, or None where it is to be absent."""
+    told = [risk for risk in risks if not risk.unknown]
+    unknown = [risk for risk in risks if risk.unknown]
+    if found is not None and found.status == "False" and found.reason.startswith(_NOT_OURS):
+        return found
+    if told:
+        return Condition(type=UPGRADEABLE, status="False", reason=_reason(told), message=_message(told))
+    if unknown:
+        text = "; ".join(risk.unknown for risk in unknown)
+        return Condition(type=UPGRADEABLE, status="Unknown", reason="EvaluationFailed", message=text)
+    return None
+
+
+def _reason(risks: Sequence[SourceRisk]) -> str:
+    if len(risks) > 1:
+        return "MultipleReasons"
+    return risks[0].name if _REASON.fullmatch(risks[0].name) else "RiskNameNotCompatibleWithReasonProperty"
+
+
+def _message(risks: Sequence[SourceRisk]) -> str:
+    if len(risks) == 1:
+        return risks[0].message
+    head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
+    return "\n* ".join([head, *(risk.message for risk in risks)])
