@@ -1,0 +1,77 @@
+"""Optional parts of a release: which a cluster knows, wants and keeps (cvo-behaviour section 3).
+
+A capability that was enabled once can never be turned off again; what is kept without being asked for is "implicit".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from runup.api.config_v1 import CapabilitiesSpec
+
+KNOWN: tuple[str, ...] = (
+    "baremetal", "Console", "Insights", "marketplace", "Storage", "openshift-samples", "CSISnapshot", "NodeTuning",
+    "MachineAPI", "Build", "DeploymentConfig", "ImageRegistry", "OperatorLifecycleManager",
+    "OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager", "CompatibilityRequirements", "ClusterAPI",
+)  # fmt: skip
+
+GATED: dict[str, frozenset[str]] = {
+    "CompatibilityRequirements": frozenset({"CRDCompatibilityRequirementOperator", "ClusterAPIMachineManagement"}),
+    "ClusterAPI": frozenset({"ClusterAPIMachineManagement"}),
+}
+"""Capabilities that exist only while one of these gates is enabled."""
+
+DEFAULT_BASELINE = "vCurrent"
+
+_ADDED: dict[str, tuple[str, ...]] = {
+    "None": (),
+    "v4.11": ("baremetal", "marketplace", "openshift-samples", "MachineAPI"),
+    "v4.12": ("Console", "Insights", "Storage", "CSISnapshot"),
+    "v4.13": ("NodeTuning",),
+    "v4.14": ("Build", "DeploymentConfig", "ImageRegistry"),
+    "v4.15": ("OperatorLifecycleManager", "CloudCredential"),
+    "v4.16": ("Ingress", "CloudControllerManager"),
+    "v4.17": (),
+    "v4.18": ("OperatorLifecycleManagerV1",),
+    "vCurrent": ("CompatibilityRequirements", "ClusterAPI"),
+}
+
+
+def _cumulated() -> dict[str, frozenset[str]]:
+    sets: dict[str, frozenset[str]] = {}
+    so_far: frozenset[str] = frozenset()
+    for name, added in _ADDED.items():
+        so_far |= frozenset(added)
+        sets[name] = so_far
+    return sets
+
+
+BASELINES: dict[str, frozenset[str]] = _cumulated()
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a cluster knows and has enabled; `implicit` is the part of `enabled` that its spec does not ask for."""
+
+    known: frozenset[str]
+    enabled: frozenset[str]
+    implicit: frozenset[str] = frozenset()
+
+
+def available(gates: Collection[str]) -> frozenset[str]:
+    """The capabilities that exist with `gates` enabled."""
+    return frozenset(name for name in KNOWN if name not in GATED or GATED[name] & frozenset(gates))
+
+
+def enabled(spec: CapabilitiesSpec | None, gates: Collection[str], keep: Iterable[str] = ()) -> Capabilities:
+    """The capabilities of a cluster whose spec is `spec` (None: everything), with `keep` never turned off again.
+
+    An unknown baseline set contributes nothing; the API server does not admit one.
+    """
+    known = available(gates)
+    baseline = (spec.baseline_capability_set if spec else "") or DEFAULT_BASELINE
+    asked = BASELINES.get(baseline, frozenset()) | frozenset(spec.additional_enabled_capabilities if spec else ())
+    gated_off = frozenset(GATED) - known
+    kept = frozenset(keep) - gated_off
+    return Capabilities(known, (asked | kept) - gated_off, kept - asked)

@@ -1,0 +1,209 @@
+"""Which manifests of a release a cluster gets: filters in a fixed order, the first that objects decides.
+
+In: a manifest and `Filters` (None switches a filter off). Out: `Included`, or `Excluded` with the reason in the words
+of the cluster-version operator. The same function decides over a release's checks. Rules and their order: cvo-behaviour
+section 2 and seed 002; the messages are those of openshift/library-go's manifest package, which users search for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runup.api.config_v1 import ComponentOverride
+from runup.domain.release.capabilities import Capabilities
+from runup.domain.release.manifest import Manifest
+
+DEFAULT_PROFILE = "self-managed-high-availability"
+FEATURE_SET = "release.openshift.io/feature-set"
+FEATURE_GATE = "release.openshift.io/feature-gate"
+MAJOR_VERSION = "release.openshift.io/major-version"
+CAPABILITY = "capability.openshift.io/name"
+INCLUDE_PREFIX = "include.release.openshift.io/"
+EXCLUDE_PREFIX = "exclude.release.openshift.io/"
+
+DEFAULT_FEATURE_SET = "Default"
+"""What annotations call the feature set that the API writes as empty text."""
+
+FEATURE_SETS = ("CustomNoUpgrade", DEFAULT_FEATURE_SET, "DevPreviewNoUpgrade", "OKD", "TechPreviewNoUpgrade")
+
+_WITH_MAJOR_VERSION = frozenset(
+    {("config.openshift.io", "FeatureGate"), ("apiextensions.k8s.io", "CustomResourceDefinition")}
+)
+# Go's unicode.IsSpace, which differs from str.strip: U+001C to U+001F are no white space there.
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"  # noqa: E501
+_DIGITS = re.compile(r"[0-9]+\Z")
+_UINT64_MAX = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is known of the cluster; a filter that is None (or no overrides) does not filter.
+
+    `feature_set` is the API's value, `""` for the default set. `unknown_capabilities_allowed` is for loading a release
+    that may define capabilities which the running one does not know.
+    """
+
+    exclude_identifier: str | None = None
+    feature_set: str | None = None
+    gates: frozenset[str] | None = None
+    major: int | None = None
+    profile: str | None = None
+    capabilities: Capabilities | None = None
+    unknown_capabilities_allowed: bool = False
+    overrides: tuple[ComponentOverride, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Included:
+    """The cluster gets the manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """The cluster does not get the manifest."""
+
+    reason: str
+
+
+Decision = Included | Excluded
+Annotations = dict[str, str]
+
+
+def include(manifest: Manifest, filters: Filters) -> Decision:
+    """Whether a cluster as `filters` describe it gets `manifest`."""
+    annotations = manifest.annotations
+    if annotations is None:
+        return Excluded("no annotations")
+    for objection in _IN_ORDER:
+        if reason := objection(manifest, annotations, filters):
+            return Excluded(reason)
+    return Included()
+
+
+def capabilities_of(annotations: Annotations | None) -> tuple[str, ...]:
+    """The capabilities that a manifest belongs to; empty text means none."""
+    value = (annotations or {}).get(CAPABILITY, "")
+    return tuple(value.split("+")) if value else ()
+
+
+def _identifier(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    if filters.exclude_identifier is None:
+        return ""
+    key = EXCLUDE_PREFIX + filters.exclude_identifier
+    return f"{key}=true" if annotations.get(key) == "true" else ""
+
+
+def _conflict(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    active = filters.feature_set is not None and filters.gates is not None
+    if active and FEATURE_SET in annotations and FEATURE_GATE in annotations:
+        return (
+            "both feature set and feature gate annotations are present: "
+            "manifests may specify either a feature set or a feature gate, but not both"
+        )
+    return ""
+
+
+def _feature_set(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    value = annotations.get(FEATURE_SET)
+    if filters.feature_set is None or value is None:
+        return ""
+    wanted = value.split(",")
+    for item in wanted:
+        if item not in FEATURE_SETS:
+            known = ",".join(FEATURE_SETS)
+            return f"unrecognized value {_quoted(item)} in {FEATURE_SET}={value}; known values are: {known}"
+    current = filters.feature_set or DEFAULT_FEATURE_SET
+    if current in wanted:
+        return ""
+    return f"{_quoted(current)} is required, and {FEATURE_SET}={','.join(sorted(set(wanted)))}"
+
+
+def _gates(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    if filters.gates is None:
+        return ""
+    for item in _items(annotations.get(FEATURE_GATE, "")):
+        if item.startswith("-"):
+            if item[1:] in filters.gates:
+                return f"feature gate {item[1:]} is enabled but manifest requires it to be disabled"
+        elif item not in filters.gates:
+            return f"feature gate {item} is required but not enabled"
+    return ""
+
+
+def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> str:
+    value = annotations.get(MAJOR_VERSION)
+    if filters.major is None or value is None:
+        return ""
+    if (manifest.identity.group, manifest.identity.kind) not in _WITH_MAJOR_VERSION:
+        return "major version filtering is only supported for feature gates and custom resources"
+    included: set[int] = set()
+    excluded: set[int] = set()
+    for item in _items(value):
+        negative = item.startswith("-")
+        digits = item[1:] if negative else item
+        if problem := _no_major(digits):
+            kind = "excluded" if negative else "included"
+            return f"invalid {kind} major version {_quoted(digits)} in annotation: {problem}"
+        (excluded if negative else included).add(int(digits))
+    if overlap := sorted(included & excluded):
+        return f"inclusion and exclusion requirements overlap: [{' '.join(str(number) for number in overlap)}]"
+    if filters.major in included:
+        return ""
+    if filters.major in excluded:
+        return f"major version {filters.major} matches excluded version {filters.major}"
+    return f"major version {filters.major} does not match any required versions" if included else ""
+
+
+def _profile(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    if filters.profile is None:
+        return ""
+    key = INCLUDE_PREFIX + filters.profile
+    value = annotations.get(key)
+    if value is None:
+        return f"{key} unset"
+    return "" if value == "true" else f"unrecognized value {key}={value}"
+
+
+def _capabilities(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    if filters.capabilities is None:
+        return ""
+    named = capabilities_of(annotations)
+    unknown = [name for name in named if name not in filters.capabilities.known]
+    if unknown and not filters.unknown_capabilities_allowed:
+        return f"unrecognized capability names: {', '.join(unknown)}"
+    disabled = [name for name in named if name not in filters.capabilities.enabled]
+    return f"disabled capabilities: {', '.join(disabled)}" if disabled else ""
+
+
+def _overrides(manifest: Manifest, _: Annotations, filters: Filters) -> str:
+    own = manifest.identity
+    for override in filters.overrides:
+        # A manifest without a namespace is compared without one, whatever the scope of its kind.
+        namespace = override.namespace if own.namespace else ""
+        if (override.group, override.kind, namespace, override.name) == (own.group, own.kind, own.namespace, own.name):
+            return "overridden" if override.unmanaged else ""
+    return ""
+
+
+_IN_ORDER: tuple[Callable[[Manifest, Annotations, Filters], str], ...] = (
+    _identifier, _conflict, _feature_set, _gates, _major, _profile, _capabilities, _overrides,
+)  # fmt: skip
+
+
+def _items(value: str) -> list[str]:
+    return [item for item in (part.strip(_SPACE) for part in value.split(",")) if item]
+
+
+def _no_major(digits: str) -> str:
+    if _DIGITS.match(digits) is None:
+        return f"strconv.ParseUint: parsing {_quoted(digits)}: invalid syntax"
+    # int() of thousands of digits is refused by Python itself.
+    if len(digits.lstrip("0")) > len(str(_UINT64_MAX)) or int(digits.lstrip("0") or "0") > _UINT64_MAX:
+        return f"strconv.ParseUint: parsing {_quoted(digits)}: value out of range"
+    return ""
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

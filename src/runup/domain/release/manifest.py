@@ -1,0 +1,137 @@
+"""A manifest of a release: one object out of a file, its identity, and the parsing that collects every error.
+
+A file's documents are read as Kubernetes reads YAML. What cannot be read is a `ManifestError` per document, so that one
+report names everything that is wrong with a release.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from runup.lang import yaml as kyaml
+
+JSON = dict[str, Any]
+
+_FILE_NAME = re.compile(r"0000_([0-9]+)_([a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*?)_")
+
+
+class ManifestError(ValueError):
+    """A document of a release that is no manifest; the message names file and document."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """What makes two manifests the same object: the API version is not part of it (cvo-behaviour 1.2)."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        kind = f"{self.kind}.{self.group}" if self.group else self.kind
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """`0000_<run level>_<component>_...`; run levels are compared as text, and for equality only."""
+
+    run_level: str
+    component: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object of a release; `file` is its path in the image, `object` the object as it would be applied."""
+
+    file: str
+    identity: Identity
+    object: JSON
+
+    @property
+    def annotations(self) -> dict[str, str] | None:
+        """The annotations, a null one being empty text; None where there is no map of text to text.
+
+        One value of another type makes all of them unreadable, as it does for Kubernetes' accessor.
+        """
+        metadata = self.object.get("metadata")
+        found = metadata.get("annotations") if isinstance(metadata, dict) else None
+        if not isinstance(found, dict):
+            return None
+        if not all(value is None or isinstance(value, str) for value in found.values()):
+            return None
+        return {key: value or "" for key, value in found.items()}
+
+    @property
+    def raw(self) -> bytes:
+        """Compact JSON as Go writes it: keys sorted, `<`, `>` and `&` escaped."""
+        data = msgspec.json.encode(self.object, order="sorted")
+        for char in (b"&", b"<", b">"):
+            data = data.replace(char, b"\\u00%02x" % ord(char))
+        return data.replace("\u2028".encode(), b"\\u2028").replace("\u2029".encode(), b"\\u2029")
+
+
+def file_name(path: str) -> FileName | None:
+    """Run level and component of a file of a release, None for a name outside the grammar (which is legal)."""
+    match = _FILE_NAME.match(path.rpartition("/")[2])
+    return FileName(match[1], match[2]) if match else None
+
+
+def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[ManifestError]]:
+    """The manifests of one file in order, and what is wrong with it: not YAML, no kind, no name, one object twice."""
+    try:
+        documents = kyaml.load_all(data, name=file)
+    except kyaml.YamlError as error:
+        return [], [ManifestError(str(error))]
+    found: list[Manifest] = []
+    errors: list[ManifestError] = []
+    seen: set[Identity] = set()
+    for number, document in enumerate(documents, start=1):
+        if document is None:
+            continue
+        problem = _problem(document)
+        if problem:
+            errors.append(ManifestError(f"{file}, document {number}: {problem}"))
+            continue
+        manifest = Manifest(file, _identity(document), document)
+        if manifest.identity in seen:
+            errors.append(ManifestError(f"{file}, document {number}: {manifest.identity} is there twice"))
+        seen.add(manifest.identity)
+        found.append(manifest)
+    return found, errors
+
+
+def duplicates(manifests: list[Manifest] | tuple[Manifest, ...]) -> Iterator[tuple[Manifest, Manifest]]:
+    """Pairs of manifests that are the same object, the first one first. Legal across files, and worth a look."""
+    first: dict[Identity, Manifest] = {}
+    for manifest in manifests:
+        known = first.setdefault(manifest.identity, manifest)
+        if known is not manifest:
+            yield known, manifest
+
+
+def _problem(document: Any) -> str:
+    if not isinstance(document, dict):
+        return f"is a {type(document).__name__}, not an object"
+    if not isinstance(document.get("kind"), str) or not document["kind"]:
+        return "has no kind"
+    if not isinstance(document.get("apiVersion", ""), str):
+        return "has an apiVersion that is no text"
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        return f"{document['kind']} has no metadata.name"
+    if not isinstance(metadata.get("namespace") or "", str):
+        return f"{document['kind']} {metadata['name']} has a namespace that is no text"
+    return ""
+
+
+def _identity(document: JSON) -> Identity:
+    group, slash, _ = str(document.get("apiVersion") or "").partition("/")
+    metadata = document["metadata"]
+    return Identity(group if slash else "", document["kind"], metadata.get("namespace") or "", metadata["name"])

@@ -1,0 +1,164 @@
+"""`release-metadata` and `image-references`: what a release is called, where it came from, which images it is made of.
+
+Rules: cvo-behaviour 1.1. What makes a release unusable raises; what is only odd (a URL that is none) is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from runup.domain.version import Version, VersionError
+from runup.lang import yaml as kyaml
+
+KIND = "cincinnati-metadata-v0"
+ARCHITECTURE_KEY = "release.openshift.io/architecture"
+CHANNELS_KEY = "io.openshift.upgrades.graph.release.channels"
+
+
+class MetadataError(ValueError):
+    """A release cannot be used without this; the message says what is missing or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseMetadata:
+    """`release-metadata`; `architecture` is `Multi` or empty, `problems` what was left out and why."""
+
+    version: str
+    previous: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, Any], ...] = ()
+    url: str = ""
+    architecture: str = ""
+    channels: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def semver(self) -> Version:
+        """The version, which parsing checked."""
+        return Version(self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageReferences:
+    """`image-references`: the release's name and the pullspec behind each short image name."""
+
+    name: str
+    images: Mapping[str, str]
+    created: datetime | None = None
+
+
+def parse_release_metadata(data: bytes) -> ReleaseMetadata:
+    """The file `release-metadata`; raises MetadataError."""
+    document = _document(data, "release-metadata")
+    if document.get("kind") != KIND:
+        raise MetadataError(f"release-metadata: unrecognized kind {document.get('kind')!r}, expected {KIND!r}")
+    version = document.get("version")
+    if not isinstance(version, str) or not version:
+        raise MetadataError("release-metadata: has no version")
+    try:
+        Version(version)
+    except VersionError as error:
+        raise MetadataError(f"release-metadata: {error}") from error
+    details = document.get("metadata") or {}
+    if not isinstance(details, dict):
+        raise MetadataError("release-metadata: metadata is no map")
+    url, url_problems = _url(details)
+    architecture, architecture_problems = _architecture(details)
+    channels, channel_problems = _channels(details)
+    return ReleaseMetadata(
+        version=version,
+        previous=_texts(document, "previous"),
+        next=_texts(document, "next"),
+        metadata=tuple(sorted(details.items())),
+        url=url,
+        architecture=architecture,
+        channels=channels,
+        problems=(*url_problems, *architecture_problems, *channel_problems),
+    )
+
+
+def parse_image_references(data: bytes) -> ImageReferences:
+    """The file `image-references`, JSON or YAML; raises MetadataError."""
+    document = _document(data, "image-references")
+    if document.get("kind") != "ImageStream" or document.get("apiVersion") not in {"image.openshift.io/v1", "v1"}:
+        found = f"{document.get('kind')} of {document.get('apiVersion')}"
+        raise MetadataError(f"image-references: is {found}, expected an ImageStream of image.openshift.io/v1")
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
+        raise MetadataError("image-references: has no metadata.name")
+    return ImageReferences(name, dict(_images(document)), _time(metadata.get("creationTimestamp")))
+
+
+def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -> None:
+    """Raise MetadataError when the two files are not of one release."""
+    if metadata.version != references.name:
+        raise MetadataError(
+            f"version from image-references ({references.name}) differs from release-metadata ({metadata.version})"
+        )
+
+
+def _document(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        document = kyaml.load(data, name=name)
+    except kyaml.YamlError as error:
+        raise MetadataError(str(error)) from error
+    if not isinstance(document, dict):
+        raise MetadataError(f"{name}: is no object")
+    return document
+
+
+def _texts(document: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = document.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise MetadataError(f"release-metadata: {key} is no list of versions")
+    return tuple(value)
+
+
+def _url(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    value = details.get("url", "")
+    if not isinstance(value, str):
+        return "", ("metadata.url is no text",)
+    try:
+        urlsplit(value)
+    except ValueError as error:
+        return "", (f"metadata.url {value!r} is no URL: {error}",)
+    return value, ()
+
+
+def _architecture(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    value = details.get(ARCHITECTURE_KEY)
+    if value is None:
+        return "", ()
+    return (
+        ("Multi", ()) if value == "multi" else ("", (f"metadata[{ARCHITECTURE_KEY}] is {value!r}, expected 'multi'",))
+    )
+
+
+def _channels(details: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    value = details.get(CHANNELS_KEY, "")
+    if not isinstance(value, str):
+        return (), (f"metadata[{CHANNELS_KEY}] is no text",)
+    return tuple(sorted(channel for channel in value.split(",") if channel)), ()
+
+
+def _images(document: dict[str, Any]) -> list[tuple[str, str]]:
+    spec = document.get("spec")
+    tags = spec.get("tags") if isinstance(spec, dict) else None
+    found: list[tuple[str, str]] = []
+    for tag in tags if isinstance(tags, list) else []:
+        source = tag.get("from") if isinstance(tag, dict) else None
+        if isinstance(source, dict) and source.get("kind") == "DockerImage" and isinstance(source.get("name"), str):
+            found.append((str(tag.get("name", "")), source["name"]))
+    return found
+
+
+def _time(value: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

@@ -1,0 +1,182 @@
+"""A release as the operator loads it: from the files of its image to metadata, manifests in order, and checks.
+
+Pure over bytes: the caller reads the folder or the layers. Every error is collected into one `PayloadError`, so that a
+release is mended in one go. Filtering is `runup.domain.release.inclusion`; nothing is left out here.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from runup.domain.errors import Terminal
+from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
+from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.domain.release.metadata import (
+    ImageReferences,
+    MetadataError,
+    ReleaseMetadata,
+    check_same_version,
+    parse_image_references,
+    parse_release_metadata,
+)
+from runup.domain.release.template import TemplateError, Values, render
+
+MANIFESTS = "manifests"
+RELEASE_MANIFESTS = "release-manifests"
+CHECKS = "preflight-checks"
+FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, CHECKS)
+"""The folders of an image that make it a release; nothing else of it needs to be read."""
+
+METADATA_FILE = f"{RELEASE_MANIFESTS}/release-metadata"
+IMAGE_REFERENCES_FILE = f"{RELEASE_MANIFESTS}/image-references"
+VERIFICATION_ANNOTATION = "release.openshift.io/verification-config-map"
+
+INTEGRITY = "UpdatePayloadIntegrity"
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1
+
+
+class PayloadError(Terminal):
+    """A release cannot be loaded; `errors` has every reason, one a file or document."""
+
+    def __init__(self, message: str, errors: tuple[str, ...]) -> None:
+        super().__init__(message, reason=INTEGRITY)
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A loaded release. `manifests` are in the order in which they are applied; `warnings` is what was skipped."""
+
+    metadata: ReleaseMetadata
+    image_references: ImageReferences
+    manifests: tuple[Manifest, ...]
+    checks: tuple[Manifest, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """The release's version."""
+        return self.metadata.version
+
+    @property
+    def verification(self) -> Manifest | None:
+        """The ConfigMap with the keys and stores by which this release verifies others, if it carries one."""
+        for manifest in self.manifests:
+            core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
+            if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
+                return manifest
+        return None
+
+
+def load_payload(
+    files: Mapping[str, bytes],
+    *,
+    source: str,
+    release_image: str = "",
+    profile: str = DEFAULT_PROFILE,
+    strict_templates: bool = False,
+) -> Payload:
+    """The release made of `files` (path in the image to bytes; other paths are ignored); raises PayloadError.
+
+    `source` is the folder or image, for messages. A template that cannot be rendered is skipped with a warning, since
+    an older operator must be able to load a newer release; `strict_templates` makes it an error.
+    """
+    metadata, references, errors = _load_metadata(files)
+    values = Values(release_image, profile, references.images if references else {})
+    warnings: list[str] = []
+    problems = errors if strict_templates else warnings
+    rendered = _rendered(files, values, problems)
+    loaded = {folder: _load_folder(folder, rendered, errors) for folder in FOLDERS}
+    if errors or metadata is None or references is None:
+        lines = "; ".join(errors)
+        raise PayloadError(f"Error loading manifests from {source}: {lines}", tuple(errors))
+    return Payload(
+        metadata=metadata,
+        image_references=references,
+        manifests=(*loaded[MANIFESTS], *loaded[RELEASE_MANIFESTS]),
+        checks=tuple(loaded[CHECKS]),
+        warnings=tuple(warnings),
+    )
+
+
+def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest, ...]:
+    """The manifests of plain `files` in order of their names, templates left as they are; raises PayloadError."""
+    errors: list[str] = []
+    found = [manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], errors)]
+    if errors:
+        raise PayloadError(f"Error loading manifests from {source}: {'; '.join(errors)}", tuple(errors))
+    return tuple(found)
+
+
+def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
+    """Those of `manifests` that a cluster as `filters` describe it gets, in order."""
+    return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
+
+
+def version_hash(manifests: Iterable[Manifest]) -> str:
+    """`status.versionHash` of the included `manifests`: FNV-1, 64 bits, URL-safe base64 (cvo-behaviour 1.2)."""
+    value = _FNV_OFFSET
+    for manifest in manifests:
+        for byte in manifest.raw:
+            value = (value * _FNV_PRIME & _FNV_MASK) ^ byte
+    return base64.urlsafe_b64encode(value.to_bytes(8, "big")).decode()
+
+
+def _load_metadata(
+    files: Mapping[str, bytes],
+) -> tuple[ReleaseMetadata | None, ImageReferences | None, list[str]]:
+    metadata: ReleaseMetadata | None = None
+    references: ImageReferences | None = None
+    errors = [f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
+    try:
+        if METADATA_FILE in files:
+            metadata = parse_release_metadata(files[METADATA_FILE])
+    except MetadataError as error:
+        errors.append(str(error))
+    try:
+        if IMAGE_REFERENCES_FILE in files:
+            references = parse_image_references(files[IMAGE_REFERENCES_FILE])
+        if metadata and references:
+            check_same_version(metadata, references)
+    except MetadataError as error:
+        errors.append(str(error))
+    return metadata, references, errors
+
+
+def _rendered(files: Mapping[str, bytes], values: Values, problems: list[str]) -> dict[str, bytes]:
+    kept: dict[str, bytes] = {}
+    for path in sorted(files):
+        folder, _, name = path.partition("/")
+        if folder not in FOLDERS or "/" in name or not _is_manifest(name):
+            continue
+        data = files[path]
+        if folder == MANIFESTS and b"{{" in data:
+            try:
+                data = render(data.decode("utf-8"), values).encode("utf-8")
+            except (TemplateError, UnicodeDecodeError) as error:
+                problems.append(f"{path}: skipped, its template cannot be rendered: {error}")
+                continue
+        kept[path] = data
+    return kept
+
+
+def _load_folder(folder: str, files: Mapping[str, bytes], errors: list[str]) -> list[Manifest]:
+    found: list[Manifest] = []
+    for path, data in files.items():
+        if path.startswith(f"{folder}/"):
+            found.extend(_parse(path, data, errors))
+    return found
+
+
+def _parse(path: str, data: bytes, errors: list[str]) -> list[Manifest]:
+    manifests, problems = parse_manifests(path, data)
+    errors.extend(str(problem) for problem in problems)
+    return manifests
+
+
+def _is_manifest(path: str) -> bool:
+    return path.endswith(_SUFFIXES)

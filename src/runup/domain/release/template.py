@@ -1,0 +1,89 @@
+"""The part of Go's text/template that manifests in `/manifests` use: three values, `index`, and escaped text.
+
+`{{.ReleaseImage}}`, `{{.ClusterProfile}}`, `{{.Images.name}}`, `{{index .Images "some-name"}}`, and text literals, by
+which Prometheus rules write braces of their own: `{{ "{{ $labels.pod }}" }}`. Anything else is a `TemplateError`: an operator
+reading a newer release skips such a file and says so, rather than guessing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+class TemplateError(ValueError):
+    """The text uses what this subset does not know, or names an image that the release does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What a template may refer to; `images` maps short names to pullspecs."""
+
+    release_image: str = ""
+    cluster_profile: str = ""
+    images: Mapping[str, str] = field(default_factory=dict)
+
+
+_TEXT = r'"(?:[^"\\\n]|\\.)*"|`[^`]*`'
+# Text literals first: what closes an action inside of one does not close it.
+_ACTION = re.compile(rf"\{{\{{(-\s)?((?:{_TEXT}|[^\"`{{}}])*?)(\s-)?\}}\}}", re.DOTALL)
+_FIELD = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?\Z")
+_INDEX = re.compile(rf"index\s+\.Images\s+({_TEXT})\Z")
+_LITERAL = re.compile(rf"(?:{_TEXT})\Z")
+
+
+def render(text: str, values: Values) -> str:
+    """`text` with its actions carried out; raises TemplateError naming the line."""
+    return "".join(_pieces(text, values))
+
+
+def _pieces(text: str, values: Values) -> Iterator[str]:
+    position = 0
+    trim_next = False
+    while (start := text.find("{{", position)) >= 0:
+        match = _ACTION.match(text, start)
+        line = text.count("\n", 0, start) + 1
+        if match is None:
+            raise TemplateError(f"line {line}: an action is not closed, or is more than this reads")
+        before = text[position:start]
+        before = before.lstrip() if trim_next else before
+        yield before.rstrip() if match[1] else before
+        yield _evaluate(match[2].strip(), values, line)
+        trim_next = bool(match[3])
+        position = match.end()
+    rest = text[position:]
+    yield rest.lstrip() if trim_next else rest
+
+
+def _evaluate(expression: str, values: Values, line: int) -> str:
+    if expression.startswith("/*") and expression.endswith("*/"):
+        return ""
+    if _LITERAL.match(expression):
+        return _unquoted(expression, line)
+    if index := _INDEX.match(expression):
+        return _image(_unquoted(index[1], line), values, line)
+    name = _FIELD.match(expression)
+    if name and name[1] == "Images" and name[2]:
+        return _image(name[2], values, line)
+    simple = {".ReleaseImage": values.release_image, ".ClusterProfile": values.cluster_profile}
+    if expression in simple:
+        return simple[expression]
+    raise TemplateError(f"line {line}: {{{{{expression}}}}} is more than this reads")
+
+
+def _image(name: str, values: Values, line: int) -> str:
+    if name not in values.images:
+        raise TemplateError(f"line {line}: image {name!r} is not in image-references")
+    return values.images[name]
+
+
+def _unquoted(literal: str, line: int) -> str:
+    if literal[0] == "`":
+        return literal[1:-1].replace("\r", "")
+    try:
+        # Go's escapes inside double quotes mean the same in Python.
+        return str(ast.literal_eval(literal))
+    except (SyntaxError, ValueError) as error:
+        raise TemplateError(f"line {line}: {literal} is no text") from error
