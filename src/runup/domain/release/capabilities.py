@@ -13,7 +13,8 @@ from runup.api.config_v1 import CapabilitiesSpec
 KNOWN: tuple[str, ...] = (
     "baremetal", "Console", "Insights", "marketplace", "Storage", "openshift-samples", "CSISnapshot", "NodeTuning",
     "MachineAPI", "Build", "DeploymentConfig", "ImageRegistry", "OperatorLifecycleManager",
-    "OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager", "CompatibilityRequirements", "ClusterAPI",
+    "OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager", "CompatibilityRequirements",
+    "ClusterAPI",
 )  # fmt: skip
 
 GATED: dict[str, frozenset[str]] = {

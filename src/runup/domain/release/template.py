@@ -1,8 +1,8 @@
 """The part of Go's text/template that manifests in `/manifests` use: three values, `index`, and escaped text.
 
 `{{.ReleaseImage}}`, `{{.ClusterProfile}}`, `{{.Images.name}}`, `{{index .Images "some-name"}}`, and text literals, by
-which Prometheus rules write braces of their own: `{{ "{{ $labels.pod }}" }}`. Anything else is a `TemplateError`: an operator
-reading a newer release skips such a file and says so, rather than guessing.
+which Prometheus rules write braces of their own: `{{ "{{ $labels.pod }}" }}`. Anything else is a `TemplateError`: an
+operator reading a newer release skips such a file and says so, rather than guessing.
 """
 
 from __future__ import annotations
