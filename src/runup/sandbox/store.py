@@ -1,0 +1,512 @@
+"""Objects with one growing revision, kept in SQLite: what the API server stores and what its watches replay.
+
+In: objects as dicts, each with the revision that the writer believes is current. Out: `Entry` (the JSON bytes that are
+served, at one revision) and `Event` (what changed, and from what). A write is answered only after its transaction is
+committed, so a killed process loses nothing that was acknowledged; memory changes only then, so a failed commit leaves
+no half write behind. Reads never touch the disk.
+
+The mistake this prevents: two writers that both read revision 7 and both succeed. The single writer thread compares
+revisions itself; the loser gets `Conflict`.
+
+The thread takes whatever has queued up and commits it together (group commit). The log of revisions serves watches and
+lists at an older revision; it is cut by number, size and age, and whoever asks for what was cut gets `Expired`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import queue
+import sqlite3
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import msgspec
+import orjson
+
+JSON = dict[str, Any]
+EventType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS revisions (
+  rv INTEGER PRIMARY KEY, resource TEXT NOT NULL, key TEXT NOT NULL, deleted INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, rv INTEGER NOT NULL);
+"""
+# A batch is bounded so that the first of a long queue is not answered after the last.
+_BATCH = 256
+
+
+class StoreError(Exception):
+    """The disk refused a write (full, read-only, damaged); nothing of it was kept."""
+
+
+class Conflict(Exception):
+    """The object is not at the revision that the writer expected; `current` is 0 when it does not exist."""
+
+    def __init__(self, current: int) -> None:
+        super().__init__(f"at revision {current}")
+        self.current = current
+
+
+class Expired(Exception):
+    """The log no longer reaches back to the revision asked for; `oldest` is the first that it can serve."""
+
+    def __init__(self, asked: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {asked} ({oldest})")
+        self.asked = asked
+        self.oldest = oldest
+
+
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels = msgspec.field(default_factory=_Labels)
+
+
+_LABELS = msgspec.json.Decoder(_Labelled)
+
+
+class Entry:
+    """One object at one revision. `raw` is what is served; labels are read out of it when first asked for."""
+
+    __slots__ = ("_labels", "cache", "key", "raw", "resource", "rv")
+
+    def __init__(self, resource: str, key: str, rv: int, raw: bytes) -> None:
+        self.resource = resource
+        self.key = key
+        self.rv = rv
+        self.raw = raw
+        self._labels: dict[str, str] | None = None
+        # Other forms of this object (a table row, selectable fields), made at most once each.
+        self.cache: dict[Any, Any] = {}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The object's labels."""
+        if self._labels is None:
+            self._labels = _LABELS.decode(self.raw).metadata.labels or {}
+        return self._labels
+
+    @property
+    def namespace(self) -> str:
+        """The object's namespace, empty for a cluster-scoped one."""
+        return self.key.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.key.rpartition("/")[2]
+
+    def load(self) -> JSON:
+        """The object as a dict of the caller's own."""
+        obj: JSON = orjson.loads(self.raw)
+        return obj
+
+
+@dataclass(slots=True)
+class Event:
+    """One change: `entry` is the object after it (for DELETED: its last state), `prev` before it."""
+
+    type: EventType
+    entry: Entry
+    prev: Entry | None
+    at: float = 0.0
+    # The encoded watch line in each form asked for, so that 200 watchers cost one encoding.
+    lines: dict[Any, bytes] = field(default_factory=dict)
+
+    @property
+    def rv(self) -> int:
+        """The revision that this change made."""
+        return self.entry.rv
+
+
+@dataclass(slots=True)
+class _Write:
+    resource: str
+    key: str
+    obj: JSON
+    deleted: bool
+    expected: int | None
+    encode: Callable[[JSON], bytes]
+    done: asyncio.Future[Entry]
+    entry: Entry | None = None
+
+
+@dataclass(slots=True)
+class _Compact:
+    dead: list[int]
+    upto: int
+
+
+@dataclass(slots=True)
+class _Table:
+    entries: dict[str, Entry] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    events: deque[Event] = field(default_factory=deque)
+
+
+def key_of(namespace: str, name: str) -> str:
+    """The key within a resource; sorting keys gives the order of a list, as etcd has it."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+class Store:
+    """Open with `await store.open()`, close with `await store.close()`; use from one event loop."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        monotonic: Callable[[], float],
+        keep_events: int = 10_000,
+        keep_bytes: int = 64 << 20,
+        keep_s: float = 3600.0,
+    ) -> None:
+        self._path = path
+        self._monotonic = monotonic
+        self._keep_events, self._keep_bytes, self._keep_s = keep_events, keep_bytes, keep_s
+        self._tables: dict[str, _Table] = {}
+        self._log: deque[Event] = deque()
+        self._log_bytes = 0
+        self._rv = 0
+        self._compacted = 0
+        self._subscribers: dict[str, list[Callable[[Event], None]]] = {}
+        self._queue: queue.SimpleQueue[_Write | _Compact | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock: IO[str] | None = None
+        # Owned by the writer thread from `open` on.
+        self._db: sqlite3.Connection | None = None
+        self._heads: dict[tuple[str, str], int] = {}
+        self._next = 0
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Read everything into memory and start the writer; raises StoreError when another process has the folder."""
+        self._loop = asyncio.get_running_loop()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = self._path.with_suffix(".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise StoreError(f"{self._path} is in use by another process") from error
+        try:
+            self._db = self._connect()
+            self._load(self._db)
+        except sqlite3.Error as error:
+            self._lock.close()
+            raise StoreError(f"{self._path}: {error}") from error
+        self._thread = threading.Thread(target=self._write_forever, name="store-writer", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Commit what is queued and stop."""
+        if self._thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=32)
+        # NORMAL in WAL mode: a commit is in the kernel's hands before it is acknowledged, so a killed process loses
+        # nothing; only a power cut could take the last commits, and never tear one.
+        db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=2000;")
+        db.executescript(_SCHEMA)
+        return db
+
+    def _load(self, db: sqlite3.Connection) -> None:
+        marks = dict(db.execute("SELECT name, rv FROM marks"))
+        self._compacted = marks.get("compacted", 0)
+        now = self._monotonic()
+        for rv, resource, key, deleted, value in db.execute(
+            "SELECT rv, resource, key, deleted, value FROM revisions ORDER BY rv"
+        ):
+            self._apply(Entry(resource, key, rv, value), deleted=bool(deleted), at=now)
+        self._rv = max(self._rv, self._compacted)
+        self._next = self._rv
+        for resource, table in self._tables.items():
+            table.keys.sort()
+            self._heads.update({(resource, key): entry.rv for key, entry in table.entries.items()})
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def rv(self) -> int:
+        """The newest committed revision."""
+        return self._rv
+
+    @property
+    def compacted(self) -> int:
+        """Watches and lists reach back to here and no further."""
+        return self._compacted
+
+    def get(self, resource: str, namespace: str, name: str) -> Entry | None:
+        """The object as it is now, or None."""
+        table = self._tables.get(resource)
+        return table.entries.get(key_of(namespace, name)) if table else None
+
+    def items(self, resource: str, namespace: str = "", after: str = "") -> list[Entry]:
+        """Every object of a resource (of one namespace when given) whose key is past `after`, in the order of keys."""
+        table = self._tables.get(resource)
+        if table is None:
+            return []
+        keys = table.keys
+        # "0" is the character after "/".
+        start, end = (
+            (bisect_left(keys, f"{namespace}/"), bisect_left(keys, f"{namespace}0")) if namespace else (0, None)
+        )
+        if after:
+            start = max(start, bisect_right(keys, after))
+        return [table.entries[key] for key in keys[start:end]]
+
+    def count(self, resource: str) -> int:
+        """How many objects a resource has."""
+        table = self._tables.get(resource)
+        return len(table.keys) if table else 0
+
+    def items_at(self, resource: str, rv: int, namespace: str = "", after: str = "") -> list[Entry]:
+        """What `items` was at revision `rv`; raises Expired when the log does not reach back so far."""
+        if rv < self._compacted:
+            raise Expired(rv, self._compacted)
+        table = self._tables.get(resource)
+        if table is None:
+            return []
+        changed = [event for event in reversed(table.events) if event.rv > rv]
+        if not changed:
+            return self.items(resource, namespace, after)
+        state = dict(table.entries)
+        for event in _takewhile_newer(table.events, rv):
+            if event.prev is None:
+                state.pop(event.entry.key, None)
+            else:
+                state[event.entry.key] = event.prev
+        prefix = f"{namespace}/" if namespace else ""
+        return [state[key] for key in sorted(state) if key.startswith(prefix) and key > after]
+
+    def events_since(self, resource: str, rv: int) -> list[Event]:
+        """The changes after revision `rv`, oldest first; raises Expired when the log does not reach back so far."""
+        if rv < self._compacted:
+            raise Expired(rv, self._compacted)
+        table = self._tables.get(resource)
+        return list(reversed(list(_takewhile_newer(table.events, rv)))) if table else []
+
+    def subscribe(self, resource: str, callback: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `callback` with every change of a resource from now on; the function returned ends it."""
+        callbacks = self._subscribers.setdefault(resource, [])
+        callbacks.append(callback)
+
+        def unsubscribe() -> None:
+            with contextlib.suppress(ValueError):
+                callbacks.remove(callback)
+
+        return unsubscribe
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    async def put(
+        self,
+        resource: str,
+        namespace: str,
+        name: str,
+        obj: JSON,
+        *,
+        expected: int | None,
+        encode: Callable[[JSON], bytes],
+    ) -> Entry:
+        """Store `obj` (which the store takes over) and return it as stored.
+
+        `expected` is the revision that must be current, 0 for "does not exist". `encode` gives the bytes to serve,
+        called with `metadata.resourceVersion` set. Raises Conflict or StoreError.
+        """
+        return await self._submit(resource, key_of(namespace, name), obj, False, expected, encode)
+
+    async def delete(
+        self, resource: str, namespace: str, name: str, obj: JSON, *, expected: int, encode: Callable[[JSON], bytes]
+    ) -> Entry:
+        """Remove an object whose last state is `obj`; raises Conflict or StoreError."""
+        return await self._submit(resource, key_of(namespace, name), obj, True, expected, encode)
+
+    async def _submit(
+        self, resource: str, key: str, obj: JSON, deleted: bool, expected: int | None, encode: Callable[[JSON], bytes]
+    ) -> Entry:
+        if self._loop is None or self._thread is None:
+            raise StoreError("the store is closed")
+        done: asyncio.Future[Entry] = self._loop.create_future()
+        self._queue.put(_Write(resource, key, obj, deleted, expected, encode, done))
+        # A client that hangs up does not undo its write; the write goes on without it.
+        return await asyncio.shield(done)
+
+    def _publish(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+        now = self._monotonic()
+        for write in committed:
+            entry = write.entry
+            if entry is None:
+                continue
+            event = self._apply(entry, deleted=write.deleted, at=now)
+            for callback in tuple(self._subscribers.get(entry.resource, ())):
+                callback(event)
+        for write in committed:
+            if write.entry is not None and not write.done.done():
+                write.done.set_result(write.entry)
+        for write, error in refused:
+            if not write.done.done():
+                write.done.set_exception(error)
+        self._compact(now)
+
+    def _apply(self, entry: Entry, *, deleted: bool, at: float) -> Event:
+        table = self._tables.setdefault(entry.resource, _Table())
+        prev = table.entries.get(entry.key)
+        if deleted:
+            table.entries.pop(entry.key, None)
+            index = bisect_left(table.keys, entry.key)
+            if index < len(table.keys) and table.keys[index] == entry.key:
+                del table.keys[index]
+        else:
+            table.entries[entry.key] = entry
+            if prev is None:
+                insort(table.keys, entry.key)
+        event = Event("DELETED" if deleted else "MODIFIED" if prev else "ADDED", entry, prev, at)
+        if entry.rv > self._compacted:
+            table.events.append(event)
+            self._log.append(event)
+            self._log_bytes += len(entry.raw)
+        self._rv = entry.rv
+        return event
+
+    # -- compaction ------------------------------------------------------------------------------------------------
+
+    def _compact(self, now: float) -> None:
+        if not self._too_long(now, slack=1.1):
+            return
+        dead: list[int] = []
+        while self._log and self._too_long(now, slack=1.0):
+            dead += self._forget_oldest()
+        self._queue.put(_Compact(dead, self._compacted))
+
+    def compact(self) -> None:
+        """Forget the whole log now: every older revision is Expired from here on."""
+        dead = [rv for _ in range(len(self._log)) for rv in self._forget_oldest()]
+        self._queue.put(_Compact(dead, self._compacted))
+
+    def _forget_oldest(self) -> Iterable[int]:
+        event = self._log.popleft()
+        self._tables[event.entry.resource].events.popleft()
+        self._log_bytes -= len(event.entry.raw)
+        self._compacted = event.rv
+        if event.prev is not None:
+            yield event.prev.rv
+        if event.type == "DELETED":
+            yield event.rv
+
+    def _too_long(self, now: float, *, slack: float) -> bool:
+        return bool(self._log) and (
+            len(self._log) > self._keep_events * slack
+            or self._log_bytes > self._keep_bytes * slack
+            or now - self._log[0].at > self._keep_s * slack
+        )
+
+    # -- the writer thread -----------------------------------------------------------------------------------------
+
+    def _write_forever(self) -> None:
+        running = True
+        while running:
+            batch: list[_Write | _Compact] = []
+            item = self._queue.get()
+            while item is not None:
+                batch.append(item)
+                if len(batch) >= _BATCH:
+                    break
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+            running = item is not None
+            if batch:
+                self._commit(batch)
+        if self._db is not None:
+            self._db.close()
+
+    def _commit(self, batch: list[_Write | _Compact]) -> None:
+        writes = [item for item in batch if isinstance(item, _Write)]
+        refused: list[tuple[_Write, Exception]] = []
+        heads: dict[tuple[str, str], int] = {}
+        before = self._next
+        try:
+            db = self._db = self._db or self._connect()
+            db.execute("BEGIN IMMEDIATE")
+            rows = [row for write in writes if (row := self._row(write, heads, refused)) is not None]
+            db.executemany("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", rows)
+            for item in batch:
+                if isinstance(item, _Compact):
+                    _forget(db, item)
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._next = before
+            self._abandon()
+            failure = StoreError(f"{self._path.name}: {error}")
+            self._answer([], [(write, failure) for write in writes])
+            return
+        for head, rv in heads.items():
+            if rv:
+                self._heads[head] = rv
+            else:
+                self._heads.pop(head, None)
+        self._answer([write for write in writes if write.entry is not None], refused)
+
+    def _row(
+        self, write: _Write, heads: dict[tuple[str, str], int], refused: list[tuple[_Write, Exception]]
+    ) -> tuple[int, str, str, int, bytes] | None:
+        head = (write.resource, write.key)
+        current = heads[head] if head in heads else self._heads.get(head, 0)
+        if write.expected is not None and write.expected != current:
+            refused.append((write, Conflict(current)))
+            return None
+        rv = self._next + 1
+        try:
+            write.obj["metadata"]["resourceVersion"] = str(rv)
+            raw = write.encode(write.obj)
+        except Exception as error:  # noqa: BLE001 - one object that cannot be encoded must not stop the others
+            refused.append((write, error))
+            return None
+        self._next = rv
+        heads[head] = 0 if write.deleted else rv
+        write.entry = Entry(write.resource, write.key, rv, raw)
+        return rv, write.resource, write.key, int(write.deleted), raw
+
+    def _abandon(self) -> None:
+        # A connection that met a full or read-only disk may stay broken; the next batch opens a new one.
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+    def _answer(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._publish, committed, refused)
+
+
+def _takewhile_newer(events: deque[Event], rv: int) -> Iterable[Event]:
+    for event in reversed(events):
+        if event.rv <= rv:
+            return
+        yield event
+
+
+def _forget(db: sqlite3.Connection, compact: _Compact) -> None:
+    db.executemany("DELETE FROM revisions WHERE rv = ?", [(rv,) for rv in compact.dead])
+    db.execute("INSERT OR REPLACE INTO marks VALUES ('compacted', ?)", (compact.upto,))

@@ -1,0 +1,192 @@
+"""From a request to its answer: identify, authorize, find the handler, and put every failure into a Status.
+
+No web framework here: `App.handle` takes and returns values, so the whole server can be driven without a socket.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from inspect import isawaitable
+
+import orjson
+
+from runup.kube.clock import Clock
+from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.accept import negotiate
+from runup.sandbox.apiserver.audit import AuditLog
+from runup.sandbox.apiserver.authn import Authenticator
+from runup.sandbox.apiserver.authz import Attributes, Authorizer
+from runup.sandbox.apiserver.discovery import VERSION, Discovery
+from runup.sandbox.apiserver.errors import ApiError
+from runup.sandbox.apiserver.http import Request, Response, User, json_response, text_response
+from runup.sandbox.apiserver.kinds import Kind, KindTable
+from runup.sandbox.apiserver.rest import Rest
+from runup.sandbox.apiserver.routing import Target, parse
+from runup.sandbox.apiserver.subresources import Subresources
+
+Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
+
+_LOG = logging.getLogger(__name__)
+_HEALTH = ("healthz", "livez", "readyz")
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the server is made of."""
+
+    clock: Clock
+    kinds: KindTable
+    rest: Rest
+    subresources: Subresources
+    authn: Authenticator
+    authz: Authorizer
+    discovery: Discovery
+    audit: AuditLog
+    documents: Callable[[Request], Response | None]
+
+
+class App:
+    """The whole server, short of the socket."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        rest = parts.rest
+        rest.authorize = self._authorize_as
+        self._verbs: dict[str, Handler] = {
+            "get": rest.get,
+            "list": rest.list,
+            "watch": rest.watch,
+            "create": rest.create,
+            "update": rest.update,
+            "patch": rest.patch,
+            "delete": rest.delete,
+            "deletecollection": rest.delete_collection,
+        }
+
+    async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
+        """The answer to one request; never raises. `uri` is the path with its query as the audit log shows it."""
+        parts = self._parts
+        received = parts.audit.time()
+        target = parse(request.method, request.path, request.query)
+        who: User | None = None
+        acting: User | None = None
+        failure: ApiError | None = None
+        audit_id = request.header("audit-id") or str(uuid.uuid4())
+        try:
+            who = parts.authn.identify(request, certificate)
+            acting = self._impersonated(request, who)
+            request.user = acting or who
+            parts.authz.require(request.user, Attributes.of(target))
+            response = await self._dispatch(request, target)
+        except ApiError as error:
+            failure = error
+        except Exception as error:  # one bug must not take the server down, and its text belongs in the log alone
+            _LOG.exception("%s %s", request.method, uri)
+            failure = errors.internal(f"{type(error).__name__}: {error}")
+        if failure is not None:
+            response = json_response(failure.status(), failure.code, failure.headers)
+        response.headers = (*response.headers, *_extra_headers(request, audit_id))
+        parts.audit.write(
+            request,
+            target,
+            uri,
+            response.status,
+            received,
+            stage="ResponseStarted" if response.stream else "ResponseComplete",
+            audit_id=audit_id,
+            user=who,
+            impersonated=acting,
+            reason=failure.reason if failure else "",
+            message=failure.message if failure else "",
+        )
+        return response
+
+    async def _dispatch(self, request: Request, target: Target) -> Response:
+        if not target.is_resource:
+            return self._document(request)
+        parts = self._parts
+        kind = parts.kinds.find(target.group, target.version, target.resource)
+        if kind is None or (target.namespace and not kind.namespaced and target.resource != "namespaces"):
+            return self._document(request)
+        if target.resource == "namespaces" and not target.subresource:
+            target = replace(target, namespace="")
+        elif target.resource == "namespaces":
+            target = replace(target, namespace="")
+        if target.subresource:
+            return await parts.subresources.handle(request, target, kind)
+        if target.verb not in kind.verbs:
+            raise errors.method_not_allowed(kind.plural, kind.group)
+        if kind.namespaced and not target.namespace and target.verb not in {"list", "watch"}:
+            raise errors.method_not_allowed(kind.plural, kind.group)
+        if review := parts.subresources.review(kind):
+            return await review(request, target)
+        return await _answer(self._verbs[target.verb](request, target, kind))
+
+    def _document(self, request: Request) -> Response:
+        path = request.path.strip("/")
+        first = path.partition("/")[0]
+        if first in _HEALTH:
+            return text_response("ok")
+        if path == "version":
+            return json_response(VERSION)
+        if request.method in {"GET", "HEAD"}:
+            if path == "":
+                return json_response({"paths": self._paths()})
+            found = self._parts.documents(request)
+            if found is None and first in {"api", "apis"}:
+                found = self._parts.discovery.serve(request.path, negotiate(request.header("accept"))[0])
+            if found is not None:
+                return found
+        return text_response("404 page not found\n", 404)
+
+    def _paths(self) -> list[str]:
+        groups = self._parts.kinds.groups()
+        found = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        for group, versions in groups.items():
+            if group:
+                found += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return sorted(found)
+
+    # -- impersonation -----------------------------------------------------------------------------------------------
+
+    def _impersonated(self, request: Request, who: User) -> User | None:
+        name = request.header("impersonate-user")
+        groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
+        if not name:
+            if groups or request.header("impersonate-uid"):
+                raise errors.internal("requested impersonation without impersonating a user")
+            return None
+        self._require_impersonation(who, name, groups)
+        if name.startswith("system:serviceaccount:") and not groups:
+            _, _, namespace, _ = name.split(":", 3)
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        if name != "system:anonymous" and "system:authenticated" not in groups:
+            groups = (*groups, "system:authenticated")
+        return User(name, request.header("impersonate-uid"), groups)
+
+    def _require_impersonation(self, who: User, name: str, groups: tuple[str, ...]) -> None:
+        authz = self._parts.authz
+        if name.startswith("system:serviceaccount:") and name.count(":") == 3:
+            _, _, namespace, account = name.split(":")
+            authz.require(who, Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account))
+        else:
+            authz.require(who, Attributes("impersonate", "", "users", name=name))
+        for group in groups:
+            authz.require(who, Attributes("impersonate", "", "groups", name=group))
+
+    def _authorize_as(self, request: Request, target: Target) -> None:
+        if request.user is not None:
+            self._parts.authz.require(request.user, Attributes.of(target))
+
+
+async def _answer(value: Response | Awaitable[Response]) -> Response:
+    return await value if isawaitable(value) else value
+
+
+def _extra_headers(request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
+    found = [("Audit-Id", audit_id), ("Cache-Control", "no-cache, private")]
+    found += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
+    return tuple(found)

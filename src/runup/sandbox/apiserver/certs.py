@@ -1,0 +1,163 @@
+"""The server's own certificate authority, the certificates it issues, and the kubeconfig that holds them.
+
+Everything is kept in the data folder, so that a kubeconfig written yesterday still works today.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_YEARS_10 = timedelta(days=3650)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A PEM certificate with its PEM private key."""
+
+    cert: bytes
+    key: bytes
+
+
+def load_or_create(folder: Path, now: datetime) -> tuple[KeyPair, KeyPair]:
+    """The authority and the server's pair of `folder`, made on first use."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ca = _stored(folder, "ca") or _keep(folder, "ca", new_ca(now))
+    server = _stored(folder, "server") or _keep(folder, "server", issue_server(ca, now))
+    return ca, server
+
+
+def _stored(folder: Path, name: str) -> KeyPair | None:
+    cert, key = folder / f"{name}.crt", folder / f"{name}.key"
+    return KeyPair(cert.read_bytes(), key.read_bytes()) if cert.exists() and key.exists() else None
+
+
+def _keep(folder: Path, name: str, pair: KeyPair) -> KeyPair:
+    write_private(folder / f"{name}.key", pair.key)
+    (folder / f"{name}.crt").write_bytes(pair.cert)
+    return pair
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    temporary = path.with_name(path.name + ".new")
+    temporary.touch(mode=0o600)
+    temporary.chmod(0o600)
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def new_ca(now: datetime) -> KeyPair:
+    """A new self-signed authority."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name("runup-sandbox-ca")
+    usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+    cert = (
+        _builder(name, name, key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return _pair(cert, key)
+
+
+def issue_server(ca: KeyPair, now: datetime) -> KeyPair:
+    """A serving certificate for loopback and the names that pods use."""
+    names: list[x509.GeneralName] = [
+        x509.DNSName("localhost"),
+        x509.DNSName("kubernetes"),
+        x509.DNSName("kubernetes.default"),
+        x509.DNSName("kubernetes.default.svc"),
+        x509.DNSName("kubernetes.default.svc.cluster.local"),
+        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+        x509.IPAddress(ipaddress.ip_address("::1")),
+    ]
+    return _issue(ca, _name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, now, x509.SubjectAlternativeName(names))
+
+
+def issue_client(ca: KeyPair, user: str, groups: Sequence[str], now: datetime) -> KeyPair:
+    """A client certificate: the common name is the user, each organization a group."""
+    return _issue(ca, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, None)
+
+
+def _issue(
+    ca: KeyPair,
+    subject: x509.Name,
+    usage: x509.ObjectIdentifier,
+    now: datetime,
+    alternative: x509.SubjectAlternativeName | None,
+) -> KeyPair:
+    ca_cert = x509.load_pem_x509_certificate(ca.cert)
+    ca_key = serialization.load_pem_private_key(ca.key, None)
+    if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
+        raise TypeError("the authority's key is not an EC key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        _builder(subject, ca_cert.subject, key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+    )
+    if alternative is not None:
+        builder = builder.add_extension(alternative, critical=False)
+    return _pair(builder.sign(ca_key, hashes.SHA256()), key)
+
+
+def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        # A clock a little behind ours must not reject the certificate.
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + _YEARS_10)
+    )
+
+
+def _pair(cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return KeyPair(cert.public_bytes(pem), private)
+
+
+def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any], namespace: str = "default") -> bytes:
+    """A kubeconfig (JSON, which is YAML) with everything embedded; `credentials` is the user's entry."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "sandbox", "cluster": {"server": url, "certificate-authority-data": _b64(ca.cert)}}],
+        "users": [{"name": user, "user": credentials}],
+        "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": user, "namespace": namespace}}],
+        "current-context": "sandbox",
+    }
+    return (json.dumps(config, indent=2) + "\n").encode()
+
+
+def client_credentials(pair: KeyPair) -> dict[str, Any]:
+    """The user's entry of a kubeconfig for a client certificate."""
+    return {"client-certificate-data": _b64(pair.cert), "client-key-data": _b64(pair.key)}
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,312 @@
+"""The kinds that the server serves: one row each, built-in here, custom ones made from CustomResourceDefinitions.
+
+A row says what discovery, routing and the handlers must know: names, scope, verbs, subresources, whether `generation`
+counts, and which of its fields a field selector may name. `KindTable` finds the row for a path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+JSON = dict[str, Any]
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subresource:
+    """`plural/name`; `kind` is what it reads and writes when that is not the resource itself."""
+
+    name: str
+    verbs: tuple[str, ...] = ("get", "patch", "update")
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+STATUS = Subresource("status")
+SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """One kind in one version of its group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    singular: str = ""
+    list_kind: str = ""
+    generation: bool = False
+    fields: tuple[str, ...] = ()
+    # Where the objects lie when another kind's are meant (events.k8s.io shows core's Events).
+    stored_as: str = ""
+    # Custom resources only.
+    crd: JSON | None = field(default=None, repr=False)
+    scale_paths: Mapping[str, str] | None = None
+    columns: tuple[JSON, ...] = ()
+
+    @property
+    def custom(self) -> bool:
+        """Whether a CustomResourceDefinition made it."""
+        return self.crd is not None
+
+    @property
+    def resource(self) -> str:
+        """`plural.group`, as errors and storage name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def storage(self) -> str:
+        """The table its objects lie in; all versions of a kind share one."""
+        return self.stored_as or self.resource
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` for core."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_name(self) -> str:
+        """The kind of a list of these."""
+        return self.list_kind or f"{self.kind}List"
+
+    @property
+    def singular_name(self) -> str:
+        """What `kubectl get <singular>` accepts."""
+        return self.singular or self.kind.lower()
+
+    def subresource(self, name: str) -> Subresource | None:
+        """The subresource of that name, or None."""
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+    @property
+    def has_status(self) -> bool:
+        """Whether status is written through its own subresource only."""
+        return self.subresource("status") is not None
+
+
+def _core(kind: str, plural: str, **more: Any) -> Kind:
+    return Kind("", "v1", kind, plural, **more)
+
+
+def _review(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Kind:
+    return Kind(group, "v1", kind, plural, namespaced=namespaced, verbs=("create",))
+
+
+_APPS = {"categories": ("all",), "generation": True}
+_RBAC = "rbac.authorization.k8s.io"
+_EVENT_FIELDS = (
+    "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
+    "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
+    "reason", "reportingComponent", "source", "type",
+)  # fmt: skip
+_EVENTS_V1_FIELDS = tuple(name.replace("involvedObject", "regarding") for name in _EVENT_FIELDS)
+_POD_FIELDS = (
+    "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+    "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName",
+)  # fmt: skip
+
+BUILTIN: tuple[Kind, ...] = (
+    _core("ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=("get", "list")),
+    _core("ConfigMap", "configmaps", short_names=("cm",)),
+    _core("Endpoints", "endpoints", short_names=("ep",), list_kind="EndpointsList"),
+    _core("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS),
+    _core("LimitRange", "limitranges", short_names=("limits",)),
+    _core(
+        "Namespace", "namespaces", namespaced=False, short_names=("ns",), fields=("status.phase",),
+        verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
+        subresources=(Subresource("finalize", ("update",)), STATUS),
+    ),
+    _core(
+        "Node", "nodes", namespaced=False, short_names=("no",), fields=("spec.unschedulable",), subresources=(STATUS,)
+    ),
+    _core("PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), subresources=(STATUS,)),
+    _core("PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), subresources=(STATUS,)),
+    _core(
+        "Pod", "pods", short_names=("po",), categories=("all",), generation=True, fields=_POD_FIELDS,
+        subresources=(
+            Subresource("binding", ("create",), "", "v1", "Binding"),
+            Subresource("ephemeralcontainers"),
+            Subresource("eviction", ("create",), "policy", "v1", "Eviction"),
+            Subresource("log", ("get",)),
+            Subresource("resize"),
+            STATUS,
+        ),
+    ),
+    _core("PodTemplate", "podtemplates", generation=True),
+    _core(
+        "ReplicationController", "replicationcontrollers", short_names=("rc",), subresources=(SCALE, STATUS), **_APPS
+    ),
+    _core("ResourceQuota", "resourcequotas", short_names=("quota",), subresources=(STATUS,)),
+    _core("Secret", "secrets", fields=("type",)),
+    _core(
+        "ServiceAccount", "serviceaccounts", short_names=("sa",),
+        subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
+    ),
+    _core(
+        "Service", "services", short_names=("svc",), categories=("all",), subresources=(STATUS,),
+        fields=("spec.clusterIP", "spec.type"),
+    ),
+    Kind("apps", "v1", "ControllerRevision", "controllerrevisions"),
+    Kind("apps", "v1", "DaemonSet", "daemonsets", short_names=("ds",), subresources=(STATUS,), **_APPS),
+    Kind("apps", "v1", "Deployment", "deployments", short_names=("deploy",), subresources=(SCALE, STATUS), **_APPS),
+    Kind(
+        "apps", "v1", "ReplicaSet", "replicasets", short_names=("rs",), subresources=(SCALE, STATUS),
+        fields=("status.replicas",), **_APPS,
+    ),
+    Kind("apps", "v1", "StatefulSet", "statefulsets", short_names=("sts",), subresources=(SCALE, STATUS), **_APPS),
+    Kind("batch", "v1", "CronJob", "cronjobs", short_names=("cj",), subresources=(STATUS,), **_APPS),
+    Kind("batch", "v1", "Job", "jobs", subresources=(STATUS,), fields=("status.successful",), **_APPS),
+    Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", short_names=("hpa",),
+         categories=("all",), subresources=(STATUS,)),
+    Kind(
+        "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",), generation=True,
+        subresources=(STATUS,),
+    ),
+    Kind("coordination.k8s.io", "v1", "Lease", "leases"),
+    Kind(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    Kind(_RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False),
+    Kind(_RBAC, "v1", "RoleBinding", "rolebindings"),
+    Kind(_RBAC, "v1", "Role", "roles"),
+    Kind(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False,
+        short_names=("crd", "crds"), categories=("api-extensions",), generation=True, subresources=(STATUS,),
+    ),
+    Kind(
+        "apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False,
+        categories=("api-extensions",), subresources=(STATUS,),
+    ),
+    Kind(
+        "admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations",
+        namespaced=False, categories=("api-extensions",), generation=True,
+    ),
+    Kind(
+        "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies",
+        namespaced=False, categories=("api-extensions",), generation=True, subresources=(STATUS,),
+        list_kind="ValidatingAdmissionPolicyList",
+    ),
+    Kind(
+        "admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings",
+        namespaced=False, categories=("api-extensions",), generation=True,
+    ),
+    Kind(
+        "admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+        namespaced=False, categories=("api-extensions",), generation=True,
+    ),
+    Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", generation=True),
+    Kind("events.k8s.io", "v1", "Event", "events", short_names=("ev",), fields=_EVENTS_V1_FIELDS, stored_as="events"),
+    Kind("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False),
+    Kind("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
+    Kind("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", list_kind="CSIStorageCapacityList"),
+    Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)),
+    Kind("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False, subresources=(STATUS,)),
+    Kind("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False, generation=True),
+    Kind(
+        "networking.k8s.io", "v1", "Ingress", "ingresses", short_names=("ing",), generation=True,
+        subresources=(STATUS,),
+    ),
+    Kind(
+        "networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", short_names=("netpol",), generation=True,
+        list_kind="NetworkPolicyList",
+    ),
+    Kind(
+        "scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False, short_names=("pc",),
+        generation=True,
+    ),
+    Kind(
+        "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False,
+        short_names=("csr",), fields=("spec.signerName",), subresources=(Subresource("approval"), STATUS),
+    ),
+    _review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews"),
+    _review("authentication.k8s.io", "TokenReview", "tokenreviews"),
+    _review("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", namespaced=True),
+    _review("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
+    _review("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
+    _review("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"),
+)  # fmt: skip
+
+# The order in which discovery lists the groups of a real server.
+GROUP_ORDER: tuple[str, ...] = (
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
+    "autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
+    "storage.k8s.io", "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io",
+)  # fmt: skip
+
+
+class KindTable:
+    """The kinds served now. Custom ones come and go with their definitions."""
+
+    def __init__(self, builtin: Iterable[Kind] = BUILTIN) -> None:
+        self._builtin = {(kind.group, kind.version, kind.plural): kind for kind in builtin}
+        self._custom: dict[str, tuple[Kind, ...]] = {}
+        self._all = dict(self._builtin)
+        # Grows with every change; discovery and OpenAPI documents are cached under it.
+        self.generation = 0
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """The kind that a path names, or None."""
+        return self._all.get((group, version, plural))
+
+    def of_kind(self, group: str, kind: str) -> Kind | None:
+        """Any version of a kind, or None."""
+        return next((row for row in self._all.values() if row.group == group and row.kind == kind), None)
+
+    def of_plural(self, group: str, plural: str) -> Kind | None:
+        """Any version of a resource, or None."""
+        return next((row for row in self._all.values() if row.group == group and row.plural == plural), None)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._all.values())
+
+    def groups(self) -> dict[str, list[str]]:
+        """Group -> its versions, preferred first; groups in the order discovery lists them."""
+        found: dict[str, list[str]] = {}
+        for kind in self._all.values():
+            versions = found.setdefault(kind.group, [])
+            if kind.version not in versions:
+                versions.append(kind.version)
+        place = {group: index for index, group in enumerate(GROUP_ORDER)}
+        ordered = sorted(found, key=lambda group: (place.get(group, len(place)), group))
+        return {group: sorted(found[group], key=version_priority) for group in ordered}
+
+    def set_custom(self, name: str, kinds: tuple[Kind, ...]) -> None:
+        """Serve `kinds` for the definition called `name` from now on; none means it is gone."""
+        if kinds:
+            self._custom[name] = kinds
+        else:
+            self._custom.pop(name, None)
+        custom = {(kind.group, kind.version, kind.plural): kind for rows in self._custom.values() for kind in rows}
+        self._all = {**custom, **self._builtin}
+        self.generation += 1
+
+    def custom(self) -> dict[str, tuple[Kind, ...]]:
+        """Definition name -> the kinds it makes."""
+        return self._custom
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Sort key that puts v2 before v1 before v1beta2 before v1alpha1 before anything else (Kubernetes' order)."""
+    digits, stage, rest = _split_version(version)
+    if digits < 0:
+        return (3, 0, 0, version)
+    rank = {"": 0, "beta": 1, "alpha": 2}[stage]
+    return (rank, -digits, -rest, version)
+
+
+def _split_version(version: str) -> tuple[int, str, int]:
+    body = version[1:] if version.startswith("v") else ""
+    for stage in ("alpha", "beta"):
+        major, found, minor = body.partition(stage)
+        if found and major.isdigit() and (minor.isdigit() or not minor):
+            return int(major), stage, int(minor or 0)
+    return (int(body), "", 0) if body.isdigit() else (-1, "", 0)

@@ -1,0 +1,226 @@
+"""The API server as something that can be started: data folder in, an HTTPS address and an admin kubeconfig out.
+
+    async with ApiServer(data=Path("data"), port=0) as server:
+        print(server.url, server.kubeconfig)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+from runup.kube.clock import Clock, SystemClock
+from runup.sandbox.apiserver import bootstrap, certs
+from runup.sandbox.apiserver.admission import Admission
+from runup.sandbox.apiserver.app import App, Parts
+from runup.sandbox.apiserver.audit import AuditLog
+from runup.sandbox.apiserver.authn import Authenticator, certificate_user
+from runup.sandbox.apiserver.authz import Authorizer
+from runup.sandbox.apiserver.body import MAX_BYTES
+from runup.sandbox.apiserver.definitions import Definitions
+from runup.sandbox.apiserver.discovery import Discovery
+from runup.sandbox.apiserver.errors import ApiError
+from runup.sandbox.apiserver.http import Request, Response, User
+from runup.sandbox.apiserver.kinds import KindTable
+from runup.sandbox.apiserver.openapi_documents import OpenApiDocuments
+from runup.sandbox.apiserver.options import WriteOptions
+from runup.sandbox.apiserver.render import Renderer
+from runup.sandbox.apiserver.rest import Rest
+from runup.sandbox.apiserver.reviews import Reviews
+from runup.sandbox.apiserver.schemas import Schemas
+from runup.sandbox.apiserver.special import special_subresources
+from runup.sandbox.apiserver.subresources import Subresources
+from runup.sandbox.apiserver.tokens import TokenSigner
+from runup.sandbox.store import Store
+
+# A body above Kubernetes' own limit gets Kubernetes' answer; only what is far above it is cut off by the transport.
+_TRANSPORT_LIMIT = MAX_BYTES * 4
+
+
+class ApiServer:
+    """One server on one data folder. Use as an async context manager, or `start` and `stop`."""
+
+    def __init__(
+        self, data: Path, port: int = 0, *, audit: Path | None = None, clock: Clock | None = None, host: str = "127.0.0.1"
+    ) -> None:
+        self.data = Path(data)
+        self.clock = clock or SystemClock()
+        self._host, self._port = host, port
+        self._audit_path = audit or self.data / "audit.log"
+        self._runner: web.ServerRunner | None = None
+        self._certificates: dict[Any, User | None] = {}
+        self.url = ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig (group system:masters)."""
+        return self.data / "admin.kubeconfig"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Open the data folder, listen, and write the kubeconfig. Raises StoreError or OSError."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        ca, serving = certs.load_or_create(self.data / "pki", self.clock.now())
+        self._ca = ca
+        self.store = Store(self.data / "store.db", monotonic=self.clock.monotonic)
+        await self.store.open()
+        try:
+            self._app = self._build()
+            await self._first_objects()
+            await self._listen(ca, serving)
+        except BaseException:
+            await self.store.close()
+            raise
+        self._write_kubeconfig()
+
+    async def stop(self) -> None:
+        """Stop listening, end the watches, commit, close."""
+        self.rest.stop_watches()
+        await self.definitions.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        await self.store.close()
+        self._audit.close()
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def _build(self) -> App:
+        clock, store = self.clock, self.store
+        self.kinds, self.schemas = KindTable(), Schemas()
+        self._audit = AuditLog(self._audit_path, clock.now, clock.monotonic)
+        signer = TokenSigner.load_or_create(self.data / "pki" / "service-account.key")
+        self.authn = Authenticator(store, signer, clock.now)
+        self.authz = Authorizer(store)
+        admission = Admission(store)
+        self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
+        self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
+        admission.definitions = self.definitions
+        special = special_subresources(self.rest, signer, clock, self.data / "pods")
+        self.discovery = Discovery(self.kinds)
+        return App(
+            Parts(
+                clock,
+                self.kinds,
+                self.rest,
+                Subresources(self.rest, Reviews(self.authn, self.authz), special),
+                self.authn,
+                self.authz,
+                self.discovery,
+                self._audit,
+                OpenApiDocuments(self.kinds).serve,
+            )
+        )
+
+    async def _first_objects(self) -> None:
+        options = WriteOptions(manager="kube-apiserver", validation="Ignore")
+        nobody = Request("POST", "", {}, {})
+        for obj in bootstrap.objects():
+            group, _, version = obj["apiVersion"].rpartition("/")
+            kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
+            metadata = obj["metadata"]
+            if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
+                await self.rest.create_object(nobody, kind, metadata.get("namespace", ""), obj, options)
+
+    async def _listen(self, ca: certs.KeyPair, serving: certs.KeyPair) -> None:
+        server = web.Server(self._serve, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls(ca, serving), backlog=1024)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.url = f"https://{self._host}:{port}"
+        self.discovery.address = f"{self._host}:{port}"
+
+    def _tls(self, ca: certs.KeyPair, serving: certs.KeyPair) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        pki = self.data / "pki"
+        context.load_cert_chain(pki / "server.crt", pki / "server.key")
+        context.load_verify_locations(cadata=ca.cert.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def _write_kubeconfig(self) -> None:
+        pair = certs.issue_client(self._ca, "kubernetes-admin", ("system:masters",), self.clock.now())
+        certs.write_private(
+            self.kubeconfig, certs.kubeconfig(self.url, self._ca, "kubernetes-admin", certs.client_credentials(pair))
+        )
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
+        """A kubeconfig for another user, by client certificate."""
+        pair = certs.issue_client(self._ca, user, groups, self.clock.now())
+        return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+
+    # -- the rim to aiohttp ----------------------------------------------------------------------------------------
+
+    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+        raw._client_max_size = _TRANSPORT_LIMIT  # noqa: SLF001 - web.Server offers no other way to set it
+        headers = {name.lower(): value for name, value in raw.headers.items()}
+        if "impersonate-group" in headers:
+            headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
+        body = await raw.read() if raw.body_exists else b""
+        request = Request(raw.method, raw.path, dict(raw.query), headers, body)
+        response = await self._app.handle(request, str(raw.rel_url), self._certificate(raw))
+        if response.stream is None:
+            return _whole(response)
+        return await self._stream(raw, response)
+
+    def _certificate(self, raw: web.BaseRequest) -> User | None:
+        transport = raw.transport
+        if transport is None:
+            return None
+        protocol = transport.get_protocol()
+        if protocol not in self._certificates:
+            if len(self._certificates) > 4096:
+                self._certificates.clear()
+            self._certificates[protocol] = certificate_user(transport.get_extra_info("peercert"))
+        return self._certificates[protocol]
+
+    async def _stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers=_headers(response))
+        answer.enable_chunked_encoding()
+        await answer.prepare(raw)
+        stream = response.stream
+        if stream is None:
+            return answer
+        try:
+            async for chunk in stream:
+                if chunk:
+                    await answer.write(chunk)
+            await answer.write_eof()
+        except (ConnectionError, asyncio.CancelledError):
+            # The client has gone: nothing to answer any more.
+            with contextlib.suppress(Exception):
+                await answer.write_eof()
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        return answer
+
+
+def _headers(response: Response) -> Any:
+    from multidict import CIMultiDict
+
+    found = CIMultiDict(response.headers)
+    found["Content-Type"] = response.content_type
+    return found
+
+
+def _whole(response: Response) -> web.Response:
+    return web.Response(body=response.body, status=response.status, headers=_headers(response))
+
+
+__all__ = ["ApiError", "ApiServer"]

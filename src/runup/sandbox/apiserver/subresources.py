@@ -1,0 +1,49 @@
+"""Subresources and reviews: what is not a plain verb on a stored object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.rest import Rest
+from runup.sandbox.apiserver.reviews import Reviews
+from runup.sandbox.apiserver.routing import Target
+
+JSON = dict[str, Any]
+Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
+
+
+class Subresources:
+    """Handlers by (resource, subresource); "*" stands for every resource."""
+
+    def __init__(self, rest: Rest, reviews: Reviews, special: dict[tuple[str, str], Handler]) -> None:
+        self._rest = rest
+        self._reviews = reviews
+        self._special = special
+
+    def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
+        """The handler of a kind that is never stored, None for the others."""
+        return self._reviews.handler(kind)
+
+    async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Answer a request for a subresource; raises ApiError."""
+        sub = kind.subresource(target.subresource)
+        if sub is None:
+            raise _unknown()
+        if target.verb not in sub.verbs:
+            raise errors.method_not_allowed(kind.plural, kind.group)
+        special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
+        if special is not None:
+            answer = special(request, target, kind)
+            return await answer if isawaitable(answer) else answer
+        verbs: dict[str, Handler] = {"get": self._rest.get, "update": self._rest.update, "patch": self._rest.patch}
+        answer = verbs[target.verb](request, target, kind)
+        return await answer if isawaitable(answer) else answer
+
+
+def _unknown() -> errors.ApiError:
+    return errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})
