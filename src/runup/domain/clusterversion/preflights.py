@@ -197,7 +197,7 @@ def _refuse(case: _Case) -> Preflight:
     return Preflight(
         conditions.refused("ImageVerificationFailed", text),
         _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text)),
-        histories.with_attempt(case.view.history, None),
+        histories.with_attempt(case.view.history, case.attempt),
         work=work,
         requeue_after_s=RECHECK.total_seconds(),
     )
@@ -210,7 +210,7 @@ def _start(case: _Case) -> Preflight:
     # The Deployment comes last: while it is absent, everything before it is applied again.
     applies.append(Apply(DEPLOYMENT, workloads.deployment(case.attempt, place)))
     pending = _pending(case, said, "the target is being started")
-    return replace(pending, actions=tuple(applies), history=histories.with_attempt(case.view.history, case.attempt))
+    return replace(pending, actions=tuple(applies))
 
 
 def _stop_other(case: _Case) -> Preflight:
@@ -288,9 +288,8 @@ def _told(case: _Case, found: Outcome, report: Report | None, history: History) 
 def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
     """A request of which nothing runs yet: the target is not recommended until it has been checked (D21)."""
     checked = Checked(case.target, case.attempt.source_version, case.last_good, running=f"{why[0].upper()}{why[1:]}.")
-    recorded = case.view.history.attempt
-    kept = recorded if recorded is not None and recorded.id == case.attempt.id else None
-    history = histories.with_attempt(case.view.history, kept)
+    # Recorded before anything runs: a request that loses its mode now is noticed all the same (D20).
+    history = histories.with_attempt(case.view.history, case.attempt)
     return Preflight(said, _with_wanted(case, checked), history, work=work)
 
 

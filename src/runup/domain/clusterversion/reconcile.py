@@ -1,0 +1,184 @@
+"""THE ONE PLACE that decides ClusterVersion's status: `Observed` in, `Plan` out.
+
+In reading order: gates, request (mode first) and advice make the `View`; the preflight's part; the cluster's own
+risks; all candidates; the update's part; then conditions and one patch. Reconciling its own result plans nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from runup.api import scheme
+from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
+from runup.api.meta_v1 import Condition, NamespacedName
+from runup.domain.clusterversion import assemble, history, preflights, updates, validation, view
+from runup.domain.clusterversion import status as statuses
+from runup.domain.clusterversion.observed import Observed
+from runup.domain.clusterversion.preflights import Preflight
+from runup.domain.clusterversion.request import Refused
+from runup.domain.clusterversion.updates import Decision
+from runup.domain.clusterversion.view import View
+from runup.domain.conditions import find
+from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
+from runup.domain.preflight import conditions as preflight_conditions
+from runup.domain.preflight import history as histories
+from runup.domain.updates import risks, service, upgradeable
+from runup.domain.updates.risks.source import Cluster
+
+CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
+NAME = NamespacedName("", "version")
+RETRIEVE_UPDATES = "retrieve-updates"
+# Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
+_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, *preflight_conditions.TYPES)
+_LEGACY = (
+    "ImplicitlyEnabled",
+    "UpgradeableAdminAckRequired",
+    "UpgradeableDeletesInProgress",
+    "UpgradeableClusterOperators",
+    "UpgradeableClusterVersionOverrides",
+    "UpgradeableUpgradeInProgress",
+)
+_EVENTS = {
+    ("PreflightCompleted", "True"): "Normal",
+    ("PreflightFailed", "True"): "Warning",
+    ("ReleaseAccepted", "False"): "Warning",
+    ("ReleaseAccepted", "True"): "Normal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """One pass's decisions, before they are turned into actions."""
+
+    view: View
+    preflight: Preflight
+    update: Decision
+    status: ClusterVersionStatus
+
+
+def reconcile(observed: Observed, *, now: datetime) -> Plan:
+    """What is to be done about `observed` at `now` (UTC)."""
+    first = _decide(observed, now)
+    if first.update.accepted is None:
+        return _plan(observed, first, (*_became_update(first.view), *_cautions(first)))
+    # What an accepted update changes (source version, lists, kept risks) is decided in this very pass.
+    status = updates.accept(first.view, first.update.accepted)
+    told = with_fields(observed.cluster_version, status=status)
+    return _plan(observed, _decide(replace(observed, cluster_version=told), now), _cautions(first))
+
+
+def _decide(observed: Observed, now: datetime) -> _Decided:
+    seen = view.look(observed, now)
+    preflight = preflights.decide(seen)
+    found = risks.in_cluster(Cluster(observed.cluster_version, observed.operators, observed.operators_error))
+    candidates = assemble.candidates(seen, preflight.checked, found)
+    update = updates.decide(seen, candidates, workload_gone=preflight.gone)
+    status = _settle(seen)
+    lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
+    spec = observed.cluster_version.spec
+    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    said = [
+        *filter(None, (validation.condition(problems), seen.advised.condition, update.condition)),
+        *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
+        *preflight.conditions,
+    ]
+    conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
+    return _Decided(seen, preflight, update, with_fields(lists, conditions=conditions))
+
+
+def _settle(seen: View) -> ClusterVersionStatus:
+    """Desired release, history, generation and hash. An update that is called off leads back."""
+    status, facts = seen.status, seen.observed.facts
+    entries, conditions = status.history, status.conditions
+    called_off = bool(status.desired.version) and status.desired.version != seen.current.version
+    if called_off or not entries:
+        # Nothing of an update that was only accepted is applied yet, so going back is complete at once.
+        entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if called_off else "Partial")
+    if called_off and _is_ours(find(conditions, "Progressing"), status.desired.version):
+        back = Condition(type="Progressing", status="False", message=f"Cluster version is {seen.current.version}")
+        conditions = statuses.with_conditions(conditions, [back], (), now=seen.now)
+    return with_fields(
+        status,
+        desired=seen.current,
+        history=entries,
+        conditions=conditions,
+        observed_generation=seen.observed.cluster_version.metadata.generation,
+        version_hash=status.version_hash or facts.version_hash,
+    )
+
+
+def _is_ours(progressing: Condition | None, version: str) -> bool:
+    return progressing is not None and progressing.message == f"Working towards {version}"
+
+
+def _mode_problem(seen: View) -> str:
+    return seen.request.invalid if isinstance(seen.request, Refused) else ""
+
+
+def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan:
+    """Events that must come first, the record, the status (which a stale decision stops at), the workload."""
+    found = observed.cluster_version.status
+    fresh = not found.desired.version and found.available_updates is None
+    patch = statuses.patch(found, decided.status, fresh=fresh)
+    actions: list[Action] = [*first, *_record(observed, decided)]
+    if patch:
+        version = observed.cluster_version.metadata.resource_version
+        actions.append(PatchStatus(CLUSTER_VERSION, NAME, patch, version))
+    actions.extend(decided.preflight.actions)
+    actions.extend(_events(found, decided.status))
+    return Plan(tuple(actions), _requeue(decided), _work(decided))
+
+
+def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
+    wanted = decided.preflight.history
+    if wanted == histories.read(observed.history):
+        return ()
+    namespace = observed.facts.place.namespace
+    return (Apply(preflights.CONFIG_MAP, histories.config_map(wanted, namespace)),)
+
+
+def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
+    due = decided.view.advised.due
+    asking = ((RETRIEVE_UPDATES, due),) if due is not None else ()
+    return (*asking, *decided.preflight.work, *decided.update.work)
+
+
+def _requeue(decided: _Decided) -> float:
+    waits = (decided.preflight.requeue_after_s, decided.update.requeue_after_s, service.INTERVAL.total_seconds())
+    return min(wait for wait in waits if wait is not None)
+
+
+def _became_update(seen: View) -> tuple[Event, ...]:
+    attempt = preflights.became_update(seen)
+    if attempt is None:
+        return ()
+    text = (
+        f"The request to check {attempt.target_version} lost its mode and is now a request to update to it. "
+        "To end a preflight without updating use `runup upgrade --clear-preflight`."
+    )
+    return (Event(CLUSTER_VERSION, NAME, "Warning", "PreflightBecameUpdate", text),)
+
+
+def _cautions(decided: _Decided) -> tuple[Event, ...]:
+    """Warnings of this decision, said once: when ReleaseAccepted does not say the same already."""
+    found = find(decided.view.status.conditions, updates.RELEASE_ACCEPTED)
+    told = decided.update.condition
+    if told is not None and found is not None and (told.status, told.message) == (found.status, found.message):
+        return ()
+    return tuple(
+        Event(CLUSTER_VERSION, NAME, "Warning", caution.reason, caution.message) for caution in decided.update.warnings
+    )
+
+
+def _events(found: ClusterVersionStatus, wanted: ClusterVersionStatus) -> tuple[Event, ...]:
+    events = []
+    for (type_, status), kind in _EVENTS.items():
+        new = statuses.changed_condition(found.conditions, wanted.conditions, type_)
+        if new is not None and new.status == status:
+            reason = new.reason if type_ == updates.RELEASE_ACCEPTED else type_
+            events.append(Event(CLUSTER_VERSION, NAME, kind, reason, new.message))  # type: ignore[arg-type]
+    return tuple(events)

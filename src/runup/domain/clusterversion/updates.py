@@ -1,0 +1,251 @@
+"""The update's part of a pass: what a request without `mode` comes to. Accepting is all that happens here.
+
+Guards in order: the preflight's workload is gone, no unaccepted risk (D11), signature, preconditions. The first that
+does not hold says so in ReleaseAccepted and the pass ends; nothing of the running release changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from runup.api.config_v1 import ClusterVersionStatus, Release, Update
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.domain.clusterversion import history, preconditions, targets
+from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.domain.clusterversion.preconditions import Objection
+from runup.domain.clusterversion.preflights import RECHECK, check_work
+from runup.domain.clusterversion.request import UpdateRequest
+from runup.domain.clusterversion.view import View
+from runup.domain.conditions import with_condition
+from runup.domain.errors import Terminal, Waiting
+from runup.domain.preflight.attempt import digest_of
+from runup.domain.preflight.steps import Trust
+from runup.domain.updates.candidates import Candidate
+from runup.domain.updates.recommended import recommended, unaccepted
+from runup.domain.version import parse
+
+RELEASE_ACCEPTED = "ReleaseAccepted"
+_NOT_AVAILABLE = "when image is empty the update must be an available update"
+_AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A Warning event that goes with a decision."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The update that may begin. `risks` is what history keeps of the risks that were taken."""
+
+    release: Release
+    verified: bool
+    risks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the request comes to in this pass. `condition` is ReleaseAccepted, without a time; None: as found."""
+
+    condition: Condition | None = None
+    accepted: Accepted | None = None
+    invalid: str = ""
+    warnings: tuple[Caution, ...] = ()
+    work: tuple[tuple[str, Any], ...] = ()
+    requeue_after_s: float | None = None
+
+
+def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
+    """See the module. `candidates` carry every risk that counts, a preflight's findings included."""
+    if not isinstance(view.request, UpdateRequest):
+        return Decision(_loaded(view))
+    update = view.request.update
+    try:
+        target = _target(view, update, candidates)
+    except Waiting as error:
+        work = check_work(update.image, view.observed.releases.get(update.image), view.now)
+        text = _retrieving(Release(version=update.version, image=update.image))
+        return Decision(_unknown(text), work=work, requeue_after_s=error.retry_after_s)
+    except Terminal as error:
+        invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
+        return (
+            Decision(_loaded(view), invalid=invalid) if not update.image else Decision(_failed(update, error.message))
+        )
+    if target is None or _is_current(view, target):
+        return Decision(_loaded(view))
+    if not workload_gone:
+        return Decision(_unknown("Waiting for the preflight's workload to be removed.", reason="PreflightStopping"))
+    return _guard(view, update, target, candidates)
+
+
+def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
+    """The status of a cluster that is told to go to `accepted`. The applying itself is the sync worker's."""
+    status, now = view.status, view.now
+    release = accepted.release
+    done = _condition(
+        "True",
+        "PayloadLoaded",
+        f'Payload loaded version="{release.version}" image="{release.image}" architecture="{release.architecture}"',
+    )
+    progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
+    conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
+    entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
+    return with_fields(status, desired=release, history=entries, conditions=conditions)
+
+
+def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
+    candidate = _candidate(candidates, target)
+    exposed = unaccepted(candidate, view.accepted) if candidate else ()
+    if exposed and view.accepts_risks and not update.force:
+        return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
+    check = view.observed.releases.get(target.image) or ReleaseCheck()
+    if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
+        return _untrusted(view, update, target, check)
+    if check.version and parse(check.version) != parse(target.version):
+        text = f"release image version {check.version} does not match the expected upstream version {target.version}"
+        failed = f'Verifying payload failed version="{target.version}" image="{target.image}" failure={text}'
+        return Decision(_refused("VerifyPayloadVersion", failed))
+    return _check_preconditions(view, update, target, candidate, check)
+
+
+def _check_preconditions(
+    view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
+) -> Decision:
+    verdict = recommended(candidate, view.accepted) if candidate and candidate.risks else None
+    found = preconditions.objections(
+        view.observed.cluster_version,
+        target,
+        available=candidate is not None and candidate.offered and not candidate.risks,
+        recommended=verdict,
+    )
+    blocked = any(objection.blocking for objection in found)
+    if blocked and not update.force:
+        text = preconditions.summary(found)
+        head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
+        warning = Caution("PreconditionBlock", f"{head}: {text}")
+        return Decision(_refused("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
+    risks = _taken(view, target, candidate, found, check, was_forced=blocked)
+    warnings = (Caution("PreconditionWarn", preconditions.summary(found, was_forced=blocked)),) if found else ()
+    return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
+
+
+def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
+    work = check_work(target.image, check, view.now)
+    if check.trust is Trust.PENDING:
+        return Decision(_unknown(_retrieving(target)), work=work)
+    wait = RECHECK.total_seconds()
+    return Decision(_failed(update, check.error, target), work=work, requeue_after_s=wait)
+
+
+def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
+    """The release asked for, None where the request leads nowhere; raises Terminal, Waiting."""
+    if update.image:
+        if update.image == view.current.image:
+            return view.current
+        known = (*(c.release for c in candidates), *view.advised.nodes)
+        return _with_texts(targets.by_image(update, known, view.observed.releases), view)
+    version = update.version or view.current.version
+    if parse(version) == parse(view.current.version) and not _migrates(view, update):
+        return view.current
+    offered = [c for c in candidates if view.accepts_risks or recommended(c, ()).status == "True"]
+    found = targets.by_version(version, (candidate.release for candidate in offered))
+    if len(found) == 1:
+        return _with_texts(found[0], view)
+    if found:
+        raise Terminal(_AMBIGUOUS, reason="AmbiguousTarget")
+    if any(parse(entry.version) == parse(version) for entry in view.status.history):
+        return None
+    if not view.advised.settled:
+        raise Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RECHECK.seconds)
+    raise Terminal(_NOT_AVAILABLE, reason="TargetNotFound")
+
+
+def _with_texts(release: Release, view: View) -> Release:
+    return with_fields(release, architecture=release.architecture or view.current.architecture)
+
+
+def _migrates(view: View, update: Update) -> bool:
+    return bool(update.architecture) and update.architecture != view.current.architecture
+
+
+def _is_current(view: View, target: Release) -> bool:
+    if target.image == view.current.image:
+        return True
+    digest = digest_of(target.image)
+    return bool(digest) and digest == digest_of(view.current.image)
+
+
+def _candidate(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
+    digest = digest_of(target.image)
+    return next((c for c in candidates if digest_of(c.release.image) == digest), None)
+
+
+def _taken(
+    view: View,
+    target: Release,
+    candidate: Candidate | None,
+    found: Sequence[Objection],
+    check: ReleaseCheck,
+    *,
+    was_forced: bool,
+) -> str:
+    """What history keeps: what was forced, what was warned of, which risks were accepted."""
+    lines = []
+    if check.trust is not Trust.VERIFIED:
+        lines.append(
+            f"Target release version={target.version!r} image={target.image!r} cannot be verified: {check.error}"
+        )
+    if found:
+        lines.append(preconditions.summary(found, was_forced=was_forced))
+    names = sorted(risk.name for risk in candidate.risks) if candidate else []
+    if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
+        lines.append(
+            f"The target release {target.image} is exposed to the risks [{','.join(names)}] "
+            "which were all explicitly accepted by the cluster administrator."
+        )
+    return "\n".join(lines)
+
+
+def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str:
+    return (
+        f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
+        f"risks [{','.join(exposed)}]; fix what they name, or accept them one by one (`runup upgrade accept NAME`)."
+    )
+
+
+def _loaded(view: View) -> Condition | None:
+    """Nothing is asked for, or what is asked for runs: the running release is the accepted one again."""
+    found = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
+    if found is not None and found.status == "True":
+        return None
+    current = view.current
+    return _condition("True", "PayloadLoaded", f'Payload loaded version="{current.version}" image="{current.image}"')
+
+
+def _retrieving(release: Release) -> str:
+    return f'Retrieving and verifying payload version="{release.version}" image="{release.image}"'
+
+
+def _failed(update: Update, why: str, target: Release | None = None) -> Condition:
+    release = target or Release(version=update.version, image=update.image)
+    text = f'Retrieving payload failed version="{release.version}" image="{release.image}" failure={why}'
+    return _refused("RetrievePayload", text)
+
+
+def _unknown(message: str, reason: str = "RetrievePayload") -> Condition:
+    return _condition("Unknown", reason, message)
+
+
+def _refused(reason: str, message: str) -> Condition:
+    return _condition("False", reason, message)
+
+
+def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=RELEASE_ACCEPTED, status=status, reason=reason, message=message)
