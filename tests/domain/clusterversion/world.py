@@ -1,0 +1,292 @@
+"""A tiny cluster for reconcile's tests: it applies plans to `Observed`, and plays the outside world on request.
+
+The outside world is what is not ours: the API server's bookkeeping, the kubelet, the target's report, the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from factories import NOW, cluster_version, feature_gate
+from msgspec.structs import replace as with_fields
+
+from runup.api import codec
+from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
+from runup.api.core_v1 import ConfigMap, ContainerStatus, Pod, PodStatus
+from runup.api.meta_v1 import ObjectMeta
+from runup.api.workloads_v1 import Deployment
+from runup.domain import conditions
+from runup.domain.clusterversion import reconcile
+from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
+from runup.domain.plan import Apply, Delete, Event, PatchStatus, Plan
+from runup.domain.preflight import workloads
+from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
+from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.domain.preflight.steps import Trust
+from runup.domain.updates.graph import parse_graph
+from runup.domain.updates.service import ServiceState
+
+OWN = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
+GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+
+
+def image(version: str) -> str:
+    """The image of a release of the test graph: its digest is made of the version's digits."""
+    if version == "5.0.0":
+        return OWN
+    digits = "".join(character for character in version if character.isdigit())
+    return "registry.example/release@sha256:" + (digits * 64)[:64]
+
+
+GRAPH: dict[str, Any] = {
+    "nodes": [{"version": v, "payload": image(v)} for v in ("5.0.0", "5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")],
+    "edges": [[0, 1], [1, 2], [2, 3], [3, 5]],
+    "conditionalEdges": [
+        {
+            "edges": [{"from": "5.0.0", "to": "5.1.0"}],
+            "risks": [
+                {
+                    "name": "SlowNodeDrain",
+                    "message": "Draining takes long.",
+                    "url": "https://example.com/slow",
+                    "matchingRules": [{"type": "Always"}],
+                }
+            ],
+        }
+    ],
+}
+
+
+def risk(name: str = "DualStackIncompatible", **changes: Any) -> ReportedRisk:
+    """A risk that a target reports."""
+    return ReportedRisk(**{"name": name, "message": f"{name} it is.", "url": f"https://example.com/{name}"} | changes)
+
+
+@dataclass
+class World:
+    """A 5.0.0 cluster with both gates open and the update service's graph at hand, unless told otherwise."""
+
+    observed: Observed
+    now: datetime = NOW
+    trusted: bool = True
+    events: list[Event] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    counter: int = 1
+    graph: dict[str, Any] = field(default_factory=lambda: GRAPH)
+    finalizing: bool = False
+    ran: list[str] = field(default_factory=list)
+    applied: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def new(cls, *, gates: tuple[str, ...] = GATES, place: dict[str, Any] | None = None, **status: Any) -> World:
+        """The cluster before anybody asks for anything."""
+        version = with_fields(
+            cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
+        )
+        where = workloads.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
+        facts = Facts(
+            Release(version="5.0.0", image=OWN, architecture="amd64"), replace(where, **(place or {})), "hash-5.0.0"
+        )
+        return cls(Observed(version, facts, feature_gate(enabled=gates)))
+
+    # What an administrator does.
+
+    def ask(self, desired: Update | None) -> World:
+        """Patch spec.desiredUpdate."""
+        version = self.observed.cluster_version
+        spec = with_fields(version.spec, desired_update=desired)
+        metadata = with_fields(version.metadata, generation=version.metadata.generation + 1)
+        return self._set(cluster_version=with_fields(version, spec=spec, metadata=metadata))
+
+    def ask_preflight(self, version: str = "5.2.0", **changes: Any) -> World:
+        """`--mode=preflight --to=VERSION`."""
+        return self.ask(Update(mode="Preflight", version=version, **changes))
+
+    def accept(self, *names: str) -> World:
+        """Accept risks by name, whatever else is asked for."""
+        desired = self.observed.cluster_version.spec.desired_update or Update()
+        return self.ask(with_fields(desired, accept_risks=tuple(AcceptRisk(name=name) for name in names)))
+
+    # What the operator and the rest of the cluster do.
+
+    def step(self) -> Plan:
+        """One pass: reconcile, then carry the plan out."""
+        plan = reconcile.reconcile(self.observed, now=self.now)
+        self.plans.append(plan)
+        for action in plan.actions:
+            _CARRY_OUT[type(action)](self, action)
+        for name, argument in plan.work:
+            self._work(name, argument)
+        return plan
+
+    def settle(self, limit: int = 20) -> World:
+        """Passes until nothing is planned; fails where that never happens."""
+        for _ in range(limit):
+            if not self.step():
+                return self
+        raise AssertionError(f"still planning after {limit} passes: {self.plans[-1]}")
+
+    def pass_time(self, seconds: float) -> World:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+        return self
+
+    def report(self, *risks: ReportedRisk, **changes: Any) -> World:
+        """The target writes a report."""
+        attempt = self.attempt_id
+        _, _, target = self.deployment_env
+        base: dict[str, Any] = {
+            "format": FORMAT,
+            "preflight_id": attempt,
+            "source_version": "5.0.0",
+            "target_version": target,
+            "target_image": self.container_image,
+            "execution_status": "completed",
+            "observed_time": self.now,
+            "checks": (ReportedCheck(name="DualStack", result="Applies" if risks else "Clear"),),
+            "risks": risks,
+        }
+        return self._set(report=ReportSeen(attempt, Report(**base | changes), self.now))
+
+    def bad_report(self, reason: str, message: str) -> World:
+        """The target writes something that is no report."""
+        return self._set(report=ReportSeen(self.attempt_id, BadReportSeen(reason, message), self.now))
+
+    def pod(self, **container: Any) -> World:
+        """The kubelet reports a container of the preflight's pod."""
+        status = ContainerStatus(name=workloads.NAME, **container)
+        metadata = ObjectMeta(name="preflight-1", labels={"app": workloads.NAME}, creation_timestamp=self.now)
+        return self._set(pods=(Pod(metadata=metadata, status=PodStatus(container_statuses=(status,))),))
+
+    # What can be asked about it.
+
+    @property
+    def version(self) -> ClusterVersion:
+        """ClusterVersion as stored."""
+        return self.observed.cluster_version
+
+    @property
+    def attempt_id(self) -> str:
+        """The ID on the Deployment."""
+        assert self.observed.deployment is not None
+        return self.observed.deployment.metadata.annotations[workloads.ID_ANNOTATION]
+
+    @property
+    def container_image(self) -> str:
+        """The image that the Deployment runs."""
+        assert self.observed.deployment is not None
+        return self.observed.deployment.spec.template.spec.containers[0].image
+
+    @property
+    def deployment_env(self) -> tuple[str, str, str]:
+        """ID, source and target version that the target is told."""
+        env = {item["name"]: item["value"] for item in self.applied["spec"]["template"]["spec"]["containers"][0]["env"]}
+        return env["PREFLIGHT_ID"], env["PREFLIGHT_SOURCE_VERSION"], env["PREFLIGHT_TARGET_VERSION"]
+
+    def condition(self, type_: str) -> tuple[str, str] | None:
+        """Status and reason of a condition of ClusterVersion."""
+        found = conditions.find(self.version.status.conditions, type_)
+        return (found.status, found.reason) if found else None
+
+    def message(self, type_: str) -> str:
+        """The message of a condition of ClusterVersion."""
+        found = conditions.find(self.version.status.conditions, type_)
+        return found.message if found else ""
+
+    def recommended(self, version: str) -> tuple[str, str] | None:
+        """Status and reason of Recommended of a conditional update."""
+        for update in self.version.status.conditional_updates:
+            if update.release.version == version:
+                found = conditions.find(update.conditions, "Recommended")
+                return (found.status, found.reason) if found else None
+        return None
+
+    def risks(self, version: str) -> dict[str, tuple[str, str]]:
+        """Name -> status and reason of Applies, of the risks of a conditional update."""
+        for update in self.version.status.conditional_updates:
+            if update.release.version == version:
+                return {r.name: (r.conditions[0].status, r.conditions[0].reason) for r in update.risks}
+        return {}
+
+    @property
+    def available(self) -> list[str]:
+        """Versions in availableUpdates."""
+        return [release.version for release in self.version.status.available_updates or ()]
+
+    def _set(self, **changes: Any) -> World:
+        self.observed = replace(self.observed, **changes)
+        return self
+
+    def _work(self, name: str, argument: Any) -> None:
+        self.ran.append(name)
+        if name == "retrieve-updates":
+            graph = parse_graph(codec.encode(self.graph))
+            self._set(service=ServiceState(argument, graph=graph, attempted_at=self.now, succeeded_at=self.now))
+            return
+        trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
+        names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
+        check = ReleaseCheck(trust, error=error, version=names.get(argument, ""), at=self.now)
+        self._set(releases={**self.observed.releases, argument: check})
+
+    def _apply(self, action: Apply) -> None:
+        self.log.append(f"apply {action.resource.kind}")
+        kinds: dict[str, tuple[str, type[Any]]] = {
+            "Deployment": ("deployment", Deployment),
+            "ConfigMap": ("history", ConfigMap),
+        }
+        if action.resource.kind not in kinds:
+            return
+        name, kind = kinds[action.resource.kind]
+        found = getattr(self.observed, name)
+        obj = codec.convert(kind, action.object)
+        self.counter += 1
+        created = found.metadata.creation_timestamp if found else self.now
+        metadata = with_fields(obj.metadata, creation_timestamp=created, uid=f"uid-{self.counter}")
+        self._set(**{name: with_fields(obj, metadata=metadata)})
+        if kind is Deployment:
+            self.applied = action.object
+
+    def _delete(self, action: Delete) -> None:
+        self.log.append(f"delete {action.resource.kind}")
+        if action.resource.kind == "Deployment":
+            self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
+
+    def _patch(self, action: PatchStatus) -> None:
+        self.log.append("patch status")
+        version = self.version
+        assert action.resource_version == version.metadata.resource_version
+        merged = merge(codec.to_dict(version.status), action.status)
+        self.counter += 1
+        metadata = with_fields(version.metadata, resource_version=str(self.counter))
+        status = codec.convert(type(version.status), merged)
+        self._set(cluster_version=with_fields(version, metadata=metadata, status=status))
+
+    def _event(self, event: Event) -> None:
+        self.log.append(f"event {event.reason}")
+        self.events.append(event)
+
+
+_CARRY_OUT: dict[type, Callable[[World, Any], None]] = {
+    Apply: World._apply,
+    Delete: World._delete,
+    PatchStatus: World._patch,
+    Event: World._event,
+}
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
