@@ -1,0 +1,123 @@
+"""`runup upgrade accept RISK[,RISK-...]`: which risks the administrator takes, by name. `plan` is pure.
+
+Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import click
+
+from runup.cli import names
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem, message_of
+from runup.cli.render.text import quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is asked for; `remove` only without `replace`."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    replace: bool = False
+    clear: bool = False
+
+    def applied(self, existing: Sequence[str]) -> tuple[str, ...]:
+        """The list afterwards: what stays in its order, what is new sorted at the end."""
+        if self.clear:
+            return ()
+        kept = () if self.replace else tuple(name for name in existing if name not in self.remove)
+        return (*kept, *(name for name in sorted(set(self.add)) if name not in kept))
+
+
+def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
+    """The change that the command line asks for; raises ValueError with oc's text."""
+    if clear and replace:
+        raise ValueError("--clear and --replace are mutually exclusive")
+    if clear:
+        if args:
+            raise ValueError(f"unknown command {quoted(' '.join(args))}")
+        return Change(clear=True)
+    if not args:
+        raise ValueError("no positional arguments given")
+    if len(args) > 1:
+        raise ValueError("multiple positional arguments given")
+    items = [item.strip() for item in args[0].split(",")]
+    for item in items:
+        if item in ("", "-"):
+            raise ValueError(f"illegal risk {quoted(item)}")
+    add = tuple(item for item in items if not item.endswith("-"))
+    remove = tuple(item[:-1] for item in items if item.endswith("-"))
+    if both := sorted(set(add) & set(remove)):
+        raise ValueError(f"requested risks with both Risk and Risk-: {','.join(both)}")
+    if replace and remove:
+        raise ValueError("The suffix '-' on risks is not allowed if --replace is specified")
+    return Change(add, remove, replace)
+
+
+def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> Iterator[str]:
+    """A warning for each new name that no update of this cluster carries now."""
+    for name in sorted(set(change.add) - set(known) - set(existing)):
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        yield f"warning: no update of this cluster has a risk {quoted(name)} now{hint}\n"
+
+
+# `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
+@click.command("accept", context_settings={"ignore_unknown_options": True})
+@click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
+@click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
+@click.option("--clear", is_flag=True, help="Accept no risk any more.")
+@connection_options
+@click.pass_context
+def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: bool) -> None:
+    """Accept risks exposed to conditional updates.
+
+    \b
+      runup upgrade accept A,B          accept A and B too
+      runup upgrade accept A-           accept A no longer
+      runup upgrade accept --replace C  accept C and nothing else
+      runup upgrade accept --clear      accept nothing
+    """
+    for word in risks:
+        if word.startswith("--"):
+            raise click.NoSuchOption(word, ctx=ctx)
+    try:
+        change = plan([_suffixed(word) for word in risks], replace=replace, clear=clear)
+    except ValueError as error:
+        raise UsageProblem(str(error), ctx) from error
+    _carry_out(change, ctx)
+
+
+def _suffixed(argument: str) -> str:
+    """`-A,B` as `A-,B`: a risk's name starts with a capital letter, so a leading minus can mean only this."""
+    items = [item.strip() for item in argument.split(",")]
+    return ",".join(f"{item[1:]}-" if len(item) > 1 and item[0] == "-" else item for item in items)
+
+
+def _carry_out(change: Change, ctx: click.Context) -> None:
+    from runup.cli import cluster as clusters
+    from runup.cli.findings import known_risk_names
+    from runup.kube.errors import KubeError
+
+    with connection_of(ctx).client() as client:
+        cluster = clusters.read(client, no="no", server="")
+        desired = cluster.spec.desired_update
+        existing = tuple(risk.name for risk in desired.accept_risks) if desired else ()
+        clusters.write([("err", line) for line in unknown_names(change, existing, known_risk_names(cluster))])
+        after = change.applied(existing)
+        if after == existing:
+            clusters.write([("out", "info: Accept risks are not changed\n")])
+            return
+        body = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
+        try:
+            # Strict: a server without the field would drop it and answer as if the risks were accepted.
+            clusters.patch(client, body, strict=True)
+        except KubeError as error:
+            raise CommandError(f"unable to accept risks: {message_of(error)}") from error
+        clusters.write([("out", f"info: Accept risks are [{', '.join(after)}]\n")])

@@ -1,0 +1,23 @@
+"""`runup adm upgrade`: the same commands where `oc adm` has them."""
+
+from __future__ import annotations
+
+import click
+
+from runup.cli.connection import connection_options
+from runup.cli.lazy import LazyGroup
+
+
+@click.command(
+    "adm",
+    cls=LazyGroup,
+    places={"upgrade": "runup.cli.upgrade:upgrade"},
+    summaries={"upgrade": "Check, accept and start updates of the cluster."},
+    invoke_without_command=True,
+)
+@connection_options
+@click.pass_context
+def adm(ctx: click.Context) -> None:
+    """Cluster administration as `oc adm` spells it; `runup adm upgrade` is `runup upgrade`."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,97 @@
+"""Reading ClusterVersion and changing it, for every command that does.
+
+A change that depends on what was read carries the resourceVersion; on a conflict it is decided anew on the newer
+object, so that two administrators at once never overwrite each other unseen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import ConfigMap
+from runup.api.scheme import resource_of
+from runup.cli.errors import CommandError
+from runup.cli.render.text import Output
+from runup.domain.preflight import history
+from runup.kube import calls
+from runup.kube.errors import Conflict, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from runup.kube.client_sync import SyncClient
+
+NAME = "version"
+FIELD_MANAGER = "runup"
+NO_CLUSTER_VERSION = (
+    "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
+    "current version"
+)
+_ATTEMPTS = 8
+Patch = dict[str, Any]
+
+
+def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> ClusterVersion:
+    """The ClusterVersion; raises CommandError with oc's text where the cluster has none (its words differ a little)."""
+    try:
+        return client.send(calls.get(ClusterVersion, NAME))
+    except NotFound as error:
+        raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
+
+
+def read_history(client: SyncClient, namespace: str) -> history.History:
+    """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
+    try:
+        return history.read(client.send(calls.get(ConfigMap, history.NAME, namespace)))
+    except (NotFound, Forbidden):
+        return history.History()
+
+
+def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:
+    """Send one merge patch; the answer is the object as the server has it now."""
+    call = calls.merge_patch(
+        resource_of(ClusterVersion),
+        NAME,
+        body,
+        dry_run=dry_run,
+        field_validation="Strict" if strict else "",
+        field_manager=FIELD_MANAGER,
+    )
+    return codec.convert(ClusterVersion, client.send(call))
+
+
+def change(
+    client: SyncClient,
+    cluster: ClusterVersion,
+    decide: Callable[[ClusterVersion], Patch | None],
+    *,
+    send: Callable[[Patch], ClusterVersion],
+) -> tuple[ClusterVersion, ClusterVersion | None]:
+    """Patch what `decide` says, and only if nobody else wrote since; returns what it was decided on, and the result.
+
+    The result is None where `decide` found nothing to do. Raises Conflict after several attempts.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        body = decide(cluster)
+        if body is None:
+            return cluster, None
+        try:
+            return cluster, send(_guarded(body, cluster))
+        except Conflict:
+            cluster = read(client)
+    body = decide(cluster)
+    return cluster, None if body is None else send(_guarded(body, cluster))
+
+
+def _guarded(body: Patch, cluster: ClusterVersion) -> Patch:
+    return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, **body}
+
+
+def write(output: Iterable[Output]) -> None:
+    """Print what a render function made, each part on its stream, in order."""
+    for stream, text in output:
+        target = sys.stdout if stream == "out" else sys.stderr
+        target.write(text)
+        target.flush()

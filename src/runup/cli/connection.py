@@ -1,0 +1,73 @@
+"""Which cluster a command talks to: the options before or after the command's name, and the client made of them.
+
+The kube layer is imported when the first request is about to be sent, so that help, flag errors and `runup version`
+do not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from runup.kube.client_sync import SyncClient
+    from runup.kube.config import ClusterConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Connection:
+    """What the options said; the last one given wins."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+
+    def config(self) -> ClusterConfig:
+        """The cluster and the credentials; raises ConfigError."""
+        from runup.kube import config
+
+        return config.load(self.kubeconfig, self.context)
+
+    def client(self) -> SyncClient:
+        """A client of that cluster; raises ConfigError."""
+        from runup.kube.client_sync import SyncClient
+
+        return SyncClient(self.config())
+
+
+def connection_of(ctx: click.Context) -> Connection:
+    """The connection that this command line describes."""
+    return ctx.find_root().ensure_object(Connection)
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None and param.name is not None:
+        setattr(connection_of(ctx), param.name, value)
+
+
+def connection_options(function: F) -> F:
+    """Add `--kubeconfig` and `--context`; they may stand before or after the command's name."""
+    for option in reversed(
+        (
+            click.option(
+                "--kubeconfig",
+                metavar="PATH",
+                expose_value=False,
+                callback=_remember,
+                help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
+            ),
+            click.option(
+                "--context",
+                metavar="NAME",
+                expose_value=False,
+                callback=_remember,
+                help="The context of the kubeconfig to use.",
+            ),
+        )
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,119 @@
+"""The one place where an error becomes text on stderr and an exit code, in `oc`'s words.
+
+A command raises `CommandError` (its message is the whole of what the user reads), `UsageProblem`, or whatever the kube
+layer raises; `describe` turns it into bytes. Anything that it does not know is our bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from runup.cli.render.text import quoted
+
+
+class CommandError(Exception):
+    """The command ends here; `message` says what is wrong and the way out."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+class UsageProblem(click.UsageError):
+    """The command line itself is wrong; `oc` adds where the help is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What stderr gets, and the exit code."""
+
+    text: str
+    code: int = 1
+
+
+def with_prefix(message: str) -> str:
+    """`error: ` once, and one newline at the end (kubectl's CheckErr)."""
+    text = message if message.startswith("error: ") else f"error: {message}"
+    return text if text.endswith("\n") else text + "\n"
+
+
+def describe(error: Exception) -> Failure | None:
+    """What the user reads of `error`, or None where it is a bug of ours."""
+    if isinstance(error, CommandError):
+        return Failure(with_prefix(error.message), error.code)
+    if isinstance(error, click.ClickException):
+        return Failure(with_prefix(_usage(error)))
+    return _of_kube(error) or _of_file(error)
+
+
+def _usage(error: click.ClickException) -> str:
+    text = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        near = f" (did you mean {' or '.join(sorted(error.possibilities))}?)" if error.possibilities else ""
+        text = f"unknown flag: {error.option_name}{near}"
+    elif isinstance(error, click.BadOptionUsage) and error.option_name and "requires an argument" in text:
+        text = f"flag needs an argument: {error.option_name}"
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{text}\nSee '{ctx.command_path} -h' for help and examples" if ctx else text
+
+
+def _of_kube(error: Exception) -> Failure | None:
+    # Whoever raised one of these has imported the kube layer already; before that there is nothing to recognise.
+    import sys
+
+    kube = sys.modules.get("runup.kube.errors")
+    if kube is None or not isinstance(error, kube.KubeError):
+        return None
+    if isinstance(error, kube.Unreachable):
+        return Failure(_unreachable(error.address, error.detail, refused=error.refused))
+    if isinstance(error, kube.Unauthorized):
+        return Failure(with_prefix(f"You must be logged in to the server ({error.message})"))
+    if isinstance(error, kube.Invalid):
+        return Failure(_invalid(error))
+    if isinstance(error, kube.ApiError):
+        return Failure(f"Error from server ({error.reason}): {error.message}\n")
+    return Failure(with_prefix(error.message))
+
+
+def _unreachable(address: str, detail: str, *, refused: bool) -> str:
+    if refused:
+        return f"The connection to the server {address} was refused - did you specify the right host or port?\n"
+    return f"Unable to connect to the server: {detail}\n"
+
+
+def _invalid(error: Exception) -> str:
+    """kubectl's text for a 422: one cause on the same line, several below each other (pkg/cmd/util checkErr)."""
+    from runup.kube.errors import Invalid
+
+    assert isinstance(error, Invalid)
+    details = error.status.details
+    causes = [] if details is None else [f"{c.field}: {c.message}" if c.field else c.message for c in details.causes]
+    causes = list(dict.fromkeys(causes))
+    if details is None or not (details.kind or details.name):
+        head = "The request is invalid"
+        if not causes:
+            return f"{head}: {error.message}\n"
+    else:
+        head = f"The {details.kind} {quoted(details.name)} is invalid"
+    if not causes:
+        return f"{head}\n"
+    if len(causes) == 1:
+        return f"{head}: {causes[0]}\n"
+    return "".join([f"{head}: \n", *(f"* {cause}\n" for cause in causes)])
+
+
+def _of_file(error: Exception) -> Failure | None:
+    """A file or folder that was named and cannot be used, or a full disk."""
+    if isinstance(error, OSError) and error.strerror:
+        named = f"{error.filename}: " if error.filename else ""
+        return Failure(with_prefix(f"{named}{error.strerror}"))
+    return None
+
+
+def message_of(error: Exception) -> str:
+    """The bare message of an API error, for texts such as `Unable to upgrade: ...`."""
+    message = getattr(error, "message", None)
+    return message if isinstance(message, str) else str(error)

@@ -1,0 +1,214 @@
+"""What a preflight came to, as one value: ClusterVersion's entry for the target joined with the stored report. Pure.
+
+ClusterVersion decides (which risks count, whether they apply, what is accepted); the report of the same target only
+adds what the API has no field for: remediation, severity, resources, checks. Everything that is printed about a
+preflight, for people or programs, is made of `Findings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.domain.conditions import find
+from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource
+from runup.domain.preflight.results import is_preflights
+
+NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
+MODE = "Preflight"
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything."""
+
+    name: str
+    applies: ConditionStatus
+    accepted: bool
+    message: str
+    url: str
+    reason: str = ""
+    fix: str = ""
+    severity: str = ""
+    from_preflight: bool = False
+    since: datetime | None = None
+    resources: tuple[ReportedResource, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        """Whether it stands in the update's way."""
+        return self.applies != "False" and not self.accepted
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
+
+    source: str
+    target: str
+    image: str = ""
+    conditions: tuple[Condition, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    checks: tuple[ReportedCheck, ...] = field(default=())
+    observed: datetime | None = None
+
+    @property
+    def failed(self) -> Condition | None:
+        """The condition that says why the preflight could not run, or None."""
+        condition = find(self.conditions, FAILED)
+        return condition if condition and condition.status == "True" else None
+
+    @property
+    def completed(self) -> bool:
+        """Whether every check has been evaluated at least once."""
+        condition = find(self.conditions, COMPLETED)
+        return condition is not None and condition.status == "True"
+
+    @property
+    def running(self) -> Condition | None:
+        """The condition that says how far it is, or None where there is none."""
+        return find(self.conditions, RUNNING)
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        if not self.completed:
+            return COULD_NOT_RUN
+        still_open = {risk.applies for risk in self.risks if risk.open}
+        return APPLY if "True" in still_open else UNKNOWN if still_open else NONE
+
+
+def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:
+    """Version and image of the preflight that is asked for, or None where none is."""
+    desired = cluster.spec.desired_update
+    return (desired.version, desired.image) if desired is not None and desired.mode == MODE else None
+
+
+def current(cluster: ClusterVersion, history: History) -> Findings | None:
+    """The preflight that is asked for, or None where none is."""
+    target = wanted(cluster)
+    return of_target(cluster, history, *target) if target else None
+
+
+def of_target(cluster: ClusterVersion, history: History, version: str, image: str = "") -> Findings:
+    """What is known of going to this release; the preflight's conditions only where it is the one asked for."""
+    source = cluster.status.desired.version
+    entry = entry_of(cluster, version, image)
+    version = version or (entry.release.version if entry else "")
+    report = report_of(history, source, version, image)
+    asked = wanted(cluster)
+    about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
+    return Findings(
+        source=source,
+        target=version or image,
+        image=image or (entry.release.image if entry else ""),
+        conditions=tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else (),
+        risks=_risks(cluster, entry, report, version),
+        checks=report.checks if report else (),
+        observed=report.observed_time if report else None,
+    )
+
+
+def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> ConditionalUpdate | None:
+    """The conditional update of this release: by version, or by digest where only the image is known."""
+    for update in cluster.status.conditional_updates:
+        by_version = bool(version) and update.release.version == version
+        by_image = not version and bool(image) and _digest(update.release.image) == _digest(image)
+        if by_version or by_image:
+            return update
+    return None
+
+
+def report_of(history: History, source: str, version: str, image: str = "") -> Report | None:
+    """The newest stored report for this hop."""
+    for report in history.reports:
+        same = report.target_version == version if version else _digest(report.target_image) == _digest(image)
+        if same and report.source_version == source:
+            return report
+    return None
+
+
+def known_risk_names(cluster: ClusterVersion) -> list[str]:
+    """Every risk that some update of this cluster carries, sorted."""
+    risks = [risk for update in cluster.status.conditional_updates for risk in update.risks]
+    names = {risk.name for risk in (*risks, *cluster.status.conditional_update_risks)}
+    return sorted(names.union(*(update.risk_names for update in cluster.status.conditional_updates)))
+
+
+def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
+    """The names in `spec.desiredUpdate.acceptRisks`."""
+    desired = cluster.spec.desired_update
+    return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
+
+
+def line_for(message: str, target: str) -> str:
+    """`message` as it concerns `target`, for people to read: a risk of several targets has one line for each."""
+    prefix = f"Preflight={target}: "
+    lines = [line.removeprefix(prefix) for line in message.splitlines() if line.startswith(prefix)]
+    return "\n".join(lines) or message
+
+
+def _risks(
+    cluster: ClusterVersion, entry: ConditionalUpdate | None, report: Report | None, version: str
+) -> tuple[Risk, ...]:
+    if entry is None:
+        return ()
+    everywhere = {risk.name: risk for risk in cluster.status.conditional_update_risks}
+    own = {risk.name: risk for risk in entry.risks}
+    names = dict.fromkeys([*entry.risk_names, *own])
+    reported = {risk.name: risk for risk in report.risks} if report else {}
+    accepted = accepted_names(cluster)
+    found = []
+    for name in names:
+        risk = _with_verdict(own.get(name), everywhere.get(name))
+        if risk is None:
+            continue
+        verdict = find(risk.conditions, "Applies")
+        detail = reported.get(name)
+        found.append(
+            Risk(
+                name=name,
+                applies=verdict.status if verdict else "Unknown",
+                accepted=name in accepted,
+                message=detail.message if detail else line_for(risk.message, version),
+                url=risk.url,
+                reason=verdict.reason if verdict else "",
+                fix=detail.remediation if detail else "",
+                severity=detail.severity if detail else "",
+                from_preflight=is_preflights(risk),
+                since=verdict.last_transition_time if verdict else None,
+                resources=detail.resources if detail else (),
+            )
+        )
+    return tuple(sorted(found, key=_weight))
+
+
+def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
+    """The first that carries its verdict, else the first: the older API has no conditions beside the update."""
+    there = [risk for risk in risks if risk is not None]
+    return next((risk for risk in there if risk.conditions), there[0] if there else None)
+
+
+_ORDER = {"True": 0, "Unknown": 1, "False": 2}
+_SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+
+
+def _weight(risk: Risk) -> tuple[bool, int, int, str]:
+    return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
+
+
+def _digest(image: str) -> str:
+    return image.rpartition("@")[2]
+
+
+def counts(risks: Iterable[Risk]) -> tuple[int, int, int]:
+    """How many apply, cannot be told, and are accepted (of those that apply or cannot be told)."""
+    there = [risk for risk in risks if risk.applies != "False"]
+    applying = sum(1 for risk in there if not risk.accepted and risk.applies == "True")
+    unknown = sum(1 for risk in there if not risk.accepted and risk.applies == "Unknown")
+    return applying, unknown, sum(1 for risk in there if risk.accepted)

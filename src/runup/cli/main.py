@@ -1,0 +1,99 @@
+"""The command `runup`: the table of commands, and the one place where an error becomes text and an exit code.
+
+A command returns or prints; whatever it raises ends here. Start-up is a feature: this module imports click and nothing
+of ours that is heavy, a command's module is imported when it is called (`tests/cli/test_startup.py` lists what
+`runup version` may import).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from runup.cli.connection import connection_options
+from runup.cli.lazy import LazyGroup
+
+COMMANDS: dict[str, str] = {
+    "upgrade": "runup.cli.upgrade:upgrade",
+    "preflight": "runup.cli.preflight:preflight",
+    "release": "runup.cli.release:release",
+    "sandbox": "runup.cli.sandbox:sandbox",
+    "demo": "runup.cli.demo:demo",
+    "adm": "runup.cli.adm:adm",
+    "version": "runup.cli.version:version",
+    "completion": "runup.cli.completion:completion",
+}
+SUMMARIES: dict[str, str] = {
+    "upgrade": "Check, accept and start updates of the cluster.",
+    "preflight": "Past preflights: history, comparison, one risk in detail.",
+    "release": "Make and inspect release images.",
+    "sandbox": "A cluster on this machine to try things on.",
+    "demo": "Watch a 5.0.0 cluster be checked by release 5.2.0.",
+    "adm": "`adm upgrade` is the same as `upgrade`, for fingers used to oc.",
+    "version": "Print the version.",
+    "completion": "Print a completion script for a shell.",
+}
+
+
+@click.command(
+    "runup",
+    cls=LazyGroup,
+    places=COMMANDS,
+    summaries=SUMMARIES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    invoke_without_command=True,
+)
+@connection_options
+@click.pass_context
+def root(ctx: click.Context) -> None:
+    """Safe cluster updates: the release that you want to go to checks the cluster that you have."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
+    """Run the command line `argv` and return its exit code; nothing but a bug of ours ends in a traceback."""
+    try:
+        words = list(sys.argv[1:] if argv is None else argv)
+        variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
+        result = root.main(words, prog_name=prog, complete_var=variable, standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 1
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            return _reader_left()
+        return _report(error)
+    except Exception as error:
+        return _report(error)
+    return result if isinstance(result, int) else 0
+
+
+def plugin() -> int:
+    """The same as `main`, called through `kubectl runup` or `oc runup`, whose name help and errors then show."""
+    host, _, name = os.path.basename(sys.argv[0]).partition("-")  # noqa: PTH119 (pathlib is not needed to start)
+    return main(prog=f"{host} {name}" if name else host)
+
+
+def _report(error: Exception) -> int:
+    from runup.cli.errors import Failure, describe
+
+    failure = describe(error)
+    if failure is None:
+        raise error
+    assert isinstance(failure, Failure)
+    sys.stdout.flush()
+    sys.stderr.write(failure.text)
+    return failure.code
+
+
+def _reader_left() -> int:
+    """`runup ... | head` is no error worth a word; 141 is what the shell shows for a process that SIGPIPE ended."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141

@@ -1,0 +1,74 @@
+"""Versions and risk names for completion: what the cluster has, if it answers at once.
+
+Whatever goes wrong completes nothing: a shell that waits, or prints an error into the line, is worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from runup.cli.connection import Connection
+
+if TYPE_CHECKING:
+    from runup.api.config_v1 import ClusterVersion
+
+_LIMIT_S = 2.0
+
+
+def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Versions that the cluster knows as updates, newest first, with what speaks against them."""
+    return _matching(_ask(ctx, _versions), incomplete)
+
+
+def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of risks, also after a comma."""
+    done, comma, last = incomplete.rpartition(",")
+    start = done + comma
+    return [CompletionItem(start + item.value, help=item.help) for item in _matching(_ask(ctx, _risks), last)]
+
+
+def _matching(items: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name, help=text) for name, text in items if name.startswith(incomplete)]
+
+
+def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
+    from runup.cli.parsing import newest_first
+
+    named = {release.version: "recommended" for release in cluster.status.available_updates or ()}
+    for update in cluster.status.conditional_updates:
+        named.setdefault(update.release.version, "with known risks")
+    return newest_first(named.items(), lambda pair: pair[0])
+
+
+def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
+    from runup.cli.findings import known_risk_names
+
+    return [(name, "") for name in known_risk_names(cluster)]
+
+
+def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    try:
+        from runup.cli.cluster import read
+        from runup.kube.client_sync import SyncClient
+        from runup.kube.policy import Timeouts
+
+        found = _connection(ctx)
+        with SyncClient(found.config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
+            return names(read(client))
+    except Exception:  # noqa: BLE001 (see the module's docstring)
+        return []
+
+
+def _connection(ctx: click.Context) -> Connection:
+    """While completing, click parses without calling back, so the options are read from every level by hand."""
+    connection = Connection()
+    level: click.Context | None = ctx
+    while level is not None:
+        connection.kubeconfig = connection.kubeconfig or level.params.get("kubeconfig")
+        connection.context = connection.context or level.params.get("context")
+        level = level.parent
+    return connection

@@ -1,0 +1,96 @@
+"""One risk, from everything that mentions it -> `preflight explain`, as text and as data. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from runup.api.config_v1 import ClusterVersion
+from runup.cli.errors import CommandError
+from runup.cli.findings import Risk, known_risk_names, of_target
+from runup.cli.render.preflight import risk_data
+from runup.cli.render.text import quoted, timestamp
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import ReportedResource
+
+_MAX_RESOURCES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A risk, and what it says for each target that carries it."""
+
+    name: str
+    by_target: tuple[tuple[str, Risk], ...]
+    page: str
+
+
+def explain(cluster: ClusterVersion, history: History, name: str, page: str) -> Explanation:
+    """All that is known of the risk `name` now; raises CommandError where nothing mentions it."""
+    by_target = tuple(
+        (found.target, risk)
+        for update in cluster.status.conditional_updates
+        for found in [of_target(cluster, history, update.release.version, update.release.image)]
+        for risk in found.risks
+        if risk.name == name
+    )
+    if not by_target and not page:
+        raise CommandError(_nothing(cluster, name))
+    return Explanation(name, by_target, page)
+
+
+def _nothing(cluster: ClusterVersion, name: str) -> str:
+    known = known_risk_names(cluster)
+    if near := get_close_matches(name, known, n=1, cutoff=0.6):
+        return f"no update of this cluster has a risk {quoted(name)}; did you mean {quoted(near[0])}?"
+    there = f"there are {', '.join(known)}" if known else "there are none"
+    return f"no update of this cluster has a risk {quoted(name)}; {there}"
+
+
+def explanation(known: Explanation) -> str:
+    """The explanation as text."""
+    parts = [f"{known.name}\n"]
+    if not known.by_target:
+        parts.append("\nNo update of this cluster has this risk now.\n")
+    parts += [_target(target, risk) for target, risk in known.by_target]
+    if known.page:
+        parts.append(f"\nAbout this risk:\n\n{known.page.strip()}\n")
+    return "".join(parts)
+
+
+def _target(target: str, risk: Risk) -> str:
+    fields = (
+        ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
+        ("Since", timestamp(risk.since)),
+        ("Accepted", "yes" if risk.accepted else f"no (runup upgrade accept {risk.name})"),
+        ("Severity", risk.severity),
+        ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
+        ("Message", risk.message),
+        ("Fix", risk.fix.strip()),
+        ("More", risk.url),
+        ("Concerns", _resources(risk.resources)),
+    )
+    return f"\nFor {target}:\n" + "".join(f"  {f'{name}:':<10}{_hanging(text)}\n" for name, text in fields if text)
+
+
+def _hanging(text: str) -> str:
+    return text.replace("\n", "\n" + " " * 12)
+
+
+def _resources(resources: tuple[ReportedResource, ...]) -> str:
+    lines = [
+        f"{item.kind}{f'.{item.group}' if item.group else ''} {item.namespace + '/' if item.namespace else ''}{item.name}"
+        for item in resources[:_MAX_RESOURCES]
+    ]
+    more = len(resources) - _MAX_RESOURCES
+    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+
+
+def explanation_data(known: Explanation) -> dict[str, Any]:
+    """The explanation for programs."""
+    return {
+        "name": known.name,
+        "targets": [{"target": target, **risk_data(risk)} for target, risk in known.by_target],
+        "page": known.page or None,
+    }

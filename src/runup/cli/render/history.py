@@ -1,0 +1,121 @@
+"""Stored reports -> the tables of `preflight history` and `preflight compare`, and their machine forms. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from runup.api import codec
+from runup.cli.errors import CommandError
+from runup.cli.render.text import shortened, table, timestamp
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import Report, ReportedRisk
+
+_NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait\n"
+_SHORT = 100
+
+
+def history(found: History) -> str:
+    """One line a report, the newest first."""
+    if not found.reports:
+        return _NONE
+    rows = [("TARGET", "SOURCE", "OBSERVED", "STATUS", "CHECKS", "APPLY", "UNKNOWN", "PREFLIGHT")]
+    return table([*rows, *(_row(report) for report in found.reports)])
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    applying = sum(1 for risk in report.risks if risk.applies == "True")
+    return (
+        report.target_version,
+        report.source_version,
+        timestamp(report.observed_time),
+        report.execution_status,
+        str(len(report.checks)),
+        str(applying),
+        str(len(report.risks) - applying),
+        report.preflight_id,
+    )
+
+
+def history_data(found: History) -> list[dict[str, Any]]:
+    """The reports as they are stored."""
+    return [codec.to_dict(report) for report in found.reports]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two reports side by side; `both` pairs what one risk says in each."""
+
+    before: Report
+    after: Report
+    new: tuple[ReportedRisk, ...]
+    gone: tuple[ReportedRisk, ...]
+    both: tuple[tuple[ReportedRisk, ReportedRisk], ...]
+
+
+def pick(found: History, name: str, source: str) -> Report:
+    """The report of a version (from the running release if there is one) or of a preflight ID; raises CommandError."""
+    fitting = [report for report in found.reports if name in (report.target_version, report.preflight_id)]
+    fitting.sort(key=lambda report: report.source_version != source)
+    if fitting:
+        return fitting[0]
+    if not found.reports:
+        raise CommandError(f"no report of {name}: no preflight has reported on this cluster")
+    there = ", ".join(report.target_version for report in found.reports)
+    raise CommandError(f"no report of {name}; there are reports of {there}")
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """What differs between two reports, by the names of their risks."""
+    left = {risk.name: risk for risk in before.risks}
+    right = {risk.name: risk for risk in after.risks}
+    return Comparison(
+        before,
+        after,
+        new=tuple(right[name] for name in sorted(right.keys() - left.keys())),
+        gone=tuple(left[name] for name in sorted(left.keys() - right.keys())),
+        both=tuple((left[name], right[name]) for name in sorted(left.keys() & right.keys())),
+    )
+
+
+def comparison(compared: Comparison) -> str:
+    """The comparison as text: new, gone, the same."""
+    before, after = compared.before, compared.after
+    head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}\n"
+    aside = "".join(
+        f"warning: the report of {report.target_version} is {report.execution_status}: it may lack risks\n"
+        for report in (before, after)
+        if report.execution_status != "completed"
+    )
+    parts = [
+        _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new]),
+        _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone]),
+        _part("For both", [(right, _changed(left, right)) for left, right in compared.both]),
+    ]
+    return head + aside + "".join(parts)
+
+
+def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
+    return f"was {left.applies}; " if left.applies != right.applies else ""
+
+
+def _part(title: str, risks: list[tuple[ReportedRisk, str]]) -> str:
+    if not risks:
+        return f"\n{title}: none\n"
+    rows = table((f"  {risk.name}", risk.applies, note + shortened(risk.message, _SHORT)) for risk, note in risks)
+    return f"\n{title}:\n{rows}"
+
+
+def comparison_data(compared: Comparison) -> dict[str, Any]:
+    """The comparison for programs."""
+    return {
+        "source": compared.after.source_version,
+        "before": compared.before.target_version,
+        "after": compared.after.target_version,
+        "new": codec.to_dict(compared.new),
+        "gone": codec.to_dict(compared.gone),
+        "both": [
+            {"name": left.name, "before": codec.to_dict(left), "after": codec.to_dict(right)}
+            for left, right in compared.both
+        ],
+    }

@@ -1,0 +1,117 @@
+"""The few primitives that the texts of `oc` are made of: quoting, indenting, tables, durations. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+Stream = Literal["out", "err"]
+# What a command prints, in order: which stream, and the bytes as they are.
+Output = tuple[Stream, str]
+
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\t": "\\t",
+    "\r": "\\r",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\v": "\\v",
+}
+
+
+def out(text: str) -> Output:
+    """`text` for stdout."""
+    return ("out", text)
+
+
+def err(text: str) -> Output:
+    """`text` for stderr."""
+    return ("err", text)
+
+
+def quoted(text: str) -> str:
+    """`text` as Go's `%q` prints it."""
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if number < 0x80:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def indented(message: str) -> str:
+    """`message` with two blanks after every newline, empty lines included."""
+    return message.replace("\n", "\n  ")
+
+
+def reason_and_message(reason: str, message: str) -> str:
+    """The two lines that follow a condition's name everywhere, without a newline at the end."""
+    return f"  Reason: {reason}\n  Message: {indented(message)}"
+
+
+def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 3) -> str:
+    """`rows` as Go's tabwriter aligns them; a row's last cell is never padded, and each row ends in a newline.
+
+    Widths hold for a run of consecutive rows that all have the column, so a row with fewer cells starts afresh.
+    """
+    lines = [list(row) for row in rows]
+    widths: list[list[int]] = [[] for _ in lines]
+    _measure(lines, widths, 0, len(lines), 0, minwidth, padding)
+    text = []
+    for line, own in zip(lines, widths, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(line, own, strict=False)]
+        text.append("".join([*cells, *line[len(own) :]]) + "\n")
+    return "".join(text)
+
+
+def _measure(
+    lines: list[list[str]], widths: list[list[int]], start: int, end: int, column: int, minwidth: int, padding: int
+) -> None:
+    row = start
+    while row < end:
+        if len(lines[row]) - 1 <= column:
+            row += 1
+            continue
+        block = row
+        while row < end and len(lines[row]) - 1 > column:
+            row += 1
+        width = max(minwidth, *(len(lines[i][column]) + padding for i in range(block, row)))
+        for i in range(block, row):
+            widths[i].append(width)
+        _measure(lines, widths, block, row, column + 1, minwidth, padding)
+
+
+def table(rows: Iterable[Sequence[str]]) -> str:
+    """`rows` aligned with three blanks between columns, as kubectl prints lists; no blanks at a line's end."""
+    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
+
+
+def shortened(text: str, limit: int) -> str:
+    """The first line of `text`, cut to `limit` characters at a word where that is possible."""
+    line = text.strip().partition("\n")[0]
+    if len(line) <= limit:
+        return line
+    cut = line[: limit - 1].rstrip()
+    word = cut.rpartition(" ")[0]
+    return (word if len(word) > limit // 2 else cut).rstrip(",;:. ") + "…"
+
+
+def timestamp(moment: datetime | None) -> str:
+    """A time as Kubernetes writes it, or nothing."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def machine(value: Any, form: str) -> str:
+    """`value` (dicts, lists, text, numbers) as JSON or YAML (`form`), ready to be read by a program."""
+    if form == "json":
+        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110))

@@ -1,0 +1,106 @@
+"""`runup upgrade`: show the cluster's updates, start or take back one, or have the target check the cluster first.
+
+The texts without `--mode` are those of `oc adm upgrade`; this module only reads flags and calls what decides
+(`targets`, `preflight_request`) and what prints (`render`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from runup.cli import names
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.lazy import LazyGroup
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OC_FLAGS = (
+    click.option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
+    click.option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
+    click.option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
+    click.option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
+    click.option("--clear", is_flag=True, help="Take back a requested update that has not started, or a preflight."),
+    click.option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
+    click.option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
+    click.option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),
+    click.option("--include-not-recommended", is_flag=True, help="List updates with known issues too."),
+    click.option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
+)
+_OUR_FLAGS = (
+    click.option("--mode", metavar="preflight", default=None, help="preflight: check the target, change nothing."),
+    click.option("--preflight", is_flag=True, help="Short for --mode=preflight."),
+    click.option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
+    click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
+    click.option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
+    click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form."),
+)
+
+
+def _options(function: F) -> F:
+    for option in reversed((*_OC_FLAGS, *_OUR_FLAGS)):
+        function = option(function)
+    return function
+
+
+@click.command(
+    "upgrade",
+    cls=LazyGroup,
+    places={"accept": "runup.cli.accept:accept"},
+    summaries={"accept": "Accept risks exposed to conditional updates."},
+    invoke_without_command=True,
+)
+@_options
+@connection_options
+@click.pass_context
+def upgrade(
+    ctx: click.Context,
+    /,
+    mode: str | None,
+    preflight: bool,
+    wait: bool,
+    timeout: str | None,
+    clear_preflight: bool,
+    output: str | None,
+    **flags: Any,
+) -> int | None:
+    """Show the cluster's updates; check, start or take back one.
+
+    \b
+      runup upgrade                                        what is offered
+      runup upgrade --mode=preflight --to=5.2.0 --wait     let 5.2.0 check this cluster
+      runup upgrade accept NAME                            accept a risk by name
+      runup upgrade --to=5.2.0                             start the update
+      runup upgrade --clear-preflight                      end the check
+    """
+    from runup.cli import upgrade_actions
+    from runup.cli.targets import Flags
+
+    asked = Flags(**flags)
+    if ctx.invoked_subcommand is not None:
+        _no_flags_before(ctx)
+        return None
+    if mode is not None and mode.lower() != "preflight":
+        raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
+    request = upgrade_actions.Request(
+        flags=asked,
+        preflight=preflight or mode is not None,
+        wait=wait,
+        timeout=timeout,
+        clear_preflight=clear_preflight,
+        output=output,
+    )
+    return upgrade_actions.run(request, connection_of(ctx))
+
+
+def _no_flags_before(ctx: click.Context) -> None:
+    """`upgrade --to=X accept Y` would drop the first half without a word."""
+    for param in ctx.command.params:
+        given = (
+            param.name is not None and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+        )
+        if given and param.name not in ("kubeconfig", "context", "as_user", "as_group"):
+            raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

@@ -1,0 +1,184 @@
+"""What `runup upgrade` does once its flags are read: one function for each thing that it can do.
+
+Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`), sends at most one patch, prints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runup.cli import cluster as clusters
+from runup.cli import preflight_request, targets
+from runup.cli.cluster import write
+from runup.cli.connection import Connection
+from runup.cli.errors import CommandError, message_of
+from runup.cli.findings import Findings, current, wanted
+from runup.cli.render import overview
+from runup.cli.render import preflight as rendered
+from runup.cli.render.text import machine
+from runup.cli.targets import Flags
+from runup.kube.client_sync import SyncClient
+from runup.kube.errors import KubeError
+
+NAMESPACE = "openshift-cluster-version-operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The command line, parsed."""
+
+    flags: Flags
+    preflight: bool = False
+    wait: bool = False
+    timeout: str | None = None
+    clear_preflight: bool = False
+    output: str | None = None
+
+
+def namespace() -> str:
+    """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
+    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
+
+
+def run(request: Request, connection: Connection) -> int | None:
+    """Carry out the one thing that the flags ask for."""
+    _check(request)
+    write(targets.check_flags(request.flags))
+    if request.preflight:
+        preflight_request.check_target(request.flags)
+    action = _action(request)
+    with connection.client() as client:
+        return action(request, client)
+
+
+def _check(request: Request) -> None:
+    """Refuse combinations of our own flags; oc's come after, in `targets.check_flags`."""
+    flags = request.flags
+    preflight_request.parse_timeout(request.timeout)
+    if request.clear_preflight and (flags != Flags() or request.preflight or request.wait):
+        raise CommandError("--clear-preflight may not be specified with any other flags")
+    if request.preflight and flags.clear:
+        raise CommandError("--clear may not be specified with any other flags")
+    if (request.wait or request.timeout) and not request.preflight:
+        option = "--wait" if request.wait else "--timeout"
+        raise CommandError(f"{option} needs --mode=preflight: an update is followed with `runup upgrade`")
+    if request.timeout and not request.wait:
+        raise CommandError("--timeout needs --wait")
+    if request.output and not request.preflight and (flags.names_target or flags.clear or request.clear_preflight):
+        raise CommandError("--output is for showing updates and for --mode=preflight; an action prints one line")
+
+
+def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
+    flags = request.flags
+    if request.preflight:
+        return _preflight
+    if request.clear_preflight:
+        return _clear_preflight
+    if flags.clear:
+        return _clear
+    if flags.to_multi_arch:
+        return _to_multi_arch
+    return _start if flags.names_target else _show
+
+
+def _show(request: Request, client: SyncClient) -> None:
+    cluster = clusters.read(client)
+    found = current(cluster, clusters.read_history(client, namespace())) if wanted(cluster) else None
+    if request.output:
+        data = overview.as_data(cluster) | {"preflight": rendered.as_data(found) if found else None}
+        write([("out", machine(data, request.output))])
+        return
+    write(overview.overview(cluster, include_not_recommended=request.flags.include_not_recommended))
+    if found:
+        write(rendered.section(found))
+
+
+def _start(request: Request, client: SyncClient) -> None:
+    flags = request.flags
+    cluster = clusters.read(client)
+    found = targets.choose(cluster, flags)
+    write(found.said)
+    if isinstance(found, targets.Nothing):
+        return
+    if flags.force:
+        write([("err", targets.FORCE_WARNING)])
+    write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    body = targets.update_patch(
+        cluster.spec.desired_update, version=found.version, image=found.image, force=flags.force
+    )
+    _ask(client, body)
+    write([("out", f"Requested update to {found.name}\n")])
+
+
+def _ask(client: SyncClient, body: clusters.Patch) -> None:
+    try:
+        answer = clusters.patch(client, body)
+    except KubeError as error:
+        raise CommandError(f"Unable to upgrade: {message_of(error)}") from error
+    if wanted(answer):
+        # The patch drops a mode that was read; this one came in between. It checks and updates nothing.
+        raise CommandError(
+            "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
+        )
+
+
+def _to_multi_arch(request: Request, client: SyncClient) -> None:
+    flags = request.flags
+    cluster = clusters.read(client)
+    desired = cluster.spec.desired_update
+    if desired is not None and desired.architecture == "Multi":
+        raise CommandError("info: Update to multi cluster architecture has already been requested")
+    write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    if flags.force:
+        write([("err", targets.FORCE_WARNING)])
+    version = cluster.status.desired.version
+    _ask(client, targets.update_patch(desired, version=version, architecture="Multi", force=flags.force))
+    write([("out", "Requested update to multi cluster architecture\n")])
+
+
+def _clear(_: Request, client: SyncClient) -> None:
+    cluster = clusters.read(client)
+    desired = cluster.spec.desired_update
+    if desired is None:
+        write([("out", "info: No update in progress\n")])
+        return
+    try:
+        answer = clusters.patch(client, targets.clear_patch(desired))
+    except KubeError as error:
+        raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
+    write([("out", targets.cleared(desired, answer))])
+
+
+def _clear_preflight(_: Request, client: SyncClient) -> None:
+    cluster = clusters.read(client)
+    before, after = clusters.change(
+        client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
+    )
+    write([("out", rendered.cleared(before if after else None))])
+
+
+def _preflight(request: Request, client: SyncClient) -> int | None:
+    cluster = clusters.read(client)
+    said = preflight_request.notes(cluster, request.flags)
+    answer = preflight_request.send(client, cluster, request.flags)
+    write(said)
+    target = request.flags.to or request.flags.to_image
+    if not request.wait:
+        write([("out", _requested(request, target))])
+        return None
+    from runup.cli import waiting
+
+    findings: Findings = waiting.wait(
+        client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()
+    )
+    text = machine(rendered.as_data(findings), request.output) if request.output else rendered.result(findings)
+    write([("out", text)])
+    return findings.exit_code
+
+
+def _requested(request: Request, target: str) -> str:
+    if request.output:
+        return machine({"requested": {"mode": "Preflight", "target": target}}, request.output)
+    return f"Requested preflight of {target}\n"

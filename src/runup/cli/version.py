@@ -1,0 +1,41 @@
+"""`runup version`: what is installed, and with `--server` what the cluster runs."""
+
+from __future__ import annotations
+
+import click
+
+from runup import __version__
+from runup.cli.connection import connection_of, connection_options
+
+
+@click.command("version")
+@click.option("--server", is_flag=True, help="Ask the cluster for its versions too.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def version(ctx: click.Context, server: bool, output: str | None) -> None:
+    """Print the version of runup, and with --server those of the cluster."""
+    versions = {"clientVersion": __version__} | (_server(ctx) if server else {})
+    if output:
+        from runup.cli.render.text import machine
+
+        click.echo(machine(versions, output), nl=False)
+        return
+    names = {"clientVersion": "Client", "clusterVersion": "Cluster", "kubernetesVersion": "Kubernetes"}
+    for key, value in versions.items():
+        click.echo(f"{names[key]} Version: {value}")
+
+
+def _server(ctx: click.Context) -> dict[str, str]:
+    from runup.api import codec
+    from runup.api.config_v1 import ClusterVersion
+    from runup.kube import calls
+    from runup.kube.errors import NotFound
+
+    client = connection_of(ctx).client()
+    kubernetes = codec.decode(dict, client.send(calls.get_path("/version"))).get("gitVersion", "")
+    try:
+        cluster = client.send(calls.get(ClusterVersion, "version")).status.desired.version
+    except NotFound:
+        cluster = "none (this cluster has no ClusterVersion)"
+    return {"clusterVersion": cluster, "kubernetesVersion": kubernetes}
