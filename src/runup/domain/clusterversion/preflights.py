@@ -90,7 +90,7 @@ def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[t
     """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
     if check is not None and check.running:
         return ()
-    settled = check is not None and check.trust is Trust.VERIFIED and bool(check.version)
+    settled = check is not None and check.trust is Trust.VERIFIED
     fresh = check is not None and check.at is not None and now - check.at < RECHECK
     return () if settled or fresh else ((CHECK_RELEASE, image),)
 

@@ -1,0 +1,98 @@
+"""A `Plan` -> writes, in the plan's order. Nothing else in the operator writes to the cluster.
+
+A write that the API server refuses ends the pass: what comes after it was decided on the assumption that it succeeds,
+and the next pass decides anew. Raises KubeError.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from runup.api.scheme import Resource
+from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import ApiError, NotFound
+
+FIELD_MANAGER = "cluster-version-operator"
+EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+
+
+class Executor:
+    """Carries plans out with `client`. Events about cluster-scoped objects are kept in namespace `default`."""
+
+    def __init__(self, client: Client, clock: Clock, *, component: str = FIELD_MANAGER) -> None:
+        self._client = client
+        self._clock = clock
+        self._component = component
+
+    async def execute(self, plan: Plan) -> None:
+        """Every action of `plan`, one after the other; raises KubeError at the first that fails (events excepted)."""
+        for action in plan.actions:
+            await self._act(action)
+
+    async def _act(self, action: Action) -> None:
+        if isinstance(action, Apply):
+            call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
+            await self._client.send(call)
+        elif isinstance(action, PatchStatus):
+            await self._patch_status(action)
+        elif isinstance(action, Delete):
+            await self._delete(action)
+        else:
+            await self._tell(action)
+
+    async def _patch_status(self, action: PatchStatus) -> None:
+        patch = {"metadata": {"resourceVersion": action.resource_version}, "status": action.status}
+        await self._client.send(
+            calls.merge_patch(
+                action.resource,
+                action.key.name,
+                patch,
+                action.key.namespace,
+                subresource="status",
+                field_manager=FIELD_MANAGER,
+            )
+        )
+
+    async def _delete(self, action: Delete) -> None:
+        key = action.key
+        try:
+            await self._client.send(
+                calls.delete(action.resource, key.name, key.namespace, uid=action.uid, propagation=action.propagation)
+            )
+        except NotFound:
+            return
+
+    async def _tell(self, event: Event) -> None:
+        """An event that cannot be stored is lost: it only repeats what a condition says."""
+        obj = event_object(event, self._clock.now(), self._component)
+        try:
+            await self._client.send(calls.create(EVENTS, obj, field_manager=FIELD_MANAGER))
+        except ApiError:
+            return
+
+
+def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
+    """The Event to create; its name is made of what it says and when, so that a retry does not say it twice."""
+    when = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    namespace = event.key.namespace or "default"
+    text = "\n".join((str(event.key), event.reason, event.message, when))
+    name = f"{event.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    involved = {"apiVersion": event.resource.api_version, "kind": event.resource.kind, "name": event.key.name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved | ({"namespace": event.key.namespace} if event.key.namespace else {}),
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message[:1024],
+        "source": {"component": component},
+        "firstTimestamp": when,
+        "lastTimestamp": when,
+        "count": 1,
+    }

@@ -1,0 +1,256 @@
+"""Wiring: client, caches, sources, controller; start and stop in order; lead or wait.
+
+Started by `cluster-version-operator start`. Caches run from the start, so that a new leader decides at once; only the
+leader writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from runup.api.config_v1 import Infrastructure, Release
+from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
+from runup.controllers.execute import Executor
+from runup.controllers.metrics import Endpoint, Metrics
+from runup.controllers.sources.reports import ReportReader
+from runup.controllers.sources.signatures import ReleaseChecks
+from runup.controllers.sources.update_service import UpdateService
+from runup.domain.clusterversion.observed import Facts
+from runup.domain.clusterversion.reconcile import NAME
+from runup.domain.errors import Terminal
+from runup.domain.preflight.workloads import Workplace
+from runup.domain.release import payload as payloads
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
+from runup.kube.errors import KubeError
+from runup.kube.workqueue import WorkQueue
+from runup.oci.signatures import Verifier, verifier_from_config_map
+
+log = structlog.get_logger("manager")
+FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+LEASE = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """Seconds of the lease (cvo-behaviour 9); with one control plane node it is held longer, against API outages."""
+
+    lease_duration_s: float = 137
+    renew_deadline_s: float = 107
+    retry_period_s: float = 26
+
+
+SINGLE_NODE = Election(270, 240, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the flags of `start` say."""
+
+    release_image: str
+    place: Workplace
+    payload: Path = Path("/")
+    update_service: str = ""
+    update_service_ca: str = ""
+    listen: str = ""
+    serving_cert_file: str = ""
+    serving_key_file: str = ""
+    architecture: str = "amd64"
+    # Where the report folder is for this process, if not at the path that the Deployment mounts.
+    report_folder: Path | None = None
+    election: Election | None = None
+    leader_elect: bool = True
+
+
+def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
+    """The operator's own release, its hash, how it verifies others; raises Terminal where the payload is unusable."""
+    files = read_payload(options.payload)
+    payload = payloads.load_payload(files, source=str(options.payload), release_image=options.release_image)
+    metadata = payload.metadata
+    release = Release(
+        version=metadata.version,
+        image=options.release_image,
+        url=metadata.url,
+        architecture=metadata.architecture or options.architecture,
+        channels=metadata.channels,
+    )
+    verification = payload.verification
+    verifier = verifier_from_config_map(verification.object) if verification is not None else None
+    return release, payloads.version_hash(payload.manifests), verifier
+
+
+def read_payload(root: Path) -> dict[str, bytes]:
+    """Path in the image -> bytes, of the payload's folders; raises Terminal where there is none."""
+    files = {
+        str(path.relative_to(root)): path.read_bytes()
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file()
+    }
+    if not files:
+        text = f"no release payload in {root}; set PAYLOAD_OVERRIDE to a folder with release-manifests/"
+        raise Terminal(text, reason="PayloadMissing")
+    return files
+
+
+class Manager:
+    """The managing operator. `run` serves until `stop` is called or the lease is lost."""
+
+    def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._stopping = asyncio.Event()
+        self._leading = asyncio.Event()
+        self.metrics = Metrics()
+        self.caches = Caches.new()
+        self.endpoint = Endpoint(self.metrics, self.caches.not_ready)
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags)."""
+        release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
+        facts = Facts(release, self._options.place, version_hash, self._options.update_service)
+        log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
+        async with Client(self._config, clock=self._clock) as client:
+            if self._options.listen:
+                options = self._options
+                await self.endpoint.start(
+                    options.listen, cert_file=options.serving_cert_file, key_file=options.serving_key_file
+                )
+            try:
+                await self._serve(client, facts, verifier)
+            finally:
+                await self.endpoint.stop()
+
+    async def _serve(self, client: Client, facts: Facts, verifier: Verifier | None) -> None:
+        queue: WorkQueue[str] = WorkQueue(self._clock)
+        wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
+        service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
+        checks = ReleaseChecks(client, verifier, self._clock, wake, custom_stores=self._custom_stores)
+        reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
+        controller = ClusterVersionController(
+            caches=self.caches,
+            facts=facts,
+            executor=Executor(client, self._clock),
+            service=service,
+            checks=checks,
+            reader=reader,
+            queue=queue,
+            metrics=self.metrics,
+            clock=self._clock,
+        )
+        tasks = [
+            asyncio.create_task(reflector.run())
+            for reflector in reflectors(client, self.caches, facts.place.namespace, self._clock)
+        ]
+        tasks.append(asyncio.create_task(reader.run()))
+        try:
+            await self._lead(client, facts, controller)
+        finally:
+            await _cancel(tasks)
+            await service.close()
+            await checks.close()
+
+    async def _lead(self, client: Client, facts: Facts, controller: ClusterVersionController) -> None:
+        """Run the controller while leading; return when stopped or the lease is lost."""
+        if not self._options.leader_elect:
+            await _until(self._stopping, controller.run())
+            return
+        from runup.kube.lease import LeaderElector
+
+        election = self._options.election or await _election(client)
+        elector = LeaderElector(
+            client,
+            namespace=facts.place.namespace,
+            name=LEASE,
+            identity=f"{os.uname().nodename}_{uuid4()}",
+            lease_duration_s=election.lease_duration_s,
+            renew_deadline_s=election.renew_deadline_s,
+            retry_period_s=election.retry_period_s,
+            clock=self._clock,
+            on_started=self._leading.set,
+            on_stopped=self._stopping.set,
+        )
+        leading = asyncio.create_task(elector.run())
+        try:
+            await _until(self._stopping, self._when_leading(controller))
+        finally:
+            await _cancel([leading])
+
+    async def _when_leading(self, controller: ClusterVersionController) -> None:
+        await self._leading.wait()
+        log.info("leading")
+        await controller.run()
+
+    def _custom_stores(self) -> tuple[str, ...] | None:
+        version = self.caches.versions.get(NAME)
+        stores = version.spec.signature_stores if version is not None else None
+        return None if stores is None else tuple(store.url for store in stores)
+
+
+async def serve(config: ClusterConfig, options: Options) -> None:
+    """`Manager.run` for a process: TERM and INT end it in order, a second one at once."""
+    manager = Manager(config, options)
+    loop = asyncio.get_running_loop()
+    asked = False
+
+    def on_signal() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(1)
+        asked = True
+        manager.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    await manager.run()
+
+
+async def _election(client: Client) -> Election:
+    """Single-node control planes hold the lease longer; where the topology cannot be read, it is not single."""
+    try:
+        infrastructure = await client.send(calls.get(Infrastructure, "cluster"))
+    except KubeError:
+        return Election()
+    return SINGLE_NODE if infrastructure.status.control_plane_topology == "SingleReplica" else Election()
+
+
+async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until it ends or `stopping` is set; its error is ours."""
+    task = asyncio.create_task(work)
+    stop = asyncio.create_task(_wait(stopping))
+    done, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    await _cancel([task, stop])
+    if task in done:
+        task.result()
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:
+    """`options` with what the environment says: PAYLOAD_OVERRIDE is where the release image's files are."""
+    override = environ.get("PAYLOAD_OVERRIDE", "")
+    return replace(options, payload=Path(override)) if override else options

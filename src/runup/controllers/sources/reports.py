@@ -1,0 +1,105 @@
+"""Reads the running preflight's report from the shared volume, or from a ConfigMap; what was read last is observed.
+
+What lies there was written by another process with other interests: it is opened without following links, must be a
+regular file, and is read up to a limit before anything looks at it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from runup.api.core_v1 import ConfigMap
+from runup.domain.preflight import report
+from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
+from runup.domain.preflight.report import BadReport
+from runup.kube.clock import Clock
+
+# A rename is seen within this; a stat of one file costs microseconds.
+POLL_S = 0.25
+SINK_PREFIX = "preflight-report-"
+
+
+class ReportReader:
+    """Follows the report of one preflight at a time. `seen` is None while there is none."""
+
+    def __init__(self, folder: Path, clock: Clock, on_change: Callable[[], None]) -> None:
+        self.seen: ReportSeen | None = None
+        self._folder = folder
+        self._clock = clock
+        self._on_change = on_change
+        self._id = ""
+        self._signature: tuple[int, ...] | None = None
+
+    def follow(self, preflight_id: str) -> None:
+        """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
+        if preflight_id != self._id:
+            self._id, self._signature, self.seen = preflight_id, None, None
+        if preflight_id:
+            self.poll()
+
+    def poll(self) -> bool:
+        """Read the file if it is not the one that was read last; says whether it changed."""
+        if not self._id:
+            return False
+        path = self._folder / self._id / report.FILE_NAME
+        signature = _signature(path)
+        if signature == self._signature:
+            return False
+        self._signature = signature
+        self.seen = None if signature is None else read_file(path, self._id, self._clock)
+        return True
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            await self._clock.sleep(POLL_S)
+            if self.poll():
+                self._on_change()
+
+
+def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
+    """The report in `path`, or why it is none."""
+    try:
+        data = _read(path)
+    except OSError as error:
+        text = f"the report could not be read: {error.strerror or error}"
+        return ReportSeen(preflight_id, BadReportSeen("ReportUnreadable", text), clock.now())
+    except BadReport as error:
+        return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
+    return parse(data, preflight_id, clock)
+
+
+def from_config_map(config_map: ConfigMap | None, preflight_id: str, clock: Clock) -> ReportSeen | None:
+    """The report in `config_map`, for clusters that forbid host paths."""
+    if config_map is None or report.FILE_NAME not in config_map.data:
+        return None
+    return parse(config_map.data[report.FILE_NAME].encode(), preflight_id, clock)
+
+
+def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
+    """The report in `data`, or why it is none."""
+    try:
+        return ReportSeen(preflight_id, report.read(data), clock.now())
+    except BadReport as error:
+        return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
+
+
+def _read(path: Path) -> bytes:
+    # O_NONBLOCK: opening a named pipe must not hang the operator.
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise BadReport("the report is not a regular file", reason="ReportInvalid")
+        return file.read(report.MAX_BYTES + 1)
+
+
+def _signature(path: Path) -> tuple[int, ...] | None:
+    """What changes when the file does; None where there is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
