@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import yaml
 
+from runup.sandbox.apiserver import protobuf
 from runup.sandbox.apiserver.errors import bad_request, too_large, unsupported_media_type
 from runup.sandbox.apiserver.http import Request
 
@@ -32,12 +33,23 @@ def media_type(request: Request) -> str:
 def read_object(request: Request) -> JSON:
     """The object in the body; raises ApiError 400, 413 or 415."""
     kind = media_type(request) or "application/json"
-    if kind not in _OBJECT_TYPES[:2]:
+    if kind == _OBJECT_TYPES[2]:
+        return _decode_protobuf(request.body)
+    if kind not in _OBJECT_TYPES:
         raise unsupported_media_type(_OBJECT_TYPES)
     value = decode_yaml(request.body) if kind.endswith("yaml") else decode_json(request.body)
     if not isinstance(value, dict):
         raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_type(value)} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}")  # noqa: E501
     return value
+
+
+def _decode_protobuf(data: bytes) -> JSON:
+    if len(data) > MAX_BYTES:
+        raise too_large(MAX_BYTES)
+    try:
+        return protobuf.decode(data)
+    except protobuf.ProtobufError as error:
+        raise bad_request(str(error)) from None
 
 
 def _go_type(value: Any) -> str:

@@ -1,0 +1,154 @@
+"""The sandbox's API server: GETs a second, and one change delivered to 200 watchers.
+
+The server is a process of its own, the load comes from this one: raw HTTP/1.1 over TLS on loopback, so that the client's
+own work does not set the figure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.measure import spread
+from runup.api.core_v1 import ConfigMap
+from runup.api.scheme import resource_of
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.config import ClusterConfig
+
+CONNECTIONS = 16
+GET_SECONDS = 5.0
+WATCHERS = 200
+CHANGES = 50
+PATH = "/api/v1/namespaces/default/configmaps"
+
+
+@contextmanager
+def api_server() -> Iterator[ClusterConfig]:
+    """A fresh API server, ready; ended afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", folder, "--port", "0"]
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as server:
+            try:
+                yield _ready(Path(folder) / "admin.kubeconfig", server)
+            finally:
+                server.terminate()
+
+
+def _ready(kubeconfig: Path, server: subprocess.Popen[bytes]) -> ClusterConfig:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            raise RuntimeError(f"the API server ended with {server.returncode}")
+        try:
+            loaded = config.load(str(kubeconfig))
+            SyncClient(loaded).send(calls.version())
+        except Exception:
+            time.sleep(0.05)
+        else:
+            return loaded
+    raise RuntimeError("the API server was not ready within 30 s")
+
+
+class Connection:
+    """One keep-alive connection that sends requests and reads answers, nothing more."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def open(cls, cluster: ClusterConfig) -> Connection:
+        """Connect as the administrator."""
+        host, port = cluster.server.removeprefix("https://").split(":")
+        context: ssl.SSLContext = config.ssl_context(cluster)
+        return cls(*await asyncio.open_connection(host, int(port), ssl=context, limit=1 << 20))
+
+    async def get(self, path: str) -> bytes:
+        """One GET; the body."""
+        self.writer.write(f"GET {path} HTTP/1.1\r\nHost: sandbox\r\nAccept: application/json\r\n\r\n".encode())
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        assert b" 200 " in head.split(b"\r\n", 1)[0], head
+        if b"chunked" in head.lower():
+            return b""
+        length = next(
+            int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")
+        )
+        return await self.reader.readexactly(length)
+
+    async def watch(self, resource_version: str) -> None:
+        """Start a watch of the ConfigMaps; events are read with `event`."""
+        await self.get(f"{PATH}?watch=1&resourceVersion={resource_version}")
+
+    async def event(self) -> bytes:
+        """The next line that is an event, whatever the chunking around it."""
+        while True:
+            line = await self.reader.readline()
+            if not line:
+                raise RuntimeError("the watch ended")
+            if line.startswith(b"{"):
+                return line
+
+
+async def _gets(cluster: ClusterConfig) -> dict[str, Any]:
+    connections = [await Connection.open(cluster) for _ in range(CONNECTIONS)]
+    until = time.perf_counter() + GET_SECONDS
+
+    async def loop(connection: Connection) -> int:
+        done = 0
+        while time.perf_counter() < until:
+            await connection.get(f"{PATH}/bench")
+            done += 1
+        return done
+
+    done = await asyncio.gather(*(loop(connection) for connection in connections))
+    return {"connections": CONNECTIONS, "seconds": GET_SECONDS, "gets_per_second": round(sum(done) / GET_SECONDS)}
+
+
+async def _fan_out(cluster: ClusterConfig) -> dict[str, Any]:
+    writer = await Connection.open(cluster)
+    listed = json.loads(await writer.get(PATH))
+    watchers = [await Connection.open(cluster) for _ in range(WATCHERS)]
+    for watcher in watchers:
+        await watcher.watch(listed["metadata"]["resourceVersion"])
+    client = SyncClient(cluster)
+    latencies = []
+    started = time.perf_counter()
+    for number in range(CHANGES):
+        sent = time.perf_counter()
+        await asyncio.to_thread(_change, client, number)
+        await asyncio.gather(*(watcher.event() for watcher in watchers))
+        latencies.append(time.perf_counter() - sent)
+    seconds = time.perf_counter() - started
+    return {
+        "watchers": WATCHERS,
+        "changes": CHANGES,
+        "deliveries_per_second": round(WATCHERS * CHANGES / seconds),
+        "seconds_from_write_to_last_watcher": spread(latencies, 4),
+    }
+
+
+def _change(client: SyncClient, number: int) -> None:
+
+    client.send(calls.merge_patch(resource_of(ConfigMap), "bench", {"data": {"number": str(number)}}, "default"))
+
+
+def run() -> dict[str, Any]:
+    """GETs first, then the fan-out, on one server."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "bench", "namespace": "default"},
+        "data": {"number": "0", "text": "x" * 400},
+    }
+    with api_server() as cluster:
+        SyncClient(cluster).send(calls.create(resource_of(ConfigMap), body))
+        return {"gets": asyncio.run(_gets(cluster)), "watch": asyncio.run(_fan_out(cluster))}

@@ -1,0 +1,102 @@
+"""What newer clients in Go send: the bytes are written out by hand after the protobuf encoding's own description."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.sandbox.apiserver.protobuf import MAGIC, ProtobufError, decode
+
+
+def text(number: int, value: bytes | str) -> bytes:
+    """A length-delimited field of fewer than 128 bytes."""
+    raw = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2, len(raw)]) + raw
+
+
+def number(field: int, value: int) -> bytes:
+    """A varint field below 128."""
+    return bytes([field << 3, value])
+
+
+def body(api_version: str, kind: str, raw: bytes) -> bytes:
+    """The envelope: type, object, two empty fields that Go always writes."""
+    return MAGIC + text(1, text(1, api_version) + text(2, kind)) + text(2, raw) + text(3, "") + text(4, "")
+
+
+EMPTY_META = text(2, "") + text(3, "") + text(4, "") + text(5, "") + text(6, "") + number(7, 0) + text(8, "")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "raw", "expected"),
+    [
+        pytest.param(
+            "v1",
+            "ConfigMap",
+            text(1, text(1, "a") + EMPTY_META) + text(2, text(1, "x") + text(2, "1")) + text(2, text(1, "y")),
+            {"metadata": {"name": "a"}, "data": {"x": "1", "y": ""}},
+            id="zero values that JSON leaves out are left out, map entries keep theirs",
+        ),
+        pytest.param(
+            "v1",
+            "Secret",
+            text(1, text(1, "s")) + text(2, text(1, "k") + text(2, b"\x00\xff")) + text(3, "Opaque"),
+            {"metadata": {"name": "s"}, "data": {"k": "AP8="}, "type": "Opaque"},
+            id="bytes are base64 in JSON",
+        ),
+        pytest.param(
+            "apps/v1",
+            "Deployment",
+            text(1, text(1, "d") + text(8, number(1, 60))) + text(2, number(1, 0)),
+            {"metadata": {"name": "d", "creationTimestamp": "1970-01-01T00:01:00Z"}, "spec": {"replicas": 0}},
+            id="a pointer's zero is meant",
+        ),
+        pytest.param(
+            "policy/v1",
+            "PodDisruptionBudget",
+            text(2, text(1, number(1, 1) + number(2, 0) + text(3, "50%")) + text(3, number(1, 0) + number(2, 2))),
+            {"spec": {"minAvailable": "50%", "maxUnavailable": 2}},
+            id="a number or a share",
+        ),
+        pytest.param(
+            "v1",
+            "Pod",
+            text(2, text(1, text(1, "v") + text(2, text(1, text(1, "/etc"))))),
+            {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}},
+            id="an embedded struct is inlined",
+        ),
+        pytest.param(
+            "authorization.k8s.io/v1",
+            "SelfSubjectAccessReview",
+            text(2, text(1, text(1, "") + text(2, "list") + text(5, "pods"))),
+            {"spec": {"resourceAttributes": {"verb": "list", "resource": "pods"}}},
+            id="auth can-i",
+        ),
+        pytest.param(
+            "v1",
+            "Namespace",
+            text(1, text(1, "n")) + text(9, b"x"),
+            {"metadata": {"name": "n"}},
+            id="newer field",
+        ),
+    ],
+)
+def test_an_object_is_the_same_as_in_json(api_version: str, kind: str, raw: bytes, expected: dict[str, object]) -> None:
+    """Type, field names and values are those of the JSON encoding."""
+    assert decode(body(api_version, kind, raw)) == {"apiVersion": api_version, "kind": kind} | expected
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        pytest.param(b"{}", "prefix", id="no prefix"),
+        pytest.param(body("v1", "Frob", b""), 'kind "Frob" in version "v1"', id="a kind that the table lacks"),
+        pytest.param(body("v1", "ConfigMap", text(1, "abc"))[:-6], "cut off", id="cut off"),
+        pytest.param(MAGIC + b"\xff" * 12, "too long", id="an endless number"),
+        pytest.param(body("v1", "ConfigMap", number(1, 3)), "cannot be read", id="a number where an object belongs"),
+    ],
+)
+def test_what_cannot_be_read_says_so(data: bytes, named: str) -> None:
+    """A damaged body is a clear error, never half an object."""
+    with pytest.raises(ProtobufError) as caught:
+        decode(data)
+    assert named in str(caught.value)
