@@ -1,0 +1,78 @@
+"""The command `cluster-version-operator`, entry point of a release image: a table of commands, imported when called.
+
+What it says of a command that it does not have is an interface: a managing operator recognises a target without
+preflights by it (`TargetUnsupported`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from runup.cli.lazy import LazyGroup
+
+PROGRAM = "cluster-version-operator"
+COMMANDS: dict[str, str] = {
+    "start": "runup.cli.operator_start:start",
+    "preflight": "runup.cli.operator_preflight:preflight",
+    "version": "runup.cli.operator_version:version",
+}
+SUMMARIES: dict[str, str] = {
+    "start": "Manage the cluster's version.",
+    "preflight": "Check a cluster for an update to this release, changing nothing.",
+    "version": "Print the version of this operator.",
+}
+
+
+class _Commands(LazyGroup):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None:
+            raise UnknownCommand(args[0])
+        return super().resolve_command(ctx, args)
+
+
+class UnknownCommand(Exception):
+    """There is no such command."""
+
+
+@click.group(
+    PROGRAM,
+    cls=_Commands,
+    places=COMMANDS,
+    summaries=SUMMARIES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+def operator() -> None:
+    """Keep a cluster at the release that its ClusterVersion asks for."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code. One line on stderr says what went wrong; a bug of ours keeps its traceback."""
+    from runup.cli.errors import describe
+    from runup.domain.errors import RunupError
+
+    words = list(sys.argv[1:] if args is None else args)
+    try:
+        result = operator.main(words, prog_name=PROGRAM, standalone_mode=False)
+    except UnknownCommand as error:
+        return _fail(f'error: unknown command "{error}" for "{PROGRAM}"')
+    except RunupError as error:
+        return _fail(f"error: {error.message}")
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except Exception as error:
+        failure = describe(error)
+        if failure is None:
+            raise
+        sys.stderr.write(failure.text)
+        return failure.code
+    return result if isinstance(result, int) else 0
+
+
+def _fail(text: str) -> int:
+    sys.stderr.write(text + "\n")
+    return 1

@@ -1,0 +1,263 @@
+"""The target release's process: watches what its checks read, evaluates them, and writes one report, again and again.
+
+In: a read-only client, the release's checks, where the report goes. Out: the file that the managing operator reads. It
+never writes to the cluster. The order of things prevents three mistakes: a first report stands before the API server
+has answered (a reader can tell "not yet" from "not at all"); a change is evaluated once it has been quiet for a moment,
+but not later than a second after it; and a report that cannot be written leaves the last good one in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.controllers.target_reads import Reads
+from runup.controllers.target_release import TargetRelease
+from runup.controllers.target_runner import LIMIT_S, Runner
+from runup.controllers.target_sink import Sink
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.engine import CheckOutcome
+from runup.domain.checks.model import Check, Context
+from runup.domain.checks.payload import declared_checks
+from runup.domain.checks.results import Header, completed, running
+from runup.domain.errors import Terminal
+from runup.domain.preflight.report import Report, encode
+from runup.domain.release.inclusion import Filters
+from runup.domain.version import Version, VersionError
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import Forbidden, NotFound, Transient
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds: a change is evaluated after `quiet_s` without another, `longest_s` at most; see the module.
+
+    An unchanged report is written again every `heartbeat_s`, so that a reader sees that somebody still looks.
+    """
+
+    quiet_s: float = 0.1
+    longest_s: float = 1.0
+    heartbeat_s: float = 60.0
+    progress_s: float = 0.2
+    check_limit_s: float = LIMIT_S
+    retry_s: float = 1.0
+    longest_retry_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Which preflight this is. An empty source version is read from the cluster."""
+
+    target_version: str
+    source_version: str = ""
+    preflight_id: str = ""
+    target_image: str = ""
+    namespace: str = ""
+    profile: str = "self-managed-high-availability"
+    engine_version: str = ""
+
+
+@dataclass
+class PreflightTarget:
+    """One run of the process. `extra` are the checks that the image's Python brings."""
+
+    client: Client
+    request: Request
+    release: TargetRelease
+    sink: Sink
+    clock: Clock
+    log: Any
+    extra: Sequence[Check] = ()
+    builtin: Sequence[Check] = CHECKS
+    timing: Timing = field(default_factory=Timing)
+
+    def __post_init__(self) -> None:
+        self._changed = asyncio.Event()
+        self._runner = Runner(self.clock, self.timing.check_limit_s)
+        self._once = False
+        self._started = self.clock.now()
+        self._last: Report | None = None
+        self._written_at = float("-inf")
+
+    async def run(self, *, once: bool = False) -> None:
+        """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
+        _version(self.request.target_version, "target")
+        self._once = once
+        await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
+        source, checks = await self._prepare()
+        reads = Reads(
+            self.client,
+            dict.fromkeys(resource for check in checks for resource in check.reads),
+            clock=self.clock,
+            changed=self._changed.set,
+        )
+        following = asyncio.create_task(reads.run())
+        try:
+            await self._until_read(reads, source, len(checks))
+            while True:
+                self._changed.clear()
+                await self._evaluate(checks, reads, source)
+                if once:
+                    return
+                await self._until_changed()
+        finally:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+    async def _prepare(self) -> tuple[Version, tuple[Check, ...]]:
+        """The source version and the checks for this cluster; waits for an API server that cannot be reached."""
+        wait_s = self.timing.retry_s
+        while True:
+            try:
+                cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
+                break
+            except Transient as error:
+                if self._once:
+                    raise
+                self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
+                header = self._header(self.request.source_version)
+                await self._write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
+                await self.clock.sleep(wait_s)
+                wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        source = _version(self.request.source_version or _running_version(cluster), "source")
+        filters = _filters(self.request, source, cluster, gate)
+        return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
+
+    async def _read(self, kind: type[Any], name: str) -> Any:
+        """One object, or None where there is none or it may not be read: the checks that need it will say so."""
+        try:
+            return await self.client.send(calls.get(kind, name))
+        except (NotFound, Forbidden) as error:
+            self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
+            return None
+
+    async def _until_read(self, reads: Reads, source: Version, total: int) -> None:
+        """Wait until every read is known or known to be impossible, and say meanwhile what is still missing."""
+        while waiting := reads.waiting:
+            self._changed.clear()
+            why = reads.trouble or f"reading {', '.join(sorted({str(resource) for resource in waiting}))}"
+            await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
+            await self._changed.wait()
+
+    async def _until_changed(self) -> None:
+        """Wait for a change and then for a quiet moment, or for the next heartbeat."""
+        if not await self._changes_within(self.timing.heartbeat_s):
+            return
+        deadline = self.clock.monotonic() + self.timing.longest_s
+        while (left := deadline - self.clock.monotonic()) > 0:
+            self._changed.clear()
+            if not await self._changes_within(min(self.timing.quiet_s, left)):
+                return
+
+    async def _changes_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _evaluate(self, checks: Sequence[Check], reads: Reads, source: Version) -> None:
+        snapshot, now = reads.snapshot(), self.clock.now()
+        target = _version(self.request.target_version, "target")
+        context = Context(source, target, now, self.release.kubernetes, self.request.namespace)
+        header = self._header(str(source))
+        outcomes: list[CheckOutcome] = []
+        for check in checks:
+            if self._shows_progress():
+                await self._write(running(header, outcomes, len(checks), now))
+            outcomes.append(await self._runner.run(check, snapshot, context))
+        await self._write(completed(header, outcomes, self.clock.now()))
+
+    def _shows_progress(self) -> bool:
+        """Whether to say how far the first evaluation is; a reader needs no more than a few reports a second."""
+        first = self._last is None or self._last.execution_status == "running"
+        return first and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+
+    def _header(self, source_version: str) -> Header:
+        request = self.request
+        return Header(
+            source_version=source_version,
+            target_version=request.target_version,
+            started_time=self._started,
+            preflight_id=request.preflight_id,
+            target_image=request.target_image,
+            engine_version=request.engine_version,
+        )
+
+    async def _write(self, report: Report) -> None:
+        """Write what is new, or the same again as a heartbeat; try again until a full report is on the disk."""
+        if self._last is not None and _same(report, self._last):
+            if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
+                return
+            report = replace(self._last, observed_time=report.observed_time)
+        wait_s = self.timing.retry_s
+        while True:
+            try:
+                await asyncio.to_thread(self.sink.write, encode(report))
+                break
+            except OSError as error:
+                if self._once:
+                    raise
+                self.log.error("the report could not be written; the last one stays", error=str(error))
+                if report.execution_status == "running":
+                    return
+                await self.clock.sleep(wait_s)
+                wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        self._last, self._written_at = report, self.clock.monotonic()
+        self.log.info(
+            "report written",
+            status=report.execution_status,
+            message=report.message,
+            risks=[risk.name for risk in report.risks],
+        )
+
+
+def _same(a: Report, b: Report) -> bool:
+    """Whether two reports say the same, apart from when and how fast."""
+    return _timeless(a) == _timeless(b)
+
+
+def _timeless(report: Report) -> Report:
+    checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
+    epoch: datetime | None = None
+    return replace(report, observed_time=epoch, completion_time=epoch, checks=checks)
+
+
+def _version(text: str, which: str) -> Version:
+    try:
+        return Version(text)
+    except VersionError as error:
+        option = "--to" if which == "target" else "--from"
+        raise Terminal(f"the {which} version {error}; give it with {option}", reason="InvalidVersion") from error
+
+
+def _running_version(cluster: ClusterVersion | None) -> str:
+    """What the cluster runs: the newest completed update, since one in progress has not been reached yet."""
+    if cluster is None:
+        return ""
+    done = [entry.version for entry in cluster.status.history if entry.state == "Completed"]
+    return next(iter(done), cluster.status.desired.version)
+
+
+def _filters(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
+    """Which of the release's checks this cluster gets: the rules of manifests; what is not known does not filter."""
+    details = gate.status.feature_gates if gate else ()
+    enabled = next((entry.enabled for entry in details if entry.version == str(source)), ())
+    return Filters(
+        feature_set=gate.spec.feature_set if gate else None,
+        gates=frozenset(attribute.name for attribute in enabled) if gate else None,
+        major=Version(request.target_version).major,
+        profile=request.profile,
+        overrides=cluster.spec.overrides if cluster else (),
+    )

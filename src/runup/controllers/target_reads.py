@@ -1,0 +1,81 @@
+"""Keeps in memory what the checks read: one cache and one watch a read, only the fields that are needed.
+
+Out comes a `Snapshot`: what is known, and for every kind that is not, what is lacking. A kind that was listed once and
+cannot be followed any more counts as not known: an old answer is no answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from runup.api.meta_v1 import Object
+from runup.api.scheme import RESOURCES, Resource
+from runup.domain.checks.model import Snapshot
+from runup.domain.checks.reads import Read, shape
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.watch import Reflector
+
+_KINDS = {resource: kind for kind, resource in RESOURCES.items()}
+# Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
+_FINAL = ("not allowed to ", "the server has no API ")
+
+
+class Reads:
+    """The caches of `resources`; `changed()` is called after every change of any of them."""
+
+    def __init__(
+        self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
+    ) -> None:
+        self._caches: dict[Resource, Cache[Any]] = {}
+        self._reflectors: list[Reflector[Any]] = []
+        self._unknown = {
+            item: "this release has no type for it"
+            for item in resources
+            if item not in _KINDS and type(item) is Resource
+        }
+        for resource in dict.fromkeys(resources):
+            if resource not in self._unknown:
+                self._add(client, resource, clock, changed)
+
+    def _add(self, client: Client, resource: Resource, clock: Clock, changed: Callable[[], None]) -> None:
+        kind: type[Object] = shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+        namespace = resource.namespace if isinstance(resource, Read) else ""
+        cache: Cache[Any] = Cache(kind)
+        cache.add_listener(lambda *_: changed())
+        cache.add_state_listener(changed)
+        self._caches[resource] = cache
+        self._reflectors.append(Reflector(client, kind, cache, namespace=namespace, clock=clock, resource=resource))
+
+    async def run(self) -> None:
+        """Follow every read until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run())
+
+    @property
+    def waiting(self) -> tuple[Resource, ...]:
+        """The reads of which it is not known yet what they come to, not even that they are forbidden."""
+        return tuple(
+            resource
+            for resource, cache in self._caches.items()
+            if not cache.synced and not (cache.error or "").startswith(_FINAL)
+        )
+
+    @property
+    def trouble(self) -> str:
+        """What keeps the first of those from being read, or nothing."""
+        return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
+
+    def snapshot(self) -> Snapshot:
+        """What is known now; later changes do not reach it."""
+        objects = {resource: tuple(cache.all()) for resource, cache in self._caches.items() if cache.ready}
+        lacking = {
+            resource: cache.error or "it was not listed yet"
+            for resource, cache in self._caches.items()
+            if not cache.ready
+        }
+        return Snapshot(objects, lacking | self._unknown)

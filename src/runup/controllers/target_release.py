@@ -1,0 +1,99 @@
+"""What a preflight knows of its own release: the image's folders in, version, Kubernetes and checks out.
+
+Reads files and entry points, nothing else. A release that cannot say which Kubernetes it ships is no error: the check
+that needs it says Unknown.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runup.domain.checks.model import Check
+from runup.domain.checks.payload import unusable
+from runup.domain.errors import Terminal
+from runup.domain.release.metadata import MetadataError, parse_release_metadata
+from runup.lang import yaml as kyaml
+
+ENTRY_POINTS = "runup.preflight_checks"
+CHECKS_FOLDER = "preflight-checks"
+# Where release tooling writes the versions of what an image is made of (openshift/oc, `adm release new`).
+BUILD_VERSIONS = "io.openshift.build.versions"
+_KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRelease:
+    """The release whose image this process runs in. `check_files` maps paths to their text."""
+
+    version: str = ""
+    kubernetes: str = ""
+    check_files: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_release(folder: Path) -> TargetRelease:
+    """The release in `folder`, which holds what the image has at its root; raises Terminal for unreadable metadata."""
+    manifests = folder / "release-manifests"
+    try:
+        metadata = parse_release_metadata((manifests / "release-metadata").read_bytes())
+    except FileNotFoundError:
+        return TargetRelease(check_files=_check_files(folder))
+    except (OSError, MetadataError) as error:
+        raise Terminal(f"{manifests / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
+    declared = dict(metadata.metadata).get(BUILD_VERSIONS)
+    kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(manifests / "image-references"))
+    return TargetRelease(metadata.version, kubernetes, _check_files(folder))
+
+
+def python_checks(
+    entry_points: Iterable[importlib.metadata.EntryPoint] | None = None,
+) -> tuple[Check, ...]:
+    """The checks that packages in the image offer: an entry point names a `Check` or an iterable of them."""
+    found = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
+    return tuple(check for point in sorted(found, key=lambda point: point.name) for check in _loaded(point))
+
+
+def _loaded(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
+    try:
+        loaded = point.load()
+        checks = (loaded,) if isinstance(loaded, Check) else tuple(loaded)
+    except Exception as error:  # noqa: BLE001 - a package that cannot be imported is one check's trouble
+        return (unusable(point.name, f"{point.value} cannot be loaded: {type(error).__name__}: {error}"),)
+    wrong = next((check for check in checks if not isinstance(check, Check)), None)
+    if wrong is not None:
+        return (unusable(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
+    return checks
+
+
+def _check_files(folder: Path) -> dict[str, str]:
+    checks = folder / CHECKS_FOLDER
+    try:
+        paths = sorted(path for path in checks.iterdir() if path.suffix in (".yaml", ".yml", ".json"))
+        return {f"{CHECKS_FOLDER}/{path.name}": path.read_text(encoding="utf-8", errors="replace") for path in paths}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise Terminal(f"{checks} cannot be read: {os.strerror(error.errno or 0)}", reason="ReleaseInvalid") from error
+
+
+def _build_versions(references: Path) -> list[Any]:
+    try:
+        document = kyaml.load(references.read_bytes(), name=references.name)
+    except (OSError, kyaml.YamlError):
+        return []
+    spec = document.get("spec") if isinstance(document, dict) else None
+    tags = spec.get("tags") if isinstance(spec, dict) else None
+    holders = [document.get("metadata")] if isinstance(document, dict) else []
+    holders += tags if isinstance(tags, list) else []
+    annotations = [holder.get("annotations") for holder in holders if isinstance(holder, dict)]
+    return [found.get(BUILD_VERSIONS) for found in annotations if isinstance(found, dict)]
+
+
+def _kubernetes(texts: Iterable[Any]) -> str:
+    matches = (_KUBERNETES.search(text) for text in texts if isinstance(text, str))
+    return next((match[1] for match in matches if match), "")

@@ -1,0 +1,58 @@
+"""Where a report goes: a file that appears whole or not at all, or a stream."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+
+class Sink(Protocol):
+    """Takes a report's bytes; raises OSError, and then what was there before is there still."""
+
+    def write(self, data: bytes) -> None:
+        """Put `data` in the place of the report before."""
+
+
+class FileSink:
+    """A file, replaced by a rename: a reader sees the old report or the new one, never a part."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, data: bytes) -> None:
+        """See `Sink.write`."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # A name of our own, so that a process which was killed half-way leaves at most one file behind.
+        temporary = self._path.with_name(f".{self._path.name}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(self._path.parent)
+
+
+class StreamSink:
+    """A stream; each report is one line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> None:
+        """See `Sink.write`."""
+        self._stream.write(data)
+        self._stream.flush()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename last through a crash of the node."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,332 @@
+"""`PreflightCheck` (preflight.runup.dev/v1alpha1): a check as one YAML file beside a release's manifests.
+
+In: an object of the file. Out: a `Check` like any other, or a `DeclarativeError` that names file, line, field and the
+way out. The expression is evaluated per object of the list named by `for`, because an evaluation has a budget of 10,000
+iterations; whole lists are there as variables, for short ones. An object about which an expression could not be
+answered is Unknown, and the others are answered all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from runup.api.meta_v1 import Object, Wire
+from runup.api.scheme import RESOURCES
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.engine import PARTIAL, one_line
+from runup.domain.checks.locate import line_of
+from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.checks.ranges import Range, RangeError, parse_range
+from runup.domain.checks.reads import Read, plain
+from runup.domain.preflight.report import MAX_NAME, NAME, URL, ReportedResource, Severity
+from runup.lang.cel import CelError, CelSyntaxError, Program, compile_cel
+
+API_VERSION = "preflight.runup.dev/v1alpha1"
+KIND = "PreflightCheck"
+# Names that an expression has besides those of its reads.
+OBJECT, UPDATE = "object", "update"
+# Messages of single objects that a risk's message holds.
+MESSAGES = 5
+
+
+class DeclarativeError(ValueError):
+    """A PreflightCheck that cannot be used; the message names file, line and field."""
+
+
+class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
+    """A typo in a check must not make it a check of something else."""
+
+
+class ReadSpec(_Strict, frozen=True):
+    """One list: `name` is its variable; either `resource` (plural) or `kind`; `fields` is all that is kept."""
+
+    name: str
+    version: str
+    fields: tuple[str, ...]
+    group: str = ""
+    resource: str = ""
+    kind: str = ""
+    namespace: str = ""
+
+
+class RiskSpec(_Strict, frozen=True):
+    """What is reported when the expression is true; `message_expression` is evaluated per object."""
+
+    name: str
+    message: str = ""
+    message_expression: str = ""
+    url: str = ""
+    severity: Severity = "warning"
+    remediation: str = ""
+
+
+class PromQLSpec(_Strict, frozen=True):
+    """A query whose result of 1 means that the risk applies."""
+
+    query: str
+
+
+class PreflightCheckSpec(_Strict, frozen=True):
+    """`spec` of a PreflightCheck; exactly one of `expression` and `promql`."""
+
+    component: str
+    risk: RiskSpec
+    sources: str = ""
+    targets: str = ""
+    reads: tuple[ReadSpec, ...] = ()
+    for_: str = msgspec.field(default="", name="for")
+    when: str = ""
+    expression: str = ""
+    promql: PromQLSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """Everything of a spec that is parsed once."""
+
+    spec: PreflightCheckSpec
+    reads: dict[str, Read]
+    sources: Range
+    targets: Range
+    expression: Program | None = None
+    when: Program | None = None
+    message: Program | None = None
+
+    def applies_to(self, context: Context) -> bool:
+        """Whether the check is for this update."""
+        return context.source in self.sources and context.target in self.targets
+
+
+def declared_check(document: Any, *, file: str, text: str = "") -> Check:
+    """The check that `document`, an object of `file`, declares; raises DeclarativeError. `text` is for line numbers."""
+    try:
+        name, spec = _spec_of(document)
+        compiled = _compiled(spec)
+    except _Problem as problem:
+        raise DeclarativeError(_placed(problem, file, text)) from problem
+    return Check(
+        name,
+        spec.component,
+        tuple(compiled.reads.values()),
+        lambda snapshot, context: _run(compiled, snapshot, context),
+        compiled.applies_to,
+        unknown_risk=spec.risk.name,
+    )
+
+
+class _Problem(Exception):
+    """What is wrong, and the field: a path such as `spec.reads[0].version`."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
+
+
+def _placed(problem: _Problem, file: str, text: str) -> str:
+    line = line_of(text, problem.path)
+    where = f"{file}, line {line}" if line else file
+    return f"{where}: {problem.path}: {problem.problem}"
+
+
+def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
+    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
+        raise _Problem("kind", f"is no {KIND} of {API_VERSION}")
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise _Problem("metadata.name", "is missing")
+    try:
+        spec = msgspec.convert(document.get("spec") or {}, PreflightCheckSpec)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        raise _Problem("spec" + path.rstrip("`"), problem) from error
+    return name, spec
+
+
+def _compiled(spec: PreflightCheckSpec) -> _Compiled:
+    _check_risk(spec.risk)
+    reads = {read.name: _read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
+    if len(reads) != len(spec.reads):
+        raise _Problem("spec.reads", "two of them have one name")
+    if spec.for_ and spec.for_ not in reads:
+        raise _Problem("spec.for", f"{spec.for_!r} is none of the reads ({names(sorted(reads)) or 'there are none'})")
+    if bool(spec.expression) == bool(spec.promql):
+        raise _Problem("spec.expression", "give either an expression or promql")
+    if (spec.when or spec.risk.message_expression) and not spec.expression:
+        raise _Problem("spec.when", "when and messageExpression go with an expression")
+    sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
+    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE: "map"}
+    variables |= {OBJECT: "dyn"} if spec.for_ else {}
+    programs = {
+        path: _program(expression, variables, path, result)
+        for path, expression, result in (
+            ("spec.expression", spec.expression, "bool"),
+            ("spec.when", spec.when, "bool"),
+            ("spec.risk.messageExpression", spec.risk.message_expression, "string"),
+        )
+        if expression
+    }
+    return _Compiled(
+        spec,
+        reads,
+        sources,
+        targets,
+        programs.get("spec.expression"),
+        programs.get("spec.when"),
+        programs.get("spec.risk.messageExpression"),
+    )
+
+
+def _check_risk(risk: RiskSpec) -> None:
+    if not NAME.fullmatch(risk.name) or len(risk.name) > MAX_NAME:
+        raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
+    if not risk.message:
+        raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
+    if risk.url and not URL.fullmatch(risk.url):
+        raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
+
+
+def _read(spec: ReadSpec, path: str) -> Read:
+    if not spec.name.isidentifier() or spec.name in (OBJECT, UPDATE):
+        raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
+    if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
+        raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
+    plural = spec.resource or _plural(spec)
+    if not plural:
+        raise _Problem(f"{path}.resource", f"give the plural of kind {spec.kind!r}" if spec.kind else "is missing")
+    kind = spec.kind or _kind(spec)
+    return Read(
+        spec.group, spec.version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields)))
+    )
+
+
+def _plural(spec: ReadSpec) -> str:
+    return next(
+        (known.plural for known in RESOURCES.values() if (known.group, known.kind) == (spec.group, spec.kind)), ""
+    )
+
+
+def _kind(spec: ReadSpec) -> str:
+    known = RESOURCES.values()
+    return next((item.kind for item in known if (item.group, item.plural) == (spec.group, spec.resource)), "")
+
+
+def _range(text: str, path: str) -> Range:
+    try:
+        return parse_range(text)
+    except RangeError as error:
+        raise _Problem(path, str(error)) from error
+
+
+def _program(expression: str, variables: dict[str, str], path: str, result: str) -> Program:
+    try:
+        program = compile_cel(expression, variables)
+    except CelSyntaxError as error:
+        raise _Problem(path, str(error)) from error
+    if program.result_type not in (result, "dyn"):
+        raise _Problem(path, f"is a {program.result_type}, expected a {result}")
+    return program
+
+
+def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    spec = compiled.spec
+    if compiled.expression is None:
+        yield _unknown(spec, "it is a PromQL query, and this release evaluates no PromQL yet")
+        return
+    lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
+    shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
+    variables: dict[str, Any] = {UPDATE: _update(context), **shared}
+    # One object of the list at a time becomes a dict: all of them at once would be what `reads` avoids.
+    objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
+    answers = [_answer(compiled, obj, variables) for obj in objects]
+    yield from _findings(spec, objects, answers)
+
+
+def _update(context: Context) -> dict[str, str]:
+    return {"source": str(context.source), "target": str(context.target), "kubernetes": context.target_kubernetes}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an object's evaluation came to: it applies (with words of its own), or why it could not be told."""
+
+    applies: bool = False
+    message: str = ""
+    error: str = ""
+
+
+_CLEAR = _Answer()
+
+
+def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any]) -> _Answer:
+    assert compiled.expression is not None
+    values = variables if obj is None else {**variables, OBJECT: plain(obj)}
+    try:
+        if compiled.when is not None and not _bool(compiled.when, values):
+            return _CLEAR
+        if not _bool(compiled.expression, values):
+            return _CLEAR
+    except CelError as error:
+        return _Answer(error=one_line(error))
+    try:
+        return _Answer(True, str(compiled.message.evaluate(values)) if compiled.message else "")
+    except CelError as error:
+        # The risk applies; that its words could not be made is no reason to keep it back.
+        return _Answer(True, f"(no message: {one_line(error)})")
+
+
+def _bool(program: Program, values: dict[str, Any]) -> bool:
+    value = program.evaluate(values)
+    if not isinstance(value, bool):
+        raise CelError(f"the expression's value is {value!r}, not true or false")
+    return value
+
+
+def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequence[_Answer]) -> Iterator[Finding]:
+    risk = spec.risk
+    applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
+    if applying:
+        own = [answer.message for _, answer in applying if answer.message]
+        more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
+        yield Finding(
+            risk.name,
+            " ".join(own[:MESSAGES]) + more if own else risk.message,
+            url=risk.url,
+            reason=spec.component.title().replace("-", ""),
+            severity=risk.severity,
+            resources=_resources(spec, (obj for obj, _ in applying)),
+            remediation=risk.remediation,
+        )
+    failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
+    if failed:
+        about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
+        yield _unknown(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
+
+
+def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[ReportedResource, ...]:
+    if not spec.for_:
+        return ()
+    read = next(read for read in spec.reads if read.name == spec.for_)
+    kind = read.kind or _kind(read) or read.resource
+    return tuple(
+        ReportedResource(group=read.group, kind=kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+        for obj in objects
+    )
+
+
+def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
+    return Finding(
+        spec.risk.name,
+        f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",
+        Applies.UNKNOWN,
+        url=spec.risk.url,
+        reason=PARTIAL,
+        severity=spec.risk.severity,
+        resources=_resources(spec, objects),
+        remediation=spec.risk.remediation,
+    )

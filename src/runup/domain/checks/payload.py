@@ -1,0 +1,50 @@
+"""The checks of a release: the built-in ones, those of `/preflight-checks`, and what the image's Python brings.
+
+In: the files of that folder, as text. Out: checks. A file that is no check does not stop the others; it becomes a check
+that says so, Unknown, because an unread check is not a clear one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from runup.domain.checks.declarative import DeclarativeError, declared_check
+from runup.domain.checks.model import Check, Context, Finding, Snapshot
+from runup.domain.release.inclusion import Excluded, Filters, include
+from runup.domain.release.manifest import Manifest, parse_manifests
+
+
+class UnusableCheck(Exception):
+    """A check that the release brings but that cannot be run."""
+
+
+def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
+    """Every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
+    return tuple(check for path in sorted(files) for check in _of_file(path, files[path], filters))
+
+
+def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
+    manifests, errors = parse_manifests(path, text)
+    yield from (unusable(path, str(error)) for error in errors)
+    for manifest in manifests:
+        if not isinstance(include(manifest, filters), Excluded):
+            yield _check(manifest, text)
+
+
+def _check(manifest: Manifest, text: str) -> Check:
+    try:
+        return declared_check(manifest.object, file=manifest.file, text=text)
+    except DeclarativeError as error:
+        return unusable(manifest.identity.name, str(error))
+
+
+def unusable(name: str, why: str) -> Check:
+    """A check that stands for one that could not be loaded: whether it applies cannot be told."""
+
+    def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        raise UnusableCheck(why)
+
+    words = re.findall(r"[A-Za-z0-9]+", name.rpartition("/")[2])
+    camel = "".join(word[:1].upper() + word[1:] for word in words)
+    return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{camel}"[:256])

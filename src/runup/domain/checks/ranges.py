@@ -1,0 +1,70 @@
+"""Ranges of versions, as a declarative check writes them: `>=5.0.0 <5.2.0`, alternatives parted by `||`.
+
+Comparators are `>=`, `>`, `<=`, `<` and `=` (or none); those beside each other must all hold. `5.2` is short for 5.2.0.
+Order is that of SemVer, so 5.2.0-rc.1 is below 5.2.0: write `>=5.2.0-0` to take candidates in.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runup.domain.version import Version, VersionError
+
+_COMPARATOR = re.compile(r"\s*(>=|<=|>|<|=)?\s*([^\s,<>=|]+)[\s,]*")
+_SHORT = re.compile(r"\d+\.\d+")
+_OPERATORS: dict[str, Callable[[Version, Version], bool]] = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+    "=": operator.eq,
+}
+
+
+class RangeError(ValueError):
+    """The text is no range of versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Which versions; an empty range takes all of them."""
+
+    text: str = ""
+    alternatives: tuple[tuple[tuple[str, Version], ...], ...] = ()
+
+    def __contains__(self, version: Version) -> bool:
+        return not self.alternatives or any(
+            all(_OPERATORS[comparator](version, bound) for comparator, bound in alternative)
+            for alternative in self.alternatives
+        )
+
+
+def parse_range(text: str) -> Range:
+    """The range that `text` is; raises RangeError."""
+    if not text.strip():
+        return Range(text)
+    return Range(text, tuple(_alternative(part, text) for part in text.split("||")))
+
+
+def _alternative(part: str, text: str) -> tuple[tuple[str, Version], ...]:
+    found: list[tuple[str, Version]] = []
+    position = 0
+    while position < len(part) and part[position:].strip(" ,\t"):
+        match = _COMPARATOR.match(part, position)
+        if match is None:
+            raise RangeError(f"{text!r} is no range of versions such as '>=5.0.0 <5.2.0'")
+        found.append((match[1] or "=", _version(match[2], text)))
+        position = match.end()
+    if not found:
+        raise RangeError(f"{text!r} has an empty alternative")
+    return tuple(found)
+
+
+def _version(bound: str, text: str) -> Version:
+    try:
+        return Version(f"{bound}.0" if _SHORT.fullmatch(bound) else bound)
+    except VersionError as error:
+        raise RangeError(f"{text!r} is no range of versions: {error}") from error

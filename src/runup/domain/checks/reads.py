@@ -1,0 +1,75 @@
+"""What a declarative check reads, as a type that keeps nothing else.
+
+A list of 50,000 pods takes gigabytes as dicts. `shape` makes, of the fields that a check names, a struct type that the
+decoder fills and that leaves the rest of the text undecoded; `plain` gives the dict that CEL wants, one object at a
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+
+from runup.api.meta_v1 import Object, Wire
+from runup.api.scheme import Resource
+
+# Nothing of it was in the text: CEL's `has()` must say so.
+UNSET = msgspec.UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Resource):
+    """Some fields of a resource: another key in a snapshot than the resource itself, which holds wire types.
+
+    `fields` are dotted paths from the object's top such as `spec.nodeName`; metadata is always there. `namespace`
+    limits the list to one namespace.
+    """
+
+    namespace: str = ""
+    fields: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        # A slotted dataclass has no usable super() inside its own methods.
+        return Resource.__str__(self)
+
+
+@cache
+def shape(fields: tuple[str, ...]) -> type[Object]:
+    """The type of an object of which only `fields` are kept."""
+    tree: dict[str, Any] = {}
+    for path in sorted(fields):
+        _plant(tree, path.split("."))
+    tree.pop("metadata", None)
+    return cast("type[Object]", _struct("Shape", tree, Object))
+
+
+def plain(obj: Object) -> dict[str, Any]:
+    """`obj` as the dict that CEL reads; what the object did not have is not there."""
+    found = cast("dict[str, Any]", msgspec.to_builtins(obj))
+    found.setdefault("metadata", {})
+    return found
+
+
+def _plant(tree: dict[str, Any], path: list[str]) -> None:
+    """Add a path; a longer path below a shorter one changes nothing, the shorter one keeps all below it."""
+    head, rest = path[0], path[1:]
+    if not rest:
+        tree[head] = None
+    elif tree.get(head, {}) is not None:
+        _plant(tree.setdefault(head, {}), rest)
+
+
+def _struct(name: str, tree: dict[str, Any], base: type[Wire]) -> type[Wire]:
+    members: Iterable[tuple[str, Any, Any]] = [
+        (
+            f"field_{number}",
+            Any if below is None else _struct(f"{name}_{number}", below, Wire) | msgspec.UnsetType | None,
+            msgspec.field(default=UNSET, name=field),
+        )
+        for number, (field, below) in enumerate(tree.items())
+    ]
+    return cast("type[Wire]", msgspec.defstruct(name, members, bases=(base,), frozen=True, kw_only=True))
