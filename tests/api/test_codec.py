@@ -120,3 +120,9 @@ def test_status_details_carry_causes() -> None:
 def test_label_selectors(selector: LabelSelector, labels: dict[str, str], expected: bool) -> None:
     """Selectors mean what they mean to the API server."""
     assert selector.matches(labels) is expected
+
+
+def test_text_that_only_starts_like_json_is_a_decode_error() -> None:
+    """`404: Not Found`, as a proxy answers, is reported like any other text that is no JSON."""
+    with pytest.raises(codec.DecodeError):
+        codec.decode(dict[str, object], b"404: Not Found")

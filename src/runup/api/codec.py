@@ -30,7 +30,15 @@ def decode(kind: type[T], data: bytes | str) -> T:
         return cast("T", _decoder(cast("Hashable", kind)).decode(data))
     except msgspec.ValidationError:
         # Rare, so the quick path does not pay for it: Go writes empty lists and times as null.
-        return convert(kind, msgspec.json.decode(data))
+        return convert(kind, _parsed(data))
+    except msgspec.DecodeError as error:
+        raise DecodeError(str(error)) from error
+
+
+def _parsed(data: bytes | str) -> Any:
+    # A value of another kind at the start (`404: Not Found`) is reported before the rest is seen to be no JSON at all.
+    try:
+        return msgspec.json.decode(data)
     except msgspec.DecodeError as error:
         raise DecodeError(str(error)) from error
 

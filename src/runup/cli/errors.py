@@ -64,6 +64,9 @@ def _of_kube(error: Exception) -> Failure | None:
     # Whoever raised one of these has imported the kube layer already; before that there is nothing to recognise.
     import sys
 
+    codec = sys.modules.get("runup.api.codec")
+    if codec is not None and isinstance(error, codec.DecodeError):
+        return Failure(with_prefix(f"the server's answer could not be read: {error}"))
     kube = sys.modules.get("runup.kube.errors")
     if kube is None or not isinstance(error, kube.KubeError):
         return None

@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
         if error.errno == errno.EPIPE:
             return _reader_left()
         return _report(error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (what is not known there is raised again)
         return _report(error)
     return result if isinstance(result, int) else 0
 

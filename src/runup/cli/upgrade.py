@@ -76,13 +76,13 @@ def upgrade(
       runup upgrade --to=5.2.0                             start the update
       runup upgrade --clear-preflight                      end the check
     """
+    if ctx.invoked_subcommand is not None:
+        _no_flags_before(ctx)
+        return None
     from runup.cli import upgrade_actions
     from runup.cli.targets import Flags
 
     asked = Flags(**flags)
-    if ctx.invoked_subcommand is not None:
-        _no_flags_before(ctx)
-        return None
     if mode is not None and mode.lower() != "preflight":
         raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
     request = upgrade_actions.Request(

@@ -79,12 +79,14 @@ def _hanging(text: str) -> str:
 
 
 def _resources(resources: tuple[ReportedResource, ...]) -> str:
-    lines = [
-        f"{item.kind}{f'.{item.group}' if item.group else ''} {item.namespace + '/' if item.namespace else ''}{item.name}"
-        for item in resources[:_MAX_RESOURCES]
-    ]
+    lines = [_resource(item) for item in resources[:_MAX_RESOURCES]]
     more = len(resources) - _MAX_RESOURCES
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _resource(item: ReportedResource) -> str:
+    kind = f"{item.kind}.{item.group}" if item.group else item.kind
+    return f"{kind} {item.namespace}/{item.name}" if item.namespace else f"{kind} {item.name}"
 
 
 def explanation_data(known: Explanation) -> dict[str, Any]:
