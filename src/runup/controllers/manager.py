@@ -82,7 +82,7 @@ def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
         version=metadata.version,
         image=options.release_image,
         url=metadata.url,
-        architecture=metadata.architecture or options.architecture,
+        architecture=metadata.architecture,
         channels=metadata.channels,
     )
     verification = payload.verification
@@ -124,7 +124,9 @@ class Manager:
     async def run(self) -> None:
         """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags)."""
         release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
-        facts = Facts(release, self._options.place, version_hash, self._options.update_service)
+        facts = Facts(
+            release, self._options.place, version_hash, self._options.architecture, self._options.update_service
+        )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(self._config, clock=self._clock) as client:
             if self._options.listen:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from factories import NOW, cluster_version, feature_gate
+from tests.factories import NOW, cluster_version, feature_gate
 from msgspec.structs import replace as with_fields
 
 from runup.api import codec
@@ -88,9 +88,7 @@ class World:
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
         where = workloads.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
-        facts = Facts(
-            Release(version="5.0.0", image=OWN, architecture="amd64"), replace(where, **(place or {})), "hash-5.0.0"
-        )
+        facts = Facts(Release(version="5.0.0", image=OWN), replace(where, **(place or {})), "hash-5.0.0")
         return cls(Observed(version, facts, feature_gate(enabled=gates)))
 
     # What an administrator does.
@@ -289,4 +287,3 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge(result.get(key), value)
     return result
-

@@ -17,11 +17,15 @@ from runup.domain.updates.service import ServiceState
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the operator knows of itself. `release.architecture` is `Multi` or a Go architecture name."""
+    """What the operator knows of itself.
+
+    `release.architecture` is `Multi` or empty, as the API has it; `architecture` is the node's, by its Go name.
+    """
 
     release: Release
     place: Workplace
     version_hash: str = ""
+    architecture: str = "amd64"
     update_service: str = ""
 
 

@@ -89,11 +89,9 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
     """The status of a cluster that is told to go to `accepted`. The applying itself is the sync worker's."""
     status, now = view.status, view.now
     release = accepted.release
-    done = _condition(
-        "True",
-        "PayloadLoaded",
-        f'Payload loaded version="{release.version}" image="{release.image}" architecture="{release.architecture}"',
-    )
+    architecture = release.architecture or view.observed.facts.architecture
+    text = f'Payload loaded version="{release.version}" image="{release.image}" architecture="{architecture}"'
+    done = _condition("True", "PayloadLoaded", text)
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
     conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
     entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)

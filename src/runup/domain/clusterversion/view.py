@@ -52,7 +52,13 @@ def look(observed: Observed, now: datetime) -> View:
         request=request.read(spec.desired_update, open_gates, observed.feature_gate, own.version),
         accepted=request.accepted_names(spec.desired_update, open_gates),
         advised=advise(
-            spec, status, observed.service, current=current, configured_url=observed.facts.update_service, now=now
+            spec,
+            status,
+            observed.service,
+            current=current,
+            configured_url=observed.facts.update_service,
+            architecture=observed.facts.architecture,
+            now=now,
         ),
         history=histories.read(observed.history),
     )

@@ -44,11 +44,14 @@ def advise(
     *,
     current: Release,
     configured_url: str,
+    architecture: str,
     now: datetime,
 ) -> Advised:
-    """See the module. `configured_url` is the operator's flag, empty for none."""
+    """See the module. `configured_url` is the operator's flag, empty for none; `architecture` the operator's own."""
     try:
-        query = service.query_for(spec, current, configured_url=configured_url, architecture=current.architecture)
+        query = service.query_for(
+            spec, current, configured_url=configured_url, architecture=current.architecture or architecture
+        )
     except service.NotAsked as error:
         return Advised(condition=service.retrieved(Failure(error.reason, error.message)))
     due = query if service.is_due(state, query, now=now) else None
