@@ -19,7 +19,8 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.watch import Reflector
 
-_KINDS = {resource: kind for kind, resource in RESOURCES.items()}
+# The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
+_KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
 # Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
 _FINAL = ("not allowed to ", "the server has no API ")
 

@@ -1,0 +1,353 @@
+"""The target's process against an API server: what it reports, when, and that it never writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import yaml
+from tests.factories import node
+
+from runup.api import codec
+from runup.api.core_v1 import ConfigMap, Namespace, Node
+from runup.api.meta_v1 import Object
+from runup.api.scheme import RESOURCES, resource_of
+from runup.controllers.preflight_target import PreflightTarget, Request, Timing
+from runup.controllers.target_client import ReadOnlyClient
+from runup.controllers.target_release import TargetRelease
+from runup.controllers.target_sink import FileSink
+from runup.domain.checks.catalogue import node_health
+from runup.domain.checks.model import Check, Context, Finding, Snapshot
+from runup.domain.errors import Terminal
+from runup.domain.preflight.report import Report, read
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.kube.config import ClusterConfig, load
+from runup.sandbox.apiserver.server import ApiServer
+
+NAMESPACE = "openshift-cluster-version-operator"
+DEADLINE_S = 20
+QUICK = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=5, retry_s=0.05)
+
+
+class Log:
+    """Remembers what was logged."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.happened = asyncio.Event()
+
+    def _add(self, event: str, **_details: Any) -> None:
+        self.lines.append(event)
+        self.happened.set()
+
+    info = warning = error = _add
+
+    async def until(self, text: str) -> None:
+        """Wait for a line that holds `text`."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not any(text in line for line in self.lines):
+                self.happened.clear()
+                await self.happened.wait()
+
+
+class Reports(FileSink):
+    """A file that says when it was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path = path
+        self.count = 0
+        self.broken = False
+        self._loop = asyncio.get_running_loop()
+        self._written = asyncio.Event()
+
+    def write(self, data: bytes) -> None:
+        if self.broken:
+            raise OSError(28, "No space left on device")
+        super().write(data)
+        self.count += 1
+        self._loop.call_soon_threadsafe(self._written.set)
+
+    async def until(self, wanted: Any) -> Report:
+        """The first report for which `wanted(report)` holds."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                self._written.clear()
+                if self.path.exists() and wanted(report := read(self.path.read_bytes())):
+                    return report
+                await self._written.wait()
+
+
+def has(*names: str) -> Any:
+    """Whether a report is complete and has exactly these risks."""
+    return lambda report: report.execution_status == "completed" and {r.name for r in report.risks} == set(names)
+
+
+@pytest.fixture
+async def config(tmp_path: Path) -> AsyncIterator[ClusterConfig]:
+    """An empty cluster."""
+    async with ApiServer(tmp_path / "data") as server:
+        yield load(str(server.kubeconfig))
+
+
+@pytest.fixture
+async def admin(config: ClusterConfig) -> AsyncIterator[Client]:
+    """A client that may do everything."""
+    async with Client(config) as client:
+        yield client
+
+
+async def put(admin: Client, *objects: Object) -> None:
+    """Create objects, status included."""
+    for obj in objects:
+        resource = resource_of(type(obj))
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **codec.to_dict(obj)}
+        await admin.send(calls.create(resource, body))
+        status = {"status": body["status"]}
+        await admin.send(calls.merge_patch(resource, obj.metadata.name, status, subresource="status"))
+
+
+async def change(admin: Client, name: str, patch: dict[str, Any]) -> None:
+    """Change a node."""
+    await admin.send(calls.merge_patch(resource_of(Node), name, patch))
+
+
+CORDON = {"spec": {"unschedulable": True}}
+UNCORDON = {"spec": {"unschedulable": False}}
+
+
+class Running:
+    """A target's process in a task."""
+
+    def __init__(self, config: ClusterConfig, sink: FileSink, *, checks: Iterable[Check], **changes: Any) -> None:
+        self.log = Log()
+        self.client = ReadOnlyClient(config, namespace=NAMESPACE)
+        self.target = PreflightTarget(
+            self.client,
+            changes.pop("request", Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)),
+            changes.pop("release", TargetRelease("5.2.0", "1.38.0")),
+            sink,
+            SystemClock(),
+            self.log,
+            builtin=tuple(checks),
+            timing=changes.pop("timing", QUICK),
+            **changes,
+        )
+
+    async def __aenter__(self) -> Self:
+        self.task = asyncio.create_task(self.target.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+        await self.client.close()
+
+
+async def test_a_change_is_in_the_next_report(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """A risk appears with what causes it and goes with it; the report echoes what was asked."""
+    reports = Reports(tmp_path / "reports" / "p1" / "report.json")
+    await put(admin, node("a"))
+    async with Running(config, reports, checks=[node_health.CHECK]):
+        report = await reports.until(has())
+        assert (report.preflight_id, report.source_version, report.target_version) == ("p1", "5.0.0", "5.2.0")
+        assert [(check.name, check.result) for check in report.checks] == [("NodeHealth", "Clear")]
+        await change(admin, "a", CORDON)
+        assert (await reports.until(has("NodeCordoned"))).risks[0].resources[0].name == "a"
+        await change(admin, "a", UNCORDON)
+        await reports.until(has())
+    assert [path.name for path in reports.path.parent.iterdir()] == ["report.json"]
+
+
+async def test_nothing_is_written_when_nothing_changed(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """A change that matters to no check leaves the file as it is."""
+    reports = Reports(tmp_path / "report.json")
+    await put(admin, node("a"))
+    evaluated = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def counts(snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        if any("seen" in found.metadata.labels for found in snapshot.all(Node)):
+            loop.call_soon_threadsafe(evaluated.set)
+        return ()
+
+    async with Running(config, reports, checks=[Check("Example", "tests", (resource_of(Node),), counts)]):
+        await reports.until(has())
+        written = reports.count
+        await change(admin, "a", {"metadata": {"labels": {"seen": "yes"}}})
+        async with asyncio.timeout(DEADLINE_S):
+            await evaluated.wait()
+    assert written == reports.count
+
+
+async def test_a_heartbeat_moves_the_time_alone(config: ClusterConfig, tmp_path: Path) -> None:
+    """A reader can tell a process that looks from one that hangs."""
+    reports = Reports(tmp_path / "report.json")
+    async with Running(config, reports, checks=[node_health.CHECK], timing=Timing(heartbeat_s=0.05)):
+        first = await reports.until(has())
+        written = reports.count
+        later = await reports.until(lambda _report: reports.count > written + 1)
+    assert codec.to_dict(later) | {"observedTime": ""} == codec.to_dict(first) | {"observedTime": ""}
+
+
+async def test_a_hanging_check_is_unknown_and_started_once(
+    config: ClusterConfig, admin: Client, tmp_path: Path
+) -> None:
+    """The others are answered, changes still count, and the thread that hangs stays the only one."""
+    reports = Reports(tmp_path / "report.json")
+    release, starts = threading.Event(), []
+
+    def hangs(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        starts.append(1)
+        release.wait(DEADLINE_S)
+        return ()
+
+    hanging = Check("Hanging", "tests", (resource_of(Node),), hangs)
+    timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=0.05)
+    try:
+        async with Running(config, reports, checks=[hanging, node_health.CHECK], timing=timing):
+            report = await reports.until(has("Hanging"))
+            assert report.checks[0].message == "did not finish in 0.05 s."
+            assert report.risks[0].applies == "Unknown"
+            await put(admin, node("a", unschedulable=True))
+            report = await reports.until(has("Hanging", "NodeCordoned"))
+            assert report.checks[0].message == "did not finish in 0.05 s, and still runs."
+            assert len(starts) == 1
+            release.set()
+    finally:
+        release.set()
+
+
+async def test_what_may_not_be_read_is_unknown_with_the_rule(config: ClusterConfig, tmp_path: Path) -> None:
+    """An account without rights gets Unknown for each check, each naming the rule that it lacks."""
+    reports = Reports(tmp_path / "report.json")
+    kubeconfig = tmp_path / "poor.kubeconfig"
+    kubeconfig.write_text(_acting_as(tmp_path / "data" / "admin.kubeconfig", f"system:serviceaccount:{NAMESPACE}:poor"))
+    async with Running(load(str(kubeconfig)), reports, checks=[node_health.CHECK]):
+        report = await reports.until(has("NodeHealthUnknown"))
+    assert "not allowed to list nodes in API group" in report.risks[0].message
+    assert f"system:serviceaccount:{NAMESPACE}:poor" in report.risks[0].message
+
+
+async def test_an_api_that_the_cluster_lacks_is_unknown(config: ClusterConfig, tmp_path: Path) -> None:
+    """A kind that is not served is named; it does not stop the others."""
+    reports = Reports(tmp_path / "report.json")
+    text = CHECK_YAML.replace("configmaps", "frobs").replace('group: ""', "group: example.com")
+    release = TargetRelease("5.2.0", "1.38.0", {"preflight-checks/a.yaml": text})
+    async with Running(config, reports, checks=[node_health.CHECK], release=release):
+        report = await reports.until(has("LegacyCipher"))
+    assert "the server has no API frobs.example.com/v1" in report.risks[0].message
+    assert [check.result for check in report.checks] == ["Clear", "Unknown"]
+
+
+CHECK_YAML = """\
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheck
+metadata:
+  name: legacy-cipher
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+spec:
+  component: ingress
+  sources: "<5.2.0"
+  reads:
+  - name: maps
+    group: ""
+    version: v1
+    resource: configmaps
+    fields: [data]
+  for: maps
+  when: has(object.data)
+  expression: object.data.exists(key, object.data[key].contains("RC4"))
+  risk:
+    name: LegacyCipher
+    message: A cipher that 5.2 lacks is configured.
+    messageExpression: object.metadata.namespace + "/" + object.metadata.name + " names RC4."
+"""
+
+
+async def test_a_check_of_the_release_sees_the_cluster(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """A YAML file of the release is read, filtered, evaluated, and follows changes."""
+    reports = Reports(tmp_path / "report.json")
+    await admin.send(
+        calls.create(RESOURCES[Namespace], {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    )
+    files = {
+        "preflight-checks/a.yaml": CHECK_YAML,
+        "preflight-checks/b.yaml": CHECK_YAML.replace("self-managed-high-availability", "single-node-developer"),
+    }
+    async with Running(config, reports, checks=(), release=TargetRelease("5.2.0", "", files)):
+        report = await reports.until(has())
+        assert [check.name for check in report.checks] == ["legacy-cipher"]
+        config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tls", "namespace": "shop"}}
+        await admin.send(calls.create(RESOURCES[ConfigMap], config_map | {"data": {"ciphers": "AES,RC4"}}))
+        report = await reports.until(has("LegacyCipher"))
+        assert report.risks[0].message == "shop/tls names RC4."
+        assert report.risks[0].resources[0].kind == "ConfigMap"
+
+
+async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """The last good report stays whole, the trouble is logged, and the next one is written when there is room."""
+    reports = Reports(tmp_path / "report.json")
+    async with Running(config, reports, checks=[node_health.CHECK]) as running:
+        await reports.until(has())
+        good = reports.path.read_bytes()
+        reports.broken = True
+        await put(admin, node("a", unschedulable=True))
+        await running.log.until("could not be written")
+        assert good == reports.path.read_bytes()
+        reports.broken = False
+        await reports.until(has("NodeCordoned"))
+
+
+async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:
+    """The first report stands before the server does, and says what is waited for."""
+    reports = Reports(tmp_path / "report.json")
+    server = ApiServer(tmp_path / "data")
+    await server.start()
+    config = load(str(server.kubeconfig))
+    port = int(server.url.rpartition(":")[2])
+    await server.stop()
+    async with Running(config, reports, checks=[node_health.CHECK]):
+        report = await reports.until(lambda found: found.message.startswith("waiting for the API server"))
+        assert report.execution_status == "running"
+        assert "could not reach" in report.message
+        async with ApiServer(tmp_path / "data", port=port):
+            await reports.until(has())
+
+
+async def test_a_target_version_that_is_none_is_refused(config: ClusterConfig, tmp_path: Path) -> None:
+    """Nothing is written for a request that cannot be evaluated."""
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        target = PreflightTarget(
+            client, Request("next"), TargetRelease(), FileSink(tmp_path / "r.json"), SystemClock(), Log()
+        )
+        with pytest.raises(Terminal, match="give it with --to"):
+            await target.run(once=True)
+    assert not (tmp_path / "r.json").exists()
+
+
+async def test_a_preflight_writes_nothing(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """By the server's own audit log every request of the process is a get, list or watch."""
+    reports = Reports(tmp_path / "report.json")
+    await put(admin, node("a", unschedulable=True))
+    audit = tmp_path / "data" / "audit.log"
+    before = len(audit.read_text().splitlines())
+    async with Running(config, reports, checks=[node_health.CHECK]):
+        await reports.until(has("NodeCordoned"))
+    verbs = {json.loads(line)["verb"] for line in audit.read_text().splitlines()[before:]}
+    assert verbs <= {"get", "list", "watch"}
+    assert "list" in verbs
+
+
+def _acting_as(kubeconfig: Path, user: str) -> str:
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["users"][0]["user"]["as"] = user
+    return yaml.safe_dump(document)
