@@ -1,4 +1,4 @@
-"""The managing operator's loop on the sandbox's API server: what an administrator asks, a node reports, a status says."""
+"""The managing operator's loop on the sandbox's API server: what is asked, reported, and said."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runup.domain.preflight import workloads
 
 
 async def test_from_request_to_risks_and_back(tmp_path: Path) -> None:
-    """A request starts the target pinned to its digest; its risks appear, disappear when fixed, and clearing ends it."""
+    """A request starts the target by digest; its risks appear, disappear when fixed; clearing ends it."""
     async with cluster(tmp_path) as (world, manager), running(manager()):
         await world.condition("RetrievedUpdates", "True")
         await world.ask({"mode": "Preflight", "version": "5.2.0"})

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.factories import NOW, cluster_version, feature_gate
 from msgspec.structs import replace as with_fields
+from tests.factories import NOW, cluster_version, feature_gate
 
 from runup.api import codec
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update

@@ -1,0 +1,416 @@
+"""A preflight from request to result, seen from ClusterVersion."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from tests.domain.clusterversion.world import GATES, OWN, World, image, risk
+from tests.factories import feature_gate
+
+from runup.api.config_v1 import ConditionalUpdate, Release, Update
+from runup.api.core_v1 import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+)
+from runup.domain.preflight import history, workloads
+from runup.domain.preflight.report import ReportedCheck
+from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
+
+
+def started(version: str = "5.2.0", **place: Any) -> World:
+    """A cluster whose preflight of `version` has been started."""
+    return World.new(place=place).settle().ask_preflight(version).settle()
+
+
+def terminated(reason: str = "Error", code: int = 1, message: str = "") -> ContainerState:
+    """A container that ended."""
+    return ContainerState(terminated=ContainerStateTerminated(exit_code=code, reason=reason, message=message))
+
+
+def test_every_situation_has_a_step() -> None:
+    """No combination of what can be seen is without an answer."""
+    product = itertools.product((True, False), Deployed, Trust, (True, False))
+    assert set(STEPS) == {Seen(*axes) for axes in product}
+
+
+def test_nothing_starts_without_trust_or_request() -> None:
+    """START is reached from one situation alone."""
+    assert [seen for seen, step in STEPS.items() if step is Step.START] == [
+        Seen(wanted=True, deployed=Deployed.NONE, trust=Trust.VERIFIED, over=False)
+    ]
+
+
+def test_running_then_complete() -> None:
+    """In progress the target is Unknown to recommend and says how far it is; complete, its risks decide."""
+    world = started("5.0.3")
+    assert world.condition("PreflightRunning") == ("True", "TargetStarting")
+    assert world.recommended("5.0.3") == ("Unknown", "PreflightRunning")
+    assert "5.0.3" not in world.available
+
+    world.report(execution_status="running", message="4 of 7 checks done").settle()
+    in_progress = {r.name: r for r in world.version.status.conditional_update_risks}["PreflightInProgress"]
+    assert in_progress.message.startswith("Preflight=5.0.3: 4 of 7 checks done")
+
+    world.report(risk("PoolPaused")).settle()
+    assert world.condition("PreflightCompleted") == ("True", "RisksFound")
+    assert world.risks("5.0.3") == {"PoolPaused": ("True", "PreflightValidation")}
+    assert world.recommended("5.0.3") == ("False", "PoolPaused")
+
+    world.report().settle()
+    assert world.condition("PreflightCompleted") == ("True", "NoRisksFound")
+    assert "5.0.3" in world.available
+
+
+def test_a_risk_reads_as_the_api_wants_it() -> None:
+    """Message, rule, url and verdict of decision D6."""
+    world = started().report(risk("DualStack", message="Dual stack.", url="")).settle()
+    found = {r.name: r for r in world.version.status.conditional_update_risks}["DualStack"]
+    assert found.message == "Preflight=5.2.0: Dual stack."
+    assert [rule.type for rule in found.matching_rules] == ["Always"]
+    assert found.url.endswith("DualStack")
+    assert found.conditions[0].message == "Risk identified during preflight check for 5.2.0 from 5.0.0."
+
+
+def test_one_risk_of_two_targets_is_one_entry_with_a_line_for_each() -> None:
+    """riskNames say whose it is; the shared entry has a line for each target, each update its own line."""
+    world = started("5.2.0").report(risk("Same")).settle()
+    world.ask_preflight("5.1.0").settle()
+    world.report(risk("Same")).settle()
+    shared = [r for r in world.version.status.conditional_update_risks if r.name == "Same"]
+    assert [sorted(r.message.split("\n")) for r in shared] == [
+        ["Preflight=5.1.0: Same it is.", "Preflight=5.2.0: Same it is."]
+    ]
+    named = {u.release.version: u.risk_names for u in world.version.status.conditional_updates}
+    assert "Same" in named["5.1.0"] and "Same" in named["5.2.0"]
+    own = {u.release.version: [r.message for r in u.risks if r.name == "Same"] for u in _conditional(world)}
+    assert own["5.1.0"] == ["Preflight=5.1.0: Same it is."]
+
+
+def _conditional(world: World) -> tuple[ConditionalUpdate, ...]:
+    return world.version.status.conditional_updates
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(
+            {"risks": (risk("Maybe", applies="Unknown"),)},
+            {"Maybe": ("Unknown", "PreflightPartial")},
+            id="a risk unknown",
+        ),
+        pytest.param(
+            {"checks": (ReportedCheck(name="Blind", result="Unknown"),)},
+            {"PreflightIncomplete": ("Unknown", "PreflightPartial")},
+            id="a check unknown that reported no risk",
+        ),
+    ],
+)
+def test_could_not_tell_is_never_recommended(report: dict[str, Any], expected: dict[str, tuple[str, str]]) -> None:
+    """What a check could not find out stands in the way under a name that can be accepted."""
+    world = started("5.0.3").report(**report).settle()
+    assert world.risks("5.0.3") == expected
+    assert world.recommended("5.0.3") == ("Unknown", "PreflightPartial")
+    world.accept(*expected).settle()
+    assert world.recommended("5.0.3") == ("True", "AllExposedRisksAccepted")
+
+
+REFUSALS: list[Any] = [
+    pytest.param(Update(mode="Frobnicate", version="5.2.0"), "UnknownMode", id="an unknown mode"),
+    pytest.param(Update(mode="Preflight"), "TargetMissing", id="no target"),
+    pytest.param(Update(mode="Preflight", version="5.7.7"), "TargetNotFound", id="an unknown version"),
+    pytest.param(Update(mode="Preflight", version="5.3.0"), "TargetNotFound", id="a node no walk leads to"),
+    pytest.param(Update(mode="Preflight", version="five"), "InvalidTargetVersion", id="no version at all"),
+    pytest.param(Update(mode="Preflight", version="9.0.0"), "TargetTooFar", id="four majors away"),
+    pytest.param(Update(mode="Preflight", image="quay.io/ocp:5.2.0"), "TagNotDigest", id="a tag"),
+    pytest.param(
+        Update(mode="Preflight", image=image("5.2.0"), version="5.1.0"),
+        "VersionMismatch",
+        id="image of another version",
+    ),
+    pytest.param(Update(mode="Preflight", image=OWN), "TargetIsCurrent", id="the running release"),
+    pytest.param(
+        Update(mode="Preflight", image="x/y@sha256:" + "e" * 64, version="4.22.0"),
+        "TargetIsDowngrade",
+        id="an older one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("desired", "reason"), REFUSALS)
+def test_what_cannot_be_checked_is_refused_with_a_reason(desired: Update, reason: str) -> None:
+    """One condition with the reason; nothing is started, nothing is updated."""
+    world = World.new().settle().ask(desired).settle()
+    assert world.condition("PreflightFailed") == ("True", reason)
+    assert world.condition("PreflightRunning") == ("False", reason)
+    assert world.observed.deployment is None
+    assert world.version.status.desired.version == "5.0.0"
+    assert world.version.status.observed_generation == world.version.metadata.generation
+
+
+@pytest.mark.parametrize("mode", ["Preflight", "Frobnicate"])
+@pytest.mark.parametrize(
+    "gates",
+    [
+        pytest.param(None, id="no FeatureGate"),
+        pytest.param(feature_gate(enabled=GATES, version="4.9.0"), id="no entry for the running version"),
+        pytest.param(feature_gate(enabled=("ClusterUpdateAcceptRisks",)), id="gate closed"),
+    ],
+)
+def test_with_the_gate_closed_no_mode_ever_becomes_an_update(mode: str, gates: Any) -> None:
+    """Neither a preflight nor an update comes of it, and the condition says which gate."""
+    world = World.new()._set(feature_gate=gates).settle().ask(Update(mode=mode, version="5.0.3")).settle()
+    assert world.observed.deployment is None
+    assert world.version.status.desired.version == "5.0.0"
+    assert (world.condition("PreflightFailed") or ("", ""))[0] == "True"
+    if mode == "Preflight":
+        assert "ClusterUpdatePreflight" in world.message("PreflightFailed")
+
+
+def test_an_unknown_mode_is_invalid_too() -> None:
+    """The Invalid condition says it in the words of the API server."""
+    world = World.new().settle().ask(Update(mode="Frobnicate", version="5.0.3")).settle()
+    assert 'spec.desiredUpdate.mode: Unsupported value: "Frobnicate"' in world.message("Invalid")
+
+
+def test_two_releases_of_one_version_must_be_told_apart() -> None:
+    """A version that stands for two images is refused; naming one of the images works."""
+    world = World.new()
+    nodes = [*world.graph["nodes"], {"version": "5.2.0+b", "payload": image("5.7.0")}]
+    edges = [*world.graph["edges"], [2, len(nodes) - 1]]
+    world.graph = world.graph | {"nodes": nodes, "edges": edges}
+    world.settle().ask_preflight("5.2.0").settle()
+    assert world.condition("PreflightFailed") == ("True", "AmbiguousTarget")
+
+
+FAILURES: list[Any] = [
+    pytest.param(
+        {"state": terminated(message='error: unknown command "preflight" for "cluster-version-operator"')},
+        "TargetUnsupported",
+        True,
+        id="no preflight command",
+    ),
+    pytest.param(
+        {"state": terminated("OOMKilled", 137), "restart_count": 2}, "OOMKilled", True, id="killed for memory"
+    ),
+    pytest.param(
+        {"state": ContainerState(waiting=ContainerStateWaiting(reason="ImagePullBackOff", message="no such image"))},
+        "ImagePullFailed",
+        False,
+        id="image cannot be pulled",
+    ),
+    pytest.param(
+        {
+            "state": ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")),
+            "last_state": terminated(message="Traceback"),
+            "restart_count": 3,
+        },
+        "TargetCrashed",
+        False,
+        id="crashes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("container", "reason", "final"), FAILURES)
+def test_a_target_that_fails(container: dict[str, Any], reason: str, final: bool) -> None:
+    """The reason is told; what does not heal is removed and not started again; the risk can be accepted."""
+    world = started().pod(**container).settle()
+    assert world.condition("PreflightFailed") == ("True", reason)
+    assert (world.observed.deployment is None) is final
+    assert world.risks("5.2.0")["PreflightIncomplete"] == ("Unknown", "PreflightFailed")
+    if final:
+        world.accept("Anything").pass_time(3600).settle()
+        assert world.observed.deployment is None
+        world.ask(None).settle()
+        world.ask_preflight().settle()
+        assert world.observed.deployment is not None
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_killed_for_memory_less_than_three_times_goes_on(kills: int) -> None:
+    """One or two kills are tried again."""
+    world = started().pod(state=terminated("OOMKilled", 137), restart_count=kills - 1).settle()
+    assert world.observed.deployment is not None
+
+
+def test_a_running_container_with_old_restarts_has_not_crashed() -> None:
+    """Restarts of months ago are no failure."""
+    running = ContainerState(running=ContainerStateRunning())
+    world = started().pod(state=running, last_state=terminated(), restart_count=9).settle()
+    assert world.condition("PreflightFailed") == ("False", "AsExpected")
+
+
+def test_the_time_limit_counts_from_the_deployment_and_keeps_what_was_found() -> None:
+    """A restart of the operator does not extend it; partial findings stay, marked."""
+    world = started().report(risk("Found"), execution_status="running", message="1 of 9 checks done").settle()
+    world.pass_time(599).settle()
+    assert world.observed.deployment is not None
+    world.pass_time(1).settle()
+    assert world.condition("PreflightFailed") == ("True", "DeadlineExceeded")
+    assert world.observed.deployment is None
+    assert {"Found", "PreflightIncomplete"} <= set(world.risks("5.2.0"))
+
+
+def test_a_complete_report_ends_the_time_limit() -> None:
+    """The target may watch for weeks."""
+    world = started().report().settle()
+    world.pass_time(10**6).settle()
+    assert world.condition("PreflightCompleted") == ("True", "NoRisksFound")
+
+
+def test_a_bad_report_keeps_the_last_good_one_and_may_heal() -> None:
+    """Reason and message of what was wrong, the earlier risks, and an end when a good report comes."""
+    world = started().report(risk("Kept")).settle()
+    world.bad_report("TooManyRisks", "the report has 501 risks; an update can carry 200").settle()
+    assert world.condition("PreflightFailed") == ("True", "TooManyRisks")
+    assert "is kept" in world.message("PreflightFailed")
+    assert {"Kept", "PreflightIncomplete"} <= set(world.risks("5.2.0"))
+    world.report().settle()
+    assert world.condition("PreflightFailed") == ("False", "AsExpected")
+    assert set(world.risks("5.2.0")) == {"UpdatePathNotOffered"}
+
+
+def test_a_report_of_another_preflight_is_not_taken() -> None:
+    """The ID, source and target must be those that were asked for."""
+    world = started().report(target_version="5.1.0").settle()
+    assert world.condition("PreflightFailed") == ("True", "ReportMismatch")
+
+
+def test_another_target_replaces_the_deployment() -> None:
+    """The last request wins: the old workload goes first, and one alone runs."""
+    world = started("5.2.0")
+    first = world.attempt_id
+    world.log.clear()
+    world.ask_preflight("5.1.0").settle()
+    assert world.attempt_id != first
+    assert world.container_image == image("5.1.0")
+    assert world.log.index("delete Deployment") < world.log.index("apply Deployment")
+
+
+def test_nothing_new_starts_while_old_pods_end() -> None:
+    """Two targets never write to one folder."""
+    world = started("5.2.0").pod()
+    world.finalizing = True
+    world.ask_preflight("5.1.0").settle()
+    assert world.observed.deployment is None
+    assert world.condition("PreflightRunning") == ("True", "ReplacingTarget")
+    world._set(pods=()).settle()
+    assert world.container_image == image("5.1.0")
+
+
+def test_accepting_a_risk_does_not_start_anew() -> None:
+    """A new generation with the same target is the same preflight."""
+    world = started().report(risk("Known")).settle()
+    before = world.attempt_id
+    world.accept("Known").settle()
+    assert world.attempt_id == before
+    assert world.condition("PreflightCompleted") == ("True", "RisksFound")
+
+
+def test_an_unsigned_image_starts_only_by_force() -> None:
+    """Verification comes before anything of the target runs; force skips it."""
+    world = World.new()
+    world.trusted = False
+    world.settle().ask_preflight("5.0.3").settle()
+    assert world.condition("PreflightFailed") == ("True", "ImageVerificationFailed")
+    assert world.observed.deployment is None
+    assert world.recommended("5.0.3") == ("Unknown", "PreflightFailed")
+    world.ask_preflight("5.0.3", force=True).settle()
+    assert world.observed.deployment is not None
+
+
+def test_results_of_five_targets_are_kept_until_the_source_changes() -> None:
+    """History keeps five reports, one a target."""
+    found = history.History()
+    world = started("5.1.0").report(risk("A")).settle()
+    world.ask_preflight("5.2.0").settle()
+    world.report(risk("B")).settle()
+    world.ask(None).settle()
+    assert world.condition("PreflightRunning") is None
+    assert "A" in world.risks("5.1.0") and "B" in world.risks("5.2.0")
+    base = history.read(world.observed.history).reports[0]
+    for number in range(7):
+        found = history.with_report(found, _of_target(base, number))
+    assert len(found.reports) == 5
+
+
+def _of_target(report: Any, number: int) -> Any:
+    from msgspec.structs import replace
+
+    return replace(
+        report, preflight_id=f"id-{number}", target_version=f"5.1.{number}", target_image=f"x@sha256:{number}"
+    )
+
+
+def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
+    """Decision D8 and D9: pinned, read-only, unprivileged, small, one host folder."""
+    world = started()
+    pod = world.applied["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    security = container["securityContext"]
+    assert pod["nodeName"] == "node-1"
+    assert world.applied["spec"]["strategy"] == {"type": "Recreate"}
+    assert container["image"] == image("5.2.0")
+    assert container["args"] == ["preflight", "--format=preflight-v1-json"]
+    assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert [v.get("hostPath", {}).get("path") for v in pod["volumes"]] == [None, "/etc/cvo/preflight"]
+    assert world.applied["metadata"]["labels"] == {
+        "app": "cluster-version-operator-preflight",
+        "preflight-target": "5.2.0",
+    }
+
+
+def test_the_deployment_follows_the_operator_to_another_node() -> None:
+    """The report's folder is on the operator's node."""
+    from dataclasses import replace
+
+    world = started()
+    facts = world.observed.facts
+    world._set(facts=replace(facts, place=replace(facts.place, node_name="node-2"))).settle()
+    assert world.applied["spec"]["template"]["spec"]["nodeName"] == "node-2"
+
+
+def test_a_dedicated_account_comes_and_goes_with_the_deployment() -> None:
+    """No Secret is readable, and nothing of the account is left behind."""
+    world = started(service_account="dedicated")
+    assert [entry for entry in world.log if entry.startswith("apply")][-4:] == [
+        "apply ServiceAccount",
+        "apply ClusterRole",
+        "apply ClusterRoleBinding",
+        "apply Deployment",
+    ]
+    resources = [name for rule in workloads.read_rules() for name in rule["resources"]]
+    assert "secrets" not in resources
+    assert {verb for rule in workloads.read_rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
+    world.ask(None).settle()
+    assert [e for e in world.log if e.startswith("delete")] == [
+        "delete ClusterRoleBinding",
+        "delete ClusterRole",
+        "delete ServiceAccount",
+        "delete Deployment",
+    ]
+
+
+def test_a_restart_keeps_what_is_known() -> None:
+    """Before the update service answers again nothing vanishes, and the running preflight is left alone."""
+    world = started().report(risk("Kept")).settle()
+    before = (world.available, world.risks("5.2.0"), world.risks("5.1.0"), world.attempt_id)
+    from runup.domain.updates.service import ServiceState
+
+    world._set(service=ServiceState(), releases={})
+    world.step()
+    assert (world.available, world.risks("5.2.0"), world.risks("5.1.0"), world.attempt_id) == before
+
+
+def test_a_target_outside_both_lists_by_image() -> None:
+    """It gets an entry of its own, which says that the service does not offer it."""
+    world = World.new().settle().ask(Update(mode="Preflight", image=image("5.7.0"), version="5.7.0")).settle()
+    world.report(target_version="5.7.0").settle()
+    assert world.risks("5.7.0") == {"UpdatePathNotOffered": ("True", "PreflightValidation")}
+    releases = [u.release for u in _conditional(world)]
+    assert Release(version="5.7.0", image=image("5.7.0")) in releases

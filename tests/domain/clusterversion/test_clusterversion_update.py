@@ -1,0 +1,187 @@
+"""An update request: what blocks it, what accepting it changes, and that a preflight never becomes one by accident."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.domain.clusterversion.world import World, image, risk
+from tests.factories import cluster_operator
+
+from runup.api.config_v1 import AcceptRisk, Update
+
+
+def test_an_available_update_is_accepted_in_full() -> None:
+    """Verified, then desired, history, ReleaseAccepted and Progressing in one patch; asking again changes nothing."""
+    world = World.new().settle().ask(Update(version="5.0.3")).settle()
+    assert world.version.status.desired.version == "5.0.3"
+    newest, previous = world.version.status.history[:2]
+    assert (newest.state, newest.version, newest.verified) == ("Partial", "5.0.3", True)
+    assert previous.version == "5.0.0"
+    assert world.condition("ReleaseAccepted") == ("True", "PayloadLoaded")
+    assert world.message("Progressing") == "Working towards 5.0.3"
+
+
+def test_an_unaccepted_risk_blocks_until_it_is_accepted() -> None:
+    """ReleaseAccepted=False names what applies; accepting it by name lets the update go, and history keeps it."""
+    world = World.new().settle().ask(Update(version="5.1.0")).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
+    assert "[SlowNodeDrain]" in world.message("ReleaseAccepted")
+    assert world.version.status.desired.version == "5.0.0"
+    world.accept("SlowNodeDrain").settle()
+    assert world.version.status.desired.version == "5.1.0"
+    assert world.version.status.history[0].accepted_risks == (
+        f"The target release {image('5.1.0')} is exposed to the risks [SlowNodeDrain] "
+        "which were all explicitly accepted by the cluster administrator."
+    )
+
+
+def test_without_the_accept_gate_an_exposed_version_is_no_available_update() -> None:
+    """By version it is invalid, as upstream words it; by image it is a warning, and goes."""
+    world = World.new(gates=("ClusterUpdatePreflight",)).settle().ask(Update(version="5.1.0")).settle()
+    assert "when image is empty the update must be an available update" in world.message("Invalid")
+    assert not world.version.status.conditional_update_risks
+    world.ask(Update(image=image("5.1.0"))).settle()
+    assert world.version.status.desired.version == "5.1.0"
+    assert "PreconditionWarn" in [event.reason for event in world.events]
+
+
+def test_an_unsigned_update_is_not_accepted_unless_forced() -> None:
+    """The failure is told; force passes and history says so."""
+    world = World.new()
+    world.trusted = False
+    world.settle().ask(Update(version="5.0.3")).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
+    world.ask(Update(version="5.0.3", force=True)).settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert not world.version.status.history[0].verified
+
+
+def test_losing_nothing_but_the_mode_is_an_update_with_a_warning_first() -> None:
+    """D20: the warning comes before anything else, the workload goes before the update, the risks decide."""
+    world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.report(risk("PoolPaused")).settle()
+    world.log.clear()
+    world.ask(Update(version="5.0.3")).settle()
+    assert world.log[0] == "event PreflightBecameUpdate"
+    assert world.log.count("event PreflightBecameUpdate") == 1
+    assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")
+    world.accept("PoolPaused").settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert world.log.index("delete Deployment") < len(world.log) - 1
+    assert "PoolPaused" not in {r.name for r in world.version.status.conditional_update_risks}
+
+
+def test_the_update_waits_for_the_preflights_pods() -> None:
+    """Removed first and confirmed gone: only then is anything accepted."""
+    world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.pod().finalizing = True
+    world.ask(Update(version="5.0.3")).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
+    assert world.version.status.desired.version == "5.0.0"
+    world._set(pods=()).settle()
+    assert world.version.status.desired.version == "5.0.3"
+
+
+def test_a_large_jump_is_checked_but_not_made() -> None:
+    """The preflight of 5.2.0 runs; the update is blocked with all risks accepted, and forced it goes."""
+    world = World.new().settle().ask_preflight("5.2.0").settle()
+    world.report().settle()
+    accepted = (AcceptRisk(name="UpdatePathNotOffered"),)
+    world.ask(Update(version="5.2.0", accept_risks=accepted)).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "PreconditionChecks")
+    assert "MultipleMinorVersionsUpdate" in world.message("ReleaseAccepted")
+    world.ask(Update(version="5.2.0", accept_risks=accepted, force=True)).settle()
+    assert world.version.status.desired.version == "5.2.0"
+
+
+def test_upgradeable_still_counts() -> None:
+    """An operator that is not upgradeable blocks the minor update even where its risk is accepted, not the patch."""
+    world = World.new()._set(operators=(cluster_operator("storage", upgradeable="False", message="Old driver."),))
+    world.settle()
+    assert world.message("Upgradeable") == "Old driver."
+    assert "ClusterOperatorUpgradeable-storage" in world.risks("5.1.0")
+    assert "5.0.3" in world.available
+    names = tuple(AcceptRisk(name=n) for n in ("ClusterOperatorUpgradeable-storage", "SlowNodeDrain"))
+    world.ask(Update(version="5.1.0", accept_risks=names)).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "PreconditionChecks")
+
+
+def test_operators_that_cannot_be_listed_are_not_fine() -> None:
+    """Unknown is told as such."""
+    world = World.new()._set(operators=None, operators_error="forbidden").settle()
+    assert world.condition("Upgradeable") == ("Unknown", "EvaluationFailed")
+    assert world.risks("5.1.0")["ClusterOperatorUpgradeableUnknown"] == ("Unknown", "EvaluationFailed")
+
+
+def test_calling_an_update_off_goes_back() -> None:
+    """Clearing the request of an accepted update leads back to the running release."""
+    world = World.new().settle().ask(Update(version="5.0.3")).settle()
+    world.ask(None).settle()
+    assert world.version.status.desired.version == "5.0.0"
+    assert world.message("Progressing") == "Cluster version is 5.0.0"
+    assert [e.version for e in world.version.status.history] == ["5.0.0", "5.0.3", "5.0.0"]
+
+
+def test_conditions_of_others_stay_as_found() -> None:
+    """Available, Failing and Progressing are not this operator's while nothing is requested."""
+    world = World.new()
+    before = {c.type: c for c in world.version.status.conditions}
+    world.settle()
+    after = {c.type: c for c in world.version.status.conditions}
+    assert {name: after[name] for name in before} == before
+
+
+DESIRED = st.one_of(
+    st.none(),
+    st.builds(
+        Update,
+        mode=st.sampled_from(["", "Preflight", "Frobnicate"]),
+        version=st.sampled_from(["", "5.0.0", "5.0.3", "5.1.0", "5.2.0", "9.0.0", "x"]),
+        force=st.booleans(),
+        accept_risks=st.sampled_from([(), (AcceptRisk(name="SlowNodeDrain"),), (AcceptRisk(name="R"),)]),
+    ),
+)
+MOVES = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), DESIRED),
+        st.tuples(st.just("report"), st.sampled_from(["completed", "running", "failed"])),
+        st.tuples(st.just("bad"), st.none()),
+        st.tuples(st.just("time"), st.sampled_from([1.0, 700.0, 90000.0])),
+        st.tuples(st.just("trust"), st.booleans()),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(moves=MOVES, gates=st.sampled_from([(), ("ClusterUpdatePreflight",), ("ClusterUpdateAcceptRisks",), None]))
+def test_it_always_settles_and_no_mode_ever_updates(moves: list[tuple[str, Any]], gates: Any) -> None:
+    """Whatever happens: a pass on its own result plans nothing, and only a request without mode moves the cluster."""
+    world = (World.new() if gates is None else World.new(gates=gates)).settle()
+    for move, argument in moves:
+        before = world.version.status.desired
+        _play(world, move, argument)
+        world.settle()
+        assert not world.step()
+        desired = world.version.spec.desired_update
+        if desired is not None and desired.mode:
+            assert world.version.status.desired == before
+        assert world.version.status.observed_generation == world.version.metadata.generation
+        for update in world.version.status.conditional_updates:
+            assert update.risks and len({r.name for r in update.risks}) == len(update.risks)
+
+
+def _play(world: World, move: str, argument: Any) -> None:
+    if move == "ask":
+        world.ask(argument)
+    elif move == "time":
+        world.pass_time(argument)
+    elif move == "trust":
+        world.trusted = argument
+    elif world.observed.deployment is not None and world.observed.deployment.metadata.annotations:
+        if move == "report":
+            world.report(risk("R"), execution_status=argument)
+        else:
+            world.bad_report("ReportInvalid", "the report is not a JSON object")
