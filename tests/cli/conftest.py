@@ -48,7 +48,12 @@ class Server:
     def set_cluster_version(self, **changes: Any) -> dict[str, Any]:
         """Replace the ClusterVersion: `spec` and `status` are the whole of them, apart from what the API requires."""
         spec = {"clusterID": "4f1a8d5e-7ff2-4ef1-8f4b-6f4c3c1ac5b7", **changes.get("spec", {})}
-        status = {"availableUpdates": None, "desired": {}, "observedGeneration": 1, "versionHash": ""}
+        status = {
+            "availableUpdates": None,
+            "desired": {"version": "", "image": ""},
+            "observedGeneration": 1,
+            "versionHash": "",
+        }
         status |= changes.get("status", {})
         self.remove_cluster_version()
         body = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

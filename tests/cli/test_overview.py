@@ -108,7 +108,9 @@ def _conditional(version: str, status: str | None) -> dict[str, Any]:
     return {"release": {"version": version, "image": f"image-of-{version}"}, "conditions": conditions}
 
 
-MORE = "for your cluster configuration are available, to view those re-run the command with --include-not-recommended.\n"
+MORE = (
+    "for your cluster configuration are available, to view those re-run the command with --include-not-recommended.\n"
+)
 CONDITIONAL: dict[str, tuple[list[dict[str, Any]], bool, str]] = {
     "hidden": (
         [_conditional("4.15.0", "False")],

@@ -1,0 +1,107 @@
+"""`upgrade accept`: oc's texts, its order, and a warning for names that nothing carries."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.cli.accept import plan, unknown_names
+from tests.cli.conftest import Run, Server
+
+USAGE = {
+    "nothing": ([], "no positional arguments given"),
+    "two arguments": (["A", "B"], "multiple positional arguments given"),
+    "both flags": (["--clear", "--replace"], "--clear and --replace are mutually exclusive"),
+    "clear with a name": (["--clear", "A", "B"], 'unknown command "A B"'),
+    "an empty item": (["A,,B"], 'illegal risk ""'),
+    "a lone minus": (["A,-"], 'illegal risk "-"'),
+    "in and out": (["B,A,A-,B-"], "requested risks with both Risk and Risk-: A,B"),
+    "replace and remove": (["--replace", "A,B-"], "The suffix '-' on risks is not allowed if --replace is specified"),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_usage(name: str, run: Run) -> None:
+    """Each mistake is a usage error that names where the help is, before any connection."""
+    words, message = USAGE[name]
+    ran = run("upgrade", "accept", *words)
+    help_ = "See 'runup upgrade accept -h' for help and examples"
+    assert (ran.code, ran.out, ran.err) == (1, "", f"error: {message}\n{help_}\n")
+
+
+CHANGES = {
+    "added at the end, sorted": (["D,C"], False, False, ("B", "A"), ("B", "A", "C", "D")),
+    "already there": (["A"], False, False, ("B", "A"), ("B", "A")),
+    "removed by suffix": (["A-"], False, False, ("B", "A"), ("B",)),
+    "removed and added": (["C,B-"], False, False, ("B", "A"), ("A", "C")),
+    "replaced, sorted": (["B,A"], True, False, ("C",), ("A", "B")),
+    "cleared": ([], False, True, ("A",), ()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes(name: str) -> None:
+    """What stays keeps its order, what is new is sorted."""
+    words, replace, clear, before, after = CHANGES[name]
+    assert plan(words, replace=replace, clear=clear).applied(before) == after
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    """A typo is told with the name that was probably meant; a name that is accepted already is not told again."""
+    change = plan(["DualStackIncompatibel,Old"], replace=False, clear=False)
+    said = list(unknown_names(change, ["Old"], ["DualStackIncompatible", "Other"]))
+    assert said == [
+        'warning: no update of this cluster has a risk "DualStackIncompatibel" now; '
+        'did you mean "DualStackIncompatible"?\n'
+    ]
+
+
+RISK = {
+    "name": "RiskA",
+    "message": "m",
+    "url": "https://example.com/a",
+    "matchingRules": [{"type": "Always"}],
+    "conditions": [
+        {
+            "type": "Applies",
+            "status": "True",
+            "reason": "R",
+            "message": "m",
+            "lastTransitionTime": "2026-01-14T09:30:00Z",
+        }
+    ],
+}
+
+
+def test_a_story_of_accepting(run: Run, server: Server) -> None:
+    """Added, unchanged, removed in both spellings, cleared; the rest of the request is left alone."""
+    server.set_cluster_version(
+        spec={"desiredUpdate": {"version": "5.2.0", "mode": "Preflight"}}, status={"conditionalUpdateRisks": [RISK]}
+    )
+
+    def accept(*words: str) -> tuple[int, str, str]:
+        ran = run("--kubeconfig", server.kubeconfig, "upgrade", "accept", *words)
+        return ran.code, ran.out, ran.err
+
+    unknown = 'warning: no update of this cluster has a risk "RiskB" now; did you mean "RiskA"?\n'
+    assert accept("RiskB,RiskA") == (0, "info: Accept risks are [RiskA, RiskB]\n", unknown)
+    assert server.cluster_version()["spec"]["desiredUpdate"] == {
+        "version": "5.2.0",
+        "mode": "Preflight",
+        "acceptRisks": [{"name": "RiskA"}, {"name": "RiskB"}],
+    }
+    assert accept("--replace", "RiskB,RiskA") == (0, "info: Accept risks are not changed\n", "")
+    assert accept("RiskB-") == (0, "info: Accept risks are [RiskA]\n", "")
+    assert accept("-RiskA") == (0, "info: Accept risks are []\n", "")
+    assert server.cluster_version()["spec"]["desiredUpdate"] == {"version": "5.2.0", "mode": "Preflight"}
+    assert accept("--clear") == (0, "info: Accept risks are not changed\n", "")
+
+
+def test_a_server_without_the_field(run: Run, old_server: Server) -> None:
+    """Where acceptRisks would be dropped silently, nothing is said to be accepted."""
+    old_server.set_cluster_version()
+    ran = run("upgrade", "accept", "RiskA", "--kubeconfig", old_server.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines()[-1] == (
+        'error: unable to accept risks: strict decoding error: unknown field "spec.desiredUpdate.acceptRisks"'
+    )
+    assert "desiredUpdate" not in old_server.cluster_version()["spec"]
