@@ -201,7 +201,6 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[[], 
                 place=Workplace(namespace=NAMESPACE, node_name="node-1"),
                 payload=payload(tmp_path / "payload"),
                 report_folder=reports,
-                leader_elect=False,
             )
             yield Cluster(client, reports), lambda: Manager(loaded, options, clock=SystemClock())
 

@@ -34,6 +34,7 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import KubeError
+from runup.kube.lease import LeaderElector
 from runup.kube.workqueue import WorkQueue
 from runup.oci.signatures import Verifier, verifier_from_config_map
 
@@ -52,6 +53,14 @@ class Election:
 
 
 SINGLE_NODE = Election(270, 240, 60)
+
+
+def election_of(text: str) -> Election:
+    """Three numbers of seconds, `duration,renew,retry`; raises ValueError."""
+    numbers = [float(part) for part in text.split(",")]
+    if len(numbers) != 3 or not numbers[0] > numbers[1] > numbers[2] > 0:
+        raise ValueError("three falling numbers of seconds are needed, such as 137,107,26")
+    return Election(*numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +182,6 @@ class Manager:
         if not self._options.leader_elect:
             await _until(self._stopping, controller.run())
             return
-        from runup.kube.lease import LeaderElector
-
         election = self._options.election or await _election(client)
         elector = LeaderElector(
             client,

@@ -6,6 +6,7 @@ regular file, and is read up to a limit before anything looks at it.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -88,12 +89,31 @@ def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:
 
 
 def _read(path: Path) -> bytes:
-    # O_NONBLOCK: opening a named pipe must not hang the operator.
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
+    """The file's bytes, one more than the limit at most. Neither the folder nor the file may be a symbolic link."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        # O_NONBLOCK: opening a named pipe must not hang the operator.
+        handle = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise BadReport("the report is a symbolic link", reason="ReportInvalid") from error
+        raise
+    finally:
+        os.close(folder)
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise BadReport("the report is not a regular file", reason="ReportInvalid")
-        return file.read(report.MAX_BYTES + 1)
+        return _read_up_to(handle, report.MAX_BYTES + 1)
+    finally:
+        os.close(handle)
+
+
+def _read_up_to(handle: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    while limit > 0 and (part := os.read(handle, limit)):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
 
 
 def _signature(path: Path) -> tuple[int, ...] | None:

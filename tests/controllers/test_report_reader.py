@@ -1,0 +1,72 @@
+"""The report is untrusted input: what is no good file is a reason, never a crash and never a read of something else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runup.controllers.sources.reports import ReportReader, read_file
+from runup.domain.preflight.outcome import BadReportSeen
+from runup.domain.preflight.report import FORMAT, Report, ReportedRisk, encode
+from runup.kube.clock import ManualClock
+
+GOOD = Report(format=FORMAT, preflight_id="id", target_version="5.2.0", execution_status="completed")
+
+
+def _symlink(path: Path) -> None:
+    other = path.parent / "other.json"
+    other.write_bytes(encode(GOOD))
+    path.symlink_to(other)
+
+
+def _risks(names: list[str]) -> bytes:
+    risks = tuple(ReportedRisk(name=name, message="m", url="https://example.com") for name in names)
+    return encode(Report(format=FORMAT, target_version="5.2.0", execution_status="completed", risks=risks))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        pytest.param(lambda p: p.write_bytes(b'{"format": "prefl'), "ReportInvalid", id="truncated JSON"),
+        pytest.param(lambda p: p.write_bytes(b" " * (2 << 20)), "ReportTooLarge", id="two mebibytes"),
+        pytest.param(_symlink, "ReportInvalid", id="a symbolic link to a good report"),
+        pytest.param(os.mkfifo, "ReportInvalid", id="a named pipe"),
+        pytest.param(Path.mkdir, "ReportInvalid", id="a folder"),
+        pytest.param(lambda p: p.write_bytes(_risks([f"R{n}" for n in range(501)])), "TooManyRisks", id="501 risks"),
+        pytest.param(lambda p: p.write_bytes(_risks(["no good"])), "InvalidRiskName", id="a bad name"),
+        pytest.param(lambda p: p.write_bytes(b'{"format": "v2"}'), "UnknownFormat", id="an unknown format"),
+    ],
+)
+def test_what_is_no_report_is_a_reason(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
+    """Nothing is followed, nothing hangs, nothing is read beyond the limit."""
+    path = tmp_path / "report.json"
+    make(path)
+    seen = read_file(path, "id", ManualClock()).content
+    assert isinstance(seen, BadReportSeen)
+    assert seen.reason == reason
+
+
+def test_an_unknown_field_is_allowed(tmp_path: Path) -> None:
+    """Additive changes are read by older operators."""
+    path = tmp_path / "report.json"
+    path.write_bytes(encode(GOOD).replace(b"{", b'{"someday": 1,', 1))
+    assert read_file(path, "id", ManualClock()).content == GOOD
+
+
+def test_a_renamed_report_is_seen_and_an_unchanged_one_is_not_read_again(tmp_path: Path) -> None:
+    """The reader tells a change from none, and forgets a preflight that it no longer follows."""
+    reader = ReportReader(tmp_path, ManualClock(), lambda: None)
+    reader.follow("id")
+    assert reader.seen is None
+    (tmp_path / "id").mkdir()
+    new = tmp_path / "id" / "new"
+    new.write_bytes(encode(GOOD))
+    new.rename(tmp_path / "id" / "report.json")
+    assert reader.poll()
+    assert reader.seen is not None and reader.seen.content == GOOD
+    assert not reader.poll()
+    reader.follow("another")
+    assert reader.seen is None

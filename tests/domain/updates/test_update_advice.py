@@ -1,0 +1,153 @@
+"""The update service's graph, and what the risks of an update come to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
+from runup.api.meta_v1 import Condition
+from runup.domain.updates import rules
+from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk
+from runup.domain.updates.graph import BadGraph, advice, parse_graph, reachable
+from runup.domain.updates.recommended import recommended
+from runup.domain.updates.service import NotAsked, query_for
+from runup.domain.version import Version
+
+V = Version("5.0.0")
+ID = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
+ALWAYS_WIRE = [{"type": "Always"}]
+
+
+def graph(*, rules_: list[Any] = ALWAYS_WIRE, twice: bool = False, to: str = "5.1.0") -> bytes:
+    """5.0.0 with a plain edge to 5.0.1 and 5.1.0, and a conditional one to 5.1.0."""
+    risk = {"name": "R", "message": "m", "url": "https://e/", "matchingRules": rules_}
+    nodes = [{"version": v, "payload": f"i@{v}"} for v in ("5.0.0", "5.0.1", "5.1.0", "5.2.0")]
+    if twice:
+        nodes.append({"version": "5.1.1", "payload": "i@5.1.0"})
+    edges = [{"from": "5.0.0", "to": to}, *([{"from": "5.0.0", "to": "5.1.1"}] if twice else [])]
+    document = {"nodes": nodes, "edges": [[0, 1], [0, 2], [2, 3]]}
+    return json.dumps(document | {"conditionalEdges": [{"edges": edges, "risks": [risk]}]}).encode()
+
+
+def test_a_release_with_risks_is_only_conditional() -> None:
+    """An edge that is also conditional is no plain update."""
+    found = advice(parse_graph(graph()), current=V, channel="c")
+    assert [r.version for r in found.updates] == ["5.0.1"]
+    assert [u.release.version for u in found.conditional] == ["5.1.0"]
+
+
+@pytest.mark.parametrize(
+    "rules_",
+    [
+        pytest.param([{"type": "Someday"}], id="an unknown type"),
+        pytest.param([{"type": "PromQL"}], id="PromQL without a query"),
+        pytest.param([{"type": "Always", "promql": {"promql": "x"}}], id="Always with a query"),
+        pytest.param([], id="no rule"),
+    ],
+)
+def test_a_risk_whose_rules_we_do_not_know_drops_its_update(rules_: list[Any]) -> None:
+    """Fail closed: an update without its condition would look safer than it is."""
+    found = advice(parse_graph(graph(rules_=rules_)), current=V, channel="c")
+    assert found.conditional == ()
+
+
+def test_two_conditional_updates_to_one_image_are_dropped() -> None:
+    """They contradict each other."""
+    assert advice(parse_graph(graph(twice=True)), current=V, channel="c").conditional == ()
+
+
+def test_every_walk_counts_for_reachability() -> None:
+    """Skip-level targets are found at the end of several hops."""
+    assert [r.version for r in reachable(parse_graph(graph()), V)] == ["5.2.0", "5.1.0", "5.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(b"<html>", "ResponseInvalid", id="no JSON"),
+        pytest.param(b'{"nodes": [], "edges": [[0, 1]]}', "ResponseInvalid", id="an edge to nowhere"),
+        pytest.param(b'{"nodes": [{"version": "x"}]}', "ResponseInvalid", id="a node without a version"),
+        pytest.param(graph(to="7.0.0"), "ResponseInvalid", id="a conditional edge to nowhere"),
+        pytest.param(b'{"nodes": []}', "VersionNotFound", id="our version is no node"),
+    ],
+)
+def test_what_is_no_graph_for_us(data: bytes, reason: str) -> None:
+    """The reason is RetrievedUpdates'."""
+    with pytest.raises(BadGraph) as caught:
+        advice(parse_graph(data), current=V, channel="c")
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("spec", "version", "reason"),
+    [
+        pytest.param({"upstream": "ftp://x"}, "5.0.0", "InvalidURI", id="no http address"),
+        pytest.param({"cluster_id": "x"}, "5.0.0", "InvalidID", id="no UUID"),
+        pytest.param({}, "", "NoCurrentVersion", id="no version"),
+        pytest.param({"channel": ""}, "5.0.0", "NoChannel", id="no channel"),
+        pytest.param({}, "five", "InvalidCurrentVersion", id="no semantic version"),
+    ],
+)
+def test_what_keeps_the_service_from_being_asked(spec: dict[str, str], version: str, reason: str) -> None:
+    """In the order of the checks upstream."""
+    whole = ClusterVersionSpec(**({"cluster_id": ID, "channel": "stable-5.0"} | spec))
+    with pytest.raises(NotAsked) as caught:
+        query_for(whole, Release(version=version), configured_url="", architecture="amd64")
+    assert caught.value.reason == reason
+
+
+def test_the_question_keeps_parameters_of_the_url() -> None:
+    """arch, channel, id and version are added to what is there."""
+    spec = ClusterVersionSpec(cluster_id=ID, channel="stable-5.0", upstream="https://u/graph?key=1")
+    query = query_for(spec, Release(version="5.0.0"), configured_url="", architecture="Multi")
+    assert query.uri == f"https://u/graph?arch=multi&channel=stable-5.0&id={ID}&key=1&version=5.0.0"
+
+
+def test_promql_is_unknown_until_something_else_decides() -> None:
+    """Rules are walked in order: what cannot be evaluated is passed over, never taken for no."""
+    promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
+    only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
+    both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
+    assert (rules.applies(only).status, rules.applies(only).reason) == ("Unknown", "EvaluationFailed")
+    assert rules.applies(both).status == "True"
+
+
+def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
+    """A risk with its verdict."""
+    risk = ConditionalUpdateRisk(name=name, message=f"{name}.", url="https://e/", matching_rules=ALWAYS)
+    return JudgedRisk(risk, Condition(type="Applies", status=status, reason=reason, message=f"{name}?"))
+
+
+A, B, C = judged("A", "True"), judged("B-b", "True"), judged("C", "True")
+NO, UNKNOWN = judged("N", "False"), judged("U", "Unknown", "EvaluationFailed")
+
+
+@pytest.mark.parametrize(
+    ("risks", "accepted", "expected"),
+    [
+        pytest.param((NO,), (), ("True", "NotExposedToRisks"), id="none applies"),
+        pytest.param((A,), (), ("False", "A"), id="one applies"),
+        pytest.param((B,), (), ("False", "ExposedToRisks"), id="one applies whose name is no reason"),
+        pytest.param((UNKNOWN,), (), ("Unknown", "EvaluationFailed"), id="one unknown"),
+        pytest.param((A,), ("A",), ("True", "AllExposedRisksAccepted"), id="accepted"),
+        pytest.param((UNKNOWN,), ("U",), ("True", "AllExposedRisksAccepted"), id="an unknown one accepted"),
+        pytest.param((A, C), (), ("False", "MultipleReasons"), id="two apply"),
+        pytest.param((A, C), ("A",), ("False", "C"), id="one of two accepted"),
+        pytest.param((A, UNKNOWN), ("A",), ("Unknown", "EvaluationFailed"), id="accepted and unknown"),
+        pytest.param((UNKNOWN, B), (), ("False", "ExposedToRisks"), id="unknown and exposed"),
+        pytest.param((UNKNOWN, A), (), ("False", "MultipleReasons"), id="unknown and exposed by name"),
+    ],
+)
+def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
+    """The fold of cvo-behaviour 7.5."""
+    found = recommended(Candidate(Release(version="5.1.0"), risks), accepted)
+    assert (found.status, found.reason) == expected
+
+
+def test_recommended_joins_messages_in_risk_order() -> None:
+    """Parts are separated by a blank line; one that is accepted says nothing beside one that is not."""
+    found = recommended(Candidate(Release(), (A, C, UNKNOWN)), ("C",))
+    assert found.message == "A. https://e/\n\nU?"
