@@ -110,6 +110,7 @@ class Cluster:
     def __init__(self, client: Client, reports: Path) -> None:
         self.client = client
         self.reports = reports
+        self.kubeconfig = Path()
 
     async def version(self) -> ClusterVersion:
         """ClusterVersion as stored."""
@@ -202,7 +203,9 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[[], 
                 payload=payload(tmp_path / "payload"),
                 report_folder=reports,
             )
-            yield Cluster(client, reports), lambda: Manager(loaded, options, clock=SystemClock())
+            world = Cluster(client, reports)
+            world.kubeconfig = server.kubeconfig
+            yield world, lambda: Manager(loaded, options, clock=SystemClock())
 
 
 @asynccontextmanager
