@@ -26,7 +26,7 @@ from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
-from runup.domain.checks.results import Header, completed, running
+from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.errors import Terminal
 from runup.domain.preflight.report import Report, encode
 from runup.domain.release.inclusion import Filters
@@ -93,7 +93,12 @@ class PreflightTarget:
         _version(self.request.target_version, "target")
         self._once = once
         await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
-        source, checks = await self._prepare()
+        try:
+            source, checks = await self._prepare()
+        except Terminal as error:
+            header = self._header(self.request.source_version)
+            await self._write(failed(header, (), self.clock.now(), error.message))
+            raise
         reads = Reads(
             self.client,
             dict.fromkeys(resource for check in checks for resource in check.reads),
@@ -197,6 +202,8 @@ class PreflightTarget:
 
     async def _write(self, report: Report) -> None:
         """Write what is new, or the same again as a heartbeat; try again until a full report is on the disk."""
+        if self._once and report.execution_status == "running":
+            return
         if self._last is not None and _same(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return

@@ -1,0 +1,160 @@
+"""The parts beside the loop: what the client refuses, what a release says of itself, how a file is replaced."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+from tests.factories import context, snapshot
+
+from runup.controllers.target_client import WriteRefused, refuse_writes
+from runup.controllers.target_release import load_release, python_checks
+from runup.controllers.target_sink import FileSink
+from runup.domain.checks.catalogue import CHECKS, node_health
+from runup.domain.checks.engine import run_check
+from runup.domain.errors import Terminal
+from runup.kube.request import Request
+
+NAMESPACE = "openshift-cluster-version-operator"
+INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/api/v1/nodes", True),
+        ("GET", "/apis/config.openshift.io/v1/clusterversions/version", True),
+        ("GET", f"/api/v1/namespaces/{NAMESPACE}/pods/x/log", True),
+        ("POST", INSIDE, True),
+        ("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/x", True),
+        ("POST", "/api/v1/namespaces/other/pods", False),
+        ("PATCH", "/apis/config.openshift.io/v1/clusterversions/version/status", False),
+        ("DELETE", f"/api/v1/namespaces/{NAMESPACE}", False),
+        ("PUT", f"/api/v1/namespaces/{NAMESPACE}-2/pods/x", False),
+        ("POST", f"/apis/x/v1/things/namespaces/{NAMESPACE}/y", False),
+        ("GET", "/api/v1/namespaces/shop/pods/x/exec", False),
+        ("GET", "/api/v1/namespaces/shop/services/x/proxy/admin", False),
+        ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", False),
+    ],
+)
+def test_only_reads_leave_the_namespace(method: str, path: str, allowed: bool) -> None:
+    """Every verb but get, list and watch is refused before it is sent, except in the process's own namespace."""
+    if allowed:
+        refuse_writes(Request(method, path), NAMESPACE)
+    else:
+        with pytest.raises(WriteRefused, match=method):
+            refuse_writes(Request(method, path), NAMESPACE)
+
+
+METADATA = '{"kind": "cincinnati-metadata-v0", "version": "5.2.0"%s}'
+
+
+@pytest.mark.parametrize(
+    ("metadata", "references", "expected"),
+    [
+        (METADATA % ', "metadata": {"io.openshift.build.versions": "kubernetes=1.38.1"}', None, "1.38.1"),
+        (METADATA % "", None, ""),
+        (
+            METADATA % "",
+            "kind: ImageStream\nspec:\n  tags:\n  - name: hyperkube\n    annotations:\n"
+            "      io.openshift.build.versions: machine-os=9.8,kubernetes=1.38.2\n",
+            "1.38.2",
+        ),
+        (METADATA % "", "- not an object\n", ""),
+        (METADATA % "", "[", ""),
+    ],
+    ids=["in the metadata", "nowhere", "at an image", "references that are none", "references that are no YAML"],
+)
+def test_the_kubernetes_of_a_release(tmp_path: Path, metadata: str, references: str | None, expected: str) -> None:
+    """What a release does not say is empty, which the check that needs it calls Unknown."""
+    folder = tmp_path / "release-manifests"
+    folder.mkdir()
+    (folder / "release-metadata").write_text(metadata)
+    if references is not None:
+        (folder / "image-references").write_text(references)
+    release = load_release(tmp_path)
+    assert (release.version, release.kubernetes) == ("5.2.0", expected)
+
+
+def test_a_release_without_metadata_or_checks(tmp_path: Path) -> None:
+    """An image without these folders is an image whose built-in checks run."""
+    release = load_release(tmp_path)
+    assert (release.version, release.kubernetes, release.check_files) == ("", "", {})
+
+
+def test_broken_metadata_is_refused(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / "release-manifests").mkdir()
+    (tmp_path / "release-manifests" / "release-metadata").write_text("{}")
+    with pytest.raises(Terminal, match=r"release-metadata cannot be used: release-metadata: unrecognized kind"):
+        load_release(tmp_path)
+
+
+def test_only_yaml_and_json_are_checks(tmp_path: Path) -> None:
+    """A README beside the checks is no check."""
+    folder = tmp_path / "preflight-checks"
+    folder.mkdir()
+    for name in ("b.yaml", "a.yml", "c.json", "README.md"):
+        (folder / name).write_text("{}")
+    assert list(load_release(tmp_path).check_files) == [
+        "preflight-checks/a.yml",
+        "preflight-checks/b.yaml",
+        "preflight-checks/c.json",
+    ]
+
+
+MODULE = "runup.domain.checks.catalogue"
+
+
+@pytest.mark.parametrize(
+    ("value", "names", "why"),
+    [
+        (f"{MODULE}.node_health:CHECK", ["NodeHealth"], ""),
+        (f"{MODULE}:CHECKS", [check.name for check in CHECKS], ""),
+        ("no.such.module:x", ["mine"], "no.such.module:x cannot be loaded: ModuleNotFoundError"),
+        (f"{MODULE}.node_health:NOT_READY", ["mine"], "offers a str, not a Check"),
+    ],
+    ids=["a check", "several", "a module that is not there", "something else"],
+)
+def test_checks_by_entry_point(value: str, names: list[str], why: str) -> None:
+    """A package that cannot be used becomes a check that says so, and does not stop the others."""
+    point = importlib.metadata.EntryPoint("mine", value, "runup.preflight_checks")
+    checks = python_checks([point])
+    assert names == [check.name for check in checks]
+    if why:
+        outcome = run_check(checks[0], snapshot(), context())
+        assert outcome.result == "Unknown"
+        assert why in outcome.message
+        assert outcome.findings[0].name == "PreflightCheckUnusable-Mine"
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    """Folders are made, the file is new each time, and nothing else stays in the folder."""
+    path = tmp_path / "a" / "b" / "report.json"
+    sink = FileSink(path)
+    sink.write(b"one")
+    inode = path.stat().st_ino
+    with path.open("rb") as reader:
+        sink.write(b"two")
+        assert reader.read() == b"one"
+    assert path.read_bytes() == b"two"
+    assert path.stat().st_ino != inode
+    assert [found.name for found in path.parent.iterdir()] == ["report.json"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    """The error is the caller's, the old report the reader's."""
+    path = tmp_path / "report.json"
+    FileSink(path).write(b"good")
+    (tmp_path / ".report.json.tmp").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        FileSink(path).write(b"x" * 100_000)
+    assert path.read_bytes() == b"good"
+    assert [found.name for found in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_the_built_in_checks_are_found_by_their_entry_point_group() -> None:
+    """Without packages that bring checks there are none: the built-in ones are not found twice."""
+    assert node_health.CHECK.name not in [check.name for check in python_checks()]

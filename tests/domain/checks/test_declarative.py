@@ -1,0 +1,283 @@
+"""PreflightCheck: what an expression sees, what its answers become, and what is wrong with a file that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.factories import context
+
+from runup.api import codec
+from runup.domain.checks.declarative import DeclarativeError, declared_check
+from runup.domain.checks.engine import run_check
+from runup.domain.checks.model import Check, Context, Finding, Snapshot
+from runup.domain.checks.payload import declared_checks
+from runup.domain.checks.ranges import RangeError, parse_range
+from runup.domain.checks.reads import Read, plain, shape
+from runup.domain.release.inclusion import Filters
+from runup.domain.version import Version
+from runup.lang import yaml as kyaml
+
+TEXT = """\
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheck
+metadata:
+  name: legacy-cipher
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+spec:
+  component: ingress
+  sources: ">=5.0 <5.2"
+  targets: ">=5.2.0-0"
+  reads:
+  - name: routers
+    version: v1
+    kind: ConfigMap
+    namespace: openshift-ingress
+    fields: [data]
+  for: routers
+  expression: object.data["ciphers"].contains("RC4")
+  risk:
+    name: IngressLegacyCipher
+    message: A router offers a cipher that the target lacks.
+    messageExpression: object.metadata.name + " offers RC4, which " + update.target + " lacks."
+    severity: critical
+    remediation: Take RC4 out of the router's ciphers.
+"""
+FILE = "0000_60_ingress.yaml"
+
+# Without words of its own for each object, and the parts that tests replace.
+PLAIN = "".join(line for line in TEXT.splitlines(keepends=True) if "messageExpression" not in line)
+FOR = "  for: routers\n"
+EXPRESSION = '  expression: object.data["ciphers"].contains("RC4")\n'
+WHEN = "  when: has(object.data)\n"
+CLASS = "is no PreflightCheck of preflight.runup.dev/v1alpha1"
+
+
+def check(text: str = TEXT) -> Check:
+    """The check that `text` declares."""
+    return declared_check(kyaml.load(text), file=FILE, text=text)
+
+
+def objects(read: Read, *documents: dict[str, Any]) -> tuple[Any, ...]:
+    """Objects as the target's process keeps them for a read."""
+    return tuple(codec.decode(shape(read.fields), codec.encode(document)) for document in documents)
+
+
+def config_map(name: str, data: dict[str, str] | None) -> dict[str, Any]:
+    """A ConfigMap in the namespace that is read."""
+    metadata = {"name": name, "namespace": "openshift-ingress"}
+    return {"metadata": metadata} if data is None else {"metadata": metadata, "data": data}
+
+
+def findings(text: str, *documents: dict[str, Any], to: Context | None = None) -> tuple[Finding, ...]:
+    """What the check finds in a cluster of these objects."""
+    found = check(text)
+    snapshot = Snapshot({read: objects(read, *documents) for read in found.reads if isinstance(read, Read)})
+    return run_check(found, snapshot, to or context()).findings
+
+
+RC4 = config_map("old", {"ciphers": "AES,RC4"})
+AES = config_map("new", {"ciphers": "AES"})
+NO_DATA = config_map("empty", None)
+
+
+def test_what_is_read() -> None:
+    """A check names its lists, one namespace and the fields that are kept; the plural of a known kind is known."""
+    (read,) = check().reads
+    assert read == Read("", "v1", "ConfigMap", "configmaps", True, "openshift-ingress", ("data",))
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ((), []),
+        ((AES,), []),
+        ((AES, RC4), [("True", "old offers RC4, which 5.2.0 lacks.", ["old"])]),
+        (
+            (NO_DATA, RC4),
+            [
+                ("True", "old offers RC4, which 5.2.0 lacks.", ["old"]),
+                (
+                    "Unknown",
+                    "Whether IngressLegacyCipher applies could not be told: the expression failed for 1 object:",
+                    ["empty"],
+                ),
+            ],
+        ),
+        (
+            tuple(config_map(f"m{index}", {"ciphers": "RC4"}) for index in range(7)),
+            [("True", "m0 offers RC4, which 5.2.0 lacks. m1 offers", [f"m{index}" for index in range(7)])],
+        ),
+    ],
+    ids=["empty cluster", "clear", "one of two applies", "one cannot be told", "many are named up to five"],
+)
+def test_evaluated_per_object(
+    documents: tuple[dict[str, Any], ...], expected: list[tuple[str, str, list[str]]]
+) -> None:
+    """Every object has its own answer; all that apply are one risk, all that could not be told another finding."""
+    found = findings(TEXT, *documents)
+    assert [(f.applies.value, [r.name for r in f.resources]) for f in found] == [(a, names) for a, _, names in expected]
+    for finding, (_, message, _names) in zip(found, expected, strict=True):
+        assert finding.message.startswith(message)
+        assert finding.name == "IngressLegacyCipher"
+        assert finding.severity == "critical"
+    if len(documents) == 7:
+        assert found[0].message.endswith("m4 offers RC4, which 5.2.0 lacks. And 2 more.")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "applies"),
+    [
+        (EXPRESSION, f"{WHEN}  expression: object.data['ciphers'].split(',').exists(c, c == 'RC4')\n", 1),
+        (FOR + EXPRESSION, "  expression: routers.exists(r, has(r.data) && r.data['ciphers'].contains('RC4'))\n", 1),
+        (FOR + EXPRESSION, "  expression: update.source == '5.0.0' && size(routers) == 9\n", 0),
+    ],
+    ids=["only objects that `when` admits", "a short list as a whole", "which update is judged"],
+)
+def test_forms_of_expressions(old: str, new: str, applies: int) -> None:
+    """`when` skips objects, lists without `for` are variables, and `update` says which update is judged."""
+    assert old in PLAIN
+    found = findings(PLAIN.replace(old, new), NO_DATA, RC4)
+    assert [finding.applies.value for finding in found] == ["True"] * applies
+    assert all(finding.message == "A router offers a cipher that the target lacks." for finding in found)
+
+
+def test_a_list_that_is_too_long_is_unknown() -> None:
+    """An evaluation has a budget; running out of it is said, and is not clear."""
+    text = PLAIN.replace(FOR + EXPRESSION, "  expression: routers.all(a, routers.all(b, a.metadata.name != 'x'))\n")
+    (finding,) = findings(text, *(config_map(f"m{index}", {}) for index in range(150)))
+    assert finding.applies.value == "Unknown"
+    assert "CelBudgetError" in finding.message
+
+
+def test_promql_is_unknown_for_now() -> None:
+    """The form is read, and the answer is honest."""
+    text = PLAIN.replace(FOR + EXPRESSION, "  promql:\n    query: up\n")
+    (finding,) = findings(text)
+    assert finding.applies.value == "Unknown"
+    assert "PromQL" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "result"),
+    [
+        ("5.0.0", "5.2.0", "Clear"),
+        ("5.0.0", "5.2.0-rc.1", "Clear"),
+        ("4.22.1", "5.2.0", "Skipped"),
+        ("5.0.0", "5.1.9", "Skipped"),
+    ],
+)
+def test_for_which_updates(source: str, target: str, result: str) -> None:
+    """A check outside its ranges is skipped, not clear."""
+    found = check()
+    outcome = run_check(found, Snapshot(dict.fromkeys(found.reads, ())), context(source, target))
+    assert result == outcome.result
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("  component: ingress\n", "", "line 7: spec: Object missing required field `component`"),
+        ("  sources:", "  source:", "line 7: spec: Object contains unknown field `source`"),
+        ("severity: critical", "severity: fatal", "line 23: spec.risk.severity: Invalid enum value 'fatal'"),
+        ("version: v1\n", "version: 1\n", "line 13: spec.reads[0].version: Expected `str`, got `int`"),
+        ("fields: [data]", "fields: []", "line 16: spec.reads[0].fields: list the fields that the check needs"),
+        ("kind: ConfigMap", "kind: Frob", "line 12: spec.reads[0].resource: give the plural of kind 'Frob'"),
+        ("name: routers", "name: object", "line 12: spec.reads[0].name: 'object' cannot be a variable"),
+        ("for: routers", "for: pods", "line 17: spec.for: 'pods' is none of the reads (routers)"),
+        ("IngressLegacyCipher", "ingress_cipher", "line 20: spec.risk.name: 'ingress_cipher' does not match"),
+        ("    severity", "    url: ftp://x\n    severity", "line 23: spec.risk.url: 'ftp://x' is no http or https URL"),
+        ('">=5.0 <5.2"', "5.x", "line 9: spec.sources: '5.x' is no range of versions"),
+        ('.contains("RC4")', '.contains("RC4"', "line 18: spec.expression: "),
+        ("expression: object.data", "expression: objekt.data", "line 18: spec.expression: "),
+        (EXPRESSION, "  expression: size(object.data)\n", "line 18: spec.expression: is a int, expected a bool"),
+        (EXPRESSION, "", "line 7: spec.expression: give either an expression or promql"),
+        ("kind: PreflightCheck", "kind: PrefligthCheck", f"line 2: kind: {CLASS}"),
+    ],
+    ids=lambda value: value[:60] if value.startswith("line") else "",
+)
+def test_errors_name_file_line_and_field(old: str, new: str, error: str) -> None:
+    """Whoever wrote the check sees where to look."""
+    assert old in TEXT
+    text = TEXT.replace(old, new, 1)
+    with pytest.raises(DeclarativeError) as caught:
+        check(text)
+    assert str(caught.value).startswith(f"{FILE}, {error}")
+
+
+FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gates=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (TEXT, ["legacy-cipher"]),
+        (TEXT.replace("self-managed-high-availability", "hypershift"), []),
+        (TEXT.replace("  annotations:\n", "  annotations:\n    release.openshift.io/feature-gate: Frob\n"), []),
+        (TEXT.replace("  component: ingress\n", ""), ["legacy-cipher"]),
+        ("a: [", ["preflight-checks/x.yaml"]),
+        (TEXT + "---\n" + TEXT.replace("legacy-cipher", "another"), ["legacy-cipher", "another"]),
+    ],
+    ids=["included", "for another profile", "behind a gate", "unusable", "no YAML", "two in one file"],
+)
+def test_the_checks_of_a_release(text: str, names: list[str]) -> None:
+    """The rules of manifests decide which checks a cluster gets; one that cannot be used is Unknown, never absent."""
+    checks = declared_checks({"preflight-checks/x.yaml": text}, FILTERS)
+    assert names == [found.name for found in checks]
+
+
+def test_an_unusable_check_has_a_risk() -> None:
+    """The administrator sees which file, and can accept that it was not evaluated."""
+    (broken,) = declared_checks({"preflight-checks/x.yaml": TEXT.replace("  component: ingress\n", "")}, FILTERS)
+    (finding,) = run_check(broken, Snapshot(), context()).findings
+    assert finding.name == "PreflightCheckUnusable-LegacyCipher"
+    assert "preflight-checks/x.yaml, line 7: spec: Object missing required field `component`" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "inside"),
+    [
+        ("", "1.2.3", True),
+        (">=5.0.0 <5.2.0", "5.1.9", True),
+        (">=5.0.0, <5.2.0", "5.2.0", False),
+        (">= 5.0 < 5.2", "5.0.0", True),
+        ("5.1.0 || =5.3.0", "5.3.0", True),
+        ("5.1.0||5.3.0", "5.2.0", False),
+        (">=5.2.0", "5.2.0-rc.1", False),
+        (">=5.2.0-0", "5.2.0-rc.1", True),
+        ("<=4.22", "4.22.0", True),
+        (">4.22.0", "4.22.0", False),
+    ],
+)
+def test_ranges(text: str, version: str, inside: bool) -> None:
+    """Comparators beside each other must all hold, alternatives are parted by ||, order is SemVer's."""
+    assert inside == (Version(version) in parse_range(text))
+
+
+@pytest.mark.parametrize("text", ["~5.0", "5.x", ">=", ">=5.0.0 <", "||", "5.0.0 ||", "new", ">=5.0.0 ? <6"])
+def test_ranges_that_are_none(text: str) -> None:
+    """A range that we do not understand is no range, rather than one that takes everything."""
+    with pytest.raises(RangeError):
+        parse_range(text)
+
+
+def test_only_the_named_fields_are_kept() -> None:
+    """Fields beside a named one are not in memory, what the object lacks is absent, and metadata is always there."""
+    kind = shape(("spec.nodeName", "status"))
+    pod = b'{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"image":"x"}]},"status":{"phase":"Running"}}'
+    assert plain(codec.decode(kind, pod)) == {
+        "metadata": {"name": "a"},
+        "spec": {"nodeName": "n"},
+        "status": {"phase": "Running"},
+    }
+    assert plain(codec.decode(kind, b'{"metadata":{"name":"a"},"spec":null}')) == {
+        "metadata": {"name": "a"},
+        "spec": None,
+    }
+
+
+def test_a_shorter_path_keeps_all_below_it() -> None:
+    """`spec` and `spec.nodeName` together mean `spec`, in either order."""
+    for fields in (("spec", "spec.nodeName"), ("spec.nodeName", "spec")):
+        assert plain(codec.decode(shape(fields), b'{"spec":{"x":1}}'))["spec"] == {"x": 1}
