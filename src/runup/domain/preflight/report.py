@@ -123,6 +123,13 @@ def read(data: bytes) -> Report:
 
 
 def _check(report: Report) -> None:
+    for name, time in (
+        ("startedTime", report.started_time),
+        ("completionTime", report.completion_time),
+        ("observedTime", report.observed_time),
+    ):
+        if time is not None and time.utcoffset() is None:
+            raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")
     if len(report.risks) > MAX_RISKS:
         raise BadReport(
             f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"

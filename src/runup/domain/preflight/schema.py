@@ -1,0 +1,36 @@
+"""The report's format as a JSON Schema, out of the types that read and write it.
+
+`docs/spec/preflight-v1.schema.json` is this, checked in; a test compares them. `tools/report_schema.py` writes it.
+What a schema cannot say (names are unique, at most 1 MiB) stands in `docs/spec/preflight-v1.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from runup.domain.preflight.report import FORMAT, MAX_NAME, MAX_RISKS, MAX_URL, NAME, URL, Report
+
+ID = "https://runup.dev/docs/spec/preflight-v1.schema.json"
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12. Unknown members are allowed: a reader ignores them."""
+    (root,), components = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    definitions = {name: components[name] for name in sorted(components)}
+    definitions["Report"]["properties"]["format"] = {"const": FORMAT}
+    definitions["Report"]["properties"]["risks"]["maxItems"] = MAX_RISKS
+    for time in ("startedTime", "completionTime", "observedTime"):
+        definitions["Report"]["properties"][time] = {"type": "string", "format": "date-time"}
+    risk = definitions["ReportedRisk"]["properties"]
+    risk["name"] |= {"pattern": f"^{NAME.pattern}$", "maxLength": MAX_NAME}
+    risk["message"] |= {"minLength": 1}
+    risk["url"] |= {"pattern": f"^({URL.pattern})?$", "maxLength": MAX_URL}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID,
+        "title": FORMAT,
+        **root,
+        "$defs": definitions,
+    }

@@ -1,0 +1,139 @@
+"""The report as untrusted input: what every release of ours ever wrote is read, and what is bad is refused by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from runup.domain.preflight import report
+from runup.domain.preflight.report import BadReport, Report, ReportedRisk, documentation_url, encode, read
+from runup.domain.preflight.schema import report_schema
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
+SCHEMA = Path(__file__).parents[3] / "docs" / "spec" / "preflight-v1.schema.json"
+FILES = sorted(GOLDEN.rglob("*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_golden_reports_are_read_for_ever(path: Path) -> None:
+    """A report of any release of ours fits the schema, is read, and says the same when it is written again."""
+    document = json.loads(path.read_text())
+    if "null" not in path.read_text():
+        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    found = read(path.read_bytes())
+    assert found.target_version == document["targetVersion"]
+    assert [risk.name for risk in found.risks] == [risk["name"] for risk in document.get("risks", [])]
+    assert [check.result for check in found.checks] == [check["result"] for check in document.get("checks", [])]
+    assert found == read(encode(found))
+
+
+def test_a_golden_report_in_full() -> None:
+    """Every member arrives under its name."""
+    found = read((GOLDEN / "0.1.0" / "completed.json").read_bytes())
+    assert found.preflight_id == "20260114-5.2.0-7f3a"
+    assert found.started_time is not None
+    assert found.started_time.isoformat() == "2026-01-14T10:00:00+00:00"
+    assert [check.result for check in found.checks] == ["Applies", "Clear", "Unknown", "Skipped"]
+    assert found.checks[0].duration_seconds == 0.002
+    dual, budgets = found.risks
+    assert (dual.applies, dual.severity, dual.resources[0].kind) == ("True", "critical", "Network")
+    assert (budgets.applies, budgets.reason) == ("Unknown", "PreflightPartial")
+
+
+def test_the_schema_is_current() -> None:
+    """`python tools/report_schema.py` writes it again."""
+    assert json.loads(json.dumps(report_schema())) == json.loads(SCHEMA.read_text())
+
+
+def _report(**changes: Any) -> dict[str, Any]:
+    return {"format": report.FORMAT, "targetVersion": "5.2.0", "executionStatus": "completed"} | changes
+
+
+def _risk(**changes: Any) -> dict[str, Any]:
+    return _report(risks=[{"name": "X", "message": "Something."} | changes])
+
+
+def _risks(number: int) -> dict[str, Any]:
+    return _report(risks=[{"name": f"R{index}", "message": "Something."} for index in range(number)])
+
+
+def _json(document: Any) -> bytes:
+    return json.dumps(document).encode()
+
+
+BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
+    ("an empty file", b"", "ReportInvalid", "is not a JSON object"),
+    ("truncated", _json(_risks(3))[:-20], "ReportInvalid", "is not a JSON object"),
+    ("a list", b"[]", "ReportInvalid", "is not a JSON object"),
+    ("not UTF-8", b'{"format": "\xff\xfe"}', "ReportInvalid", "is not a JSON object"),
+    ("NUL bytes", b"\0" * 4096, "ReportInvalid", "is not a JSON object"),
+    ("two reports", _json(_report()) * 2, "ReportInvalid", "is not a JSON object"),
+    ("deep nesting", b'{"x":' * 200_000, "ReportInvalid", "is not a JSON object"),
+    ("2 MiB", b" " * (2 << 20), "ReportTooLarge", "has 2097152 bytes; at most 1048576 are read"),
+    ("no format", b"{}", "UnknownFormat", "format is None; this operator reads 'preflight-v1-json'"),
+    ("another format", _json(_report(format="preflight-v2-json")), "UnknownFormat", "format is 'preflight-v2-json'"),
+    ("a format that is no text", _json(_report(format=1)), "UnknownFormat", "format is 1"),
+    ("no target", _json({"format": report.FORMAT, "executionStatus": "running"}), "ReportInvalid", "targetVersion"),
+    ("a status that is none", _json(_report(executionStatus="done")), "ReportInvalid", "$.executionStatus"),
+    ("risks that are no list", _json(_report(risks={})), "ReportInvalid", "$.risks"),
+    ("a risk that is no object", _json(_report(risks=["X"])), "ReportInvalid", "$.risks[0]"),
+    ("a risk without a name", _json(_report(risks=[{"message": "x"}])), "ReportInvalid", "name"),
+    ("a message that is no text", _json(_risk(message=5)), "ReportInvalid", "$.risks[0].message"),
+    ("an empty message", _json(_risk(message="")), "ReportInvalid", "risk X has no message"),
+    ("applies False", _json(_risk(applies="False")), "ReportInvalid", "$.risks[0].applies"),
+    ("a result that is none", _json(_report(checks=[{"name": "x", "result": "Maybe"}])), "ReportInvalid", "result"),
+    ("a time that is none", _json(_report(observedTime="yesterday")), "ReportInvalid", "$.observedTime"),
+    ("a time without a zone", _json(_report(observedTime="2026-01-14T10:00:00")), "ReportInvalid", "has no time zone"),
+    ("501 risks", _json(_risks(501)), "TooManyRisks", "has 501 risks; an update can carry 200"),
+    ("201 risks", _json(_risks(201)), "TooManyRisks", "has 201 risks"),
+    ("a bad name", _json(_risk(name="dual stack")), "InvalidRiskName", "'dual stack' does not match"),
+    ("a name that ends in a newline", _json(_risk(name="X\n")), "InvalidRiskName", "does not match"),
+    ("a name with a NUL", _json(_risk(name="X\0")), "InvalidRiskName", "does not match"),
+    ("a name that is too long", _json(_risk(name="X" * 257)), "InvalidRiskName", "longer than 256"),
+    (
+        "a name twice",
+        _json(_report(risks=[{"name": "X", "message": "x"}] * 2)),
+        "DuplicateRisk",
+        "risk X is reported twice",
+    ),
+    ("a link that is none", _json(_risk(url="javascript:alert(1)")), "InvalidRiskURL", "must be http or https"),
+    ("a link with a blank", _json(_risk(url="https://x/ y")), "InvalidRiskURL", "must be http or https"),
+    ("a link that is too long", _json(_risk(url="https://" + "x" * 3000)), "InvalidRiskURL", "up to 2048 long"),
+]
+
+
+@pytest.mark.parametrize(("data", "reason", "message"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_bad_reports(data: bytes, reason: str, message: str) -> None:
+    """A bad report is refused whole, with a word and a sentence that say why."""
+    with pytest.raises(BadReport) as caught:
+        read(data)
+    assert reason == caught.value.reason
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        _report(),
+        _risks(200),
+        _risk(url=""),
+        _risk(name="X" * 256),
+        _report(unknown={"deeply": [1, None]}),
+        _risk(url=None),
+    ],
+    ids=["the least", "200 risks", "no link", "the longest name", "a member that we do not know", "a null"],
+)
+def test_reports_at_the_limits_are_read(document: dict[str, Any]) -> None:
+    """Limits refuse what is beyond them, and nothing else."""
+    assert isinstance(read(_json(document)), Report)
+
+
+def test_a_risk_without_a_link_has_a_page() -> None:
+    """Families of risks share a page."""
+    assert documentation_url("MachineConfigPoolPaused-worker").endswith("/checks/MachineConfigPoolPaused")
+    assert ReportedRisk(name="X", message="x").url == ""
