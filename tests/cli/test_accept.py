@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.cli.conftest import Run, Server
 
 from runup.cli.accept import plan, unknown_names
-from tests.cli.conftest import Run, Server
 
 USAGE = {
     "nothing": ([], "no positional arguments given"),

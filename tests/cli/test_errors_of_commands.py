@@ -6,12 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Run, Server
 
 from runup.api.meta_v1 import Status, StatusCause, StatusDetails
 from runup.cli.errors import CommandError, Failure, describe, with_prefix
 from runup.kube.errors import Unreachable, error_of_status
 from runup.kube.request import Request
-from tests.cli.conftest import Run, Server
 
 MISSING = """\
 error: Missing or incomplete configuration info.  Please point to an existing, complete config file:
@@ -217,3 +217,19 @@ def test_a_cluster_without_cluster_version(words: list[str], text: str, run: Run
     server.remove_cluster_version()
     ran = run(*words, "--kubeconfig", server.kubeconfig)
     assert (ran.code, ran.out, ran.err) == (1, "", text)
+
+
+def test_acting_as_somebody_who_may_not(run: Run, server: Server) -> None:
+    """Impersonation reaches the server, whose refusal is printed as kubectl prints it."""
+    server.set_cluster_version()
+    ran = run("--as=nobody", "upgrade", "--kubeconfig", server.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(
+        'Error from server (Forbidden): clusterversions.config.openshift.io "version" is forbidden: User "nobody"'
+    )
+
+
+def test_a_group_without_a_user(run: Run, server: Server) -> None:
+    """Groups alone impersonate nobody."""
+    ran = run("upgrade", "--as-group=system:masters", "--kubeconfig", server.kubeconfig)
+    assert (ran.code, ran.err) == (1, "error: --as-group needs --as: groups are added to a user\n")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cli.conftest import cluster
 
 from runup.cli.render.overview import overview
-from tests.cli.conftest import cluster
 
 IMAGE = "quay.io/openshift-release-dev/ocp-release@sha256:36783a"
 

@@ -30,7 +30,7 @@ BAD_VERSIONS = {
 @pytest.mark.parametrize(("text", "message"), BAD_VERSIONS.items())
 def test_bad_versions(text: str, message: str) -> None:
     """Each mistake has blang/semver's words."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+    with pytest.raises(ValueError) as caught:
         check_version(text)
     assert str(caught.value) == message
 
@@ -75,7 +75,7 @@ def test_pull_specs(text: str, spec: PullSpec) -> None:
 )
 def test_bad_pull_specs(text: str, message: str) -> None:
     """The words of distribution/reference."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+    with pytest.raises(ValueError) as caught:
         pull_spec(text)
     assert str(caught.value) == message
 

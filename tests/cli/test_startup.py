@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Run
 
 import runup
 from runup.cli.main import COMMANDS, SUMMARIES
-from tests.cli.conftest import Run
 
 # Everything else of ours, and every library but click, is for commands that talk to a cluster.
 ALLOWED = {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tests.cli.conftest import cluster
 
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.cli.errors import CommandError
 from runup.cli.targets import Flags, Nothing, Target, check_flags, check_guards, choose, cleared, update_patch
-from tests.cli.conftest import cluster
 
 A, B, C = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "abc")
 MIRRORED_A = f"registry.local/mirror/release@sha256:{'a' * 64}"
@@ -20,9 +21,9 @@ def _condition(type_: str, status: str, reason: str = "R", message: str = "M") -
 
 
 def _cluster(
-    available: list[tuple[str, str]] = [],
-    conditional: list[tuple[str, str, str]] = [],
-    conditions: list[dict[str, Any]] = [],
+    available: Sequence[tuple[str, str]] = (),
+    conditional: Sequence[tuple[str, str, str]] = (),
+    conditions: Sequence[dict[str, Any]] = (),
     spec: dict[str, Any] | None = None,
 ) -> Any:
     status = {
@@ -35,7 +36,7 @@ def _cluster(
             }
             for version, image, recommended in conditional
         ],
-        "conditions": conditions,
+        "conditions": [*conditions],
     }
     return cluster({"spec": {"clusterID": "x", **(spec or {})}, "status": status})
 
@@ -125,7 +126,8 @@ REFUSED: dict[str, tuple[Any, Flags, str]] = {
     "nothing offered": (
         _cluster(),
         Flags(to="5.2.0"),
-        "no recommended updates, specify --to-image to continue with the update or wait for new updates to be available.",
+        "no recommended updates, specify --to-image to continue with the update or wait for new updates to be "
+        "available.",
     ),
     "nothing at all": (
         _cluster(),

@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-
 from tests.cli.conftest import Ran, Run, Server, eventually
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
@@ -304,8 +303,8 @@ def test_time_is_up(run: Run, server: Server) -> None:
         ["waiting for the cluster-version operator to take up the request"],
     )
     assert ran.err == (
-        "error: timed out waiting for the preflight, which goes on: waiting for the cluster-version operator to take up "
-        "the request. See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`.\n"
+        "error: timed out waiting for the preflight, which goes on: waiting for the cluster-version operator to take "
+        "up the request. See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`.\n"
     )
     assert _spec(server)["mode"] == "Preflight"
 

@@ -7,7 +7,7 @@ do not pay for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,12 +25,20 @@ class Connection:
 
     kubeconfig: str | None = None
     context: str | None = None
+    as_user: str | None = None
+    as_group: tuple[str, ...] = ()
 
     def config(self) -> ClusterConfig:
         """The cluster and the credentials; raises ConfigError."""
+        from runup.cli.errors import CommandError
         from runup.kube import config
 
-        return config.load(self.kubeconfig, self.context)
+        found = config.load(self.kubeconfig, self.context)
+        if self.as_group and not self.as_user:
+            raise CommandError("--as-group needs --as: groups are added to a user")
+        impersonation = [("Impersonate-User", self.as_user)] if self.as_user else []
+        impersonation += [("Impersonate-Group", group) for group in self.as_group]
+        return replace(found, headers=(*found.headers, *impersonation)) if impersonation else found
 
     def client(self) -> SyncClient:
         """A client of that cluster; raises ConfigError."""
@@ -44,13 +52,13 @@ def connection_of(ctx: click.Context) -> Connection:
     return ctx.find_root().ensure_object(Connection)
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is not None and param.name is not None:
+def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None) -> None:
+    if value and param.name is not None:
         setattr(connection_of(ctx), param.name, value)
 
 
 def connection_options(function: F) -> F:
-    """Add `--kubeconfig` and `--context`; they may stand before or after the command's name."""
+    """Add `--kubeconfig`, `--context`, `--as` and `--as-group`; they may stand before or after the command's name."""
     for option in reversed(
         (
             click.option(
@@ -66,6 +74,17 @@ def connection_options(function: F) -> F:
                 expose_value=False,
                 callback=_remember,
                 help="The context of the kubeconfig to use.",
+            ),
+            click.option(
+                "--as", "as_user", metavar="NAME", expose_value=False, callback=_remember, help="Act as this user."
+            ),
+            click.option(
+                "--as-group",
+                metavar="NAME",
+                multiple=True,
+                expose_value=False,
+                callback=_remember,
+                help="Act as a member of this group; may be repeated.",
             ),
         )
     ):

@@ -122,8 +122,10 @@ def _feature_set(client: SyncClient) -> str:
 
 def _unknown_mode(cluster: ClusterVersion, feature_set: str) -> str:
     version = cluster.status.desired.version or "this cluster"
-    return (  # noqa: S608 (the words "update" and "set" make no SQL)
-        f"a preflight cannot be run on {version} with the feature set {feature_set}: its ClusterVersion has no field "
+    return (
+        # The words "update" and "set" make no SQL.
+        f"a preflight cannot be run on {version} with the feature set {feature_set}: its "  # noqa: S608
+        "ClusterVersion has no field "
         "spec.desiredUpdate.mode, and without that field the request would start the update itself. "
         "Nothing was changed.\n"
         f"The field comes with the feature gate {GATE}: in the feature sets TechPreviewNoUpgrade, "

@@ -1,0 +1,215 @@
+"""`preflight history|compare|explain`: from ClusterVersion and the stored reports, as text and as data."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run, Server, cluster
+
+from runup.api.core_v1 import ConfigMap
+from runup.api.scheme import resource_of
+from runup.cli.findings import of_target
+from runup.cli.render import history as rendered
+from runup.cli.render.preflight import as_data, verdict
+from runup.domain.preflight import history
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.kube import calls
+from runup.kube.errors import NotFound
+
+NAMESPACE = "runup-cli-tests"
+WHEN = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
+IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
+
+
+def _report(target: str, *risks: ReportedRisk, minute: int = 0, **changes: Any) -> Report:
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "preflight_id": f"preflight-of-{target}",
+        "source_version": "5.0.0",
+        "target_version": target,
+        "target_image": IMAGE,
+        "execution_status": "completed",
+        "observed_time": WHEN.replace(minute=minute),
+        "checks": (ReportedCheck(name="Networking", result="Applies"), ReportedCheck(name="Nodes", result="Clear")),
+        "risks": risks,
+    }
+    return Report(**fields | changes)
+
+
+DUAL = ReportedRisk(
+    name="DualStackIncompatible",
+    message="Dual-stack networking is used.",
+    url="https://example.com/dual",
+    severity="critical",
+    remediation="Remove the IPv6 range.\nSee the networking guide.",
+    resources=(ReportedResource(group="config.openshift.io", kind="Network", name="cluster"),),
+)
+PAUSED = ReportedRisk(name="MachineConfigPoolPaused-infra", message="Pool infra is paused.")
+DIM = ReportedRisk(name="Dim", message="Could not be listed.", applies="Unknown")
+FOUND = History(reports=(_report("5.2.0", DUAL, PAUSED, minute=5), _report("5.1.0", PAUSED, DIM)))
+
+
+def test_history() -> None:
+    """One line a report, the newest first, what applies and what could not be told apart."""
+    assert rendered.history(FOUND).splitlines() == [
+        "TARGET   SOURCE   OBSERVED               STATUS      CHECKS   APPLY   UNKNOWN   PREFLIGHT",
+        "5.2.0    5.0.0    2026-01-14T10:05:00Z   completed   2        2       0         preflight-of-5.2.0",
+        "5.1.0    5.0.0    2026-01-14T10:00:00Z   completed   2        1       1         preflight-of-5.1.0",
+    ]
+
+
+def test_comparison() -> None:
+    """New, gone and the same risks, by name."""
+    compared = rendered.compare(rendered.pick(FOUND, "5.1.0", "5.0.0"), rendered.pick(FOUND, "5.2.0", "5.0.0"))
+    assert rendered.comparison(compared) == (
+        "From 5.1.0 to 5.2.0, as checked on 5.0.0\n"
+        "\nOnly for 5.2.0:\n  DualStackIncompatible   True   Dual-stack networking is used.\n"
+        "\nOnly for 5.1.0:\n  Dim   Unknown   Could not be listed.\n"
+        "\nFor both:\n  MachineConfigPoolPaused-infra   True   Pool infra is paused.\n"
+    )
+
+
+def test_comparison_with_an_unfinished_report() -> None:
+    """A report that is not complete may lack risks, and that is said."""
+    running = _report("5.3.0", execution_status="running")
+    text = rendered.comparison(rendered.compare(FOUND.reports[0], running))
+    assert "warning: the report of 5.3.0 is running: it may lack risks\n" in text
+    assert "\nOnly for 5.3.0: none\n" in text
+
+
+def _applies(status: str, reason: str = "PreflightValidation") -> list[dict[str, str]]:
+    when = "2026-01-14T09:30:00Z"
+    return [{"type": "Applies", "status": status, "reason": reason, "message": "m", "lastTransitionTime": when}]
+
+
+def _risk(name: str, status: str, message: str, reason: str = "PreflightValidation") -> dict[str, Any]:
+    rules = [{"type": "Always"}]
+    url = f"https://example.com/{name}"
+    return {
+        "name": name,
+        "message": message,
+        "url": url,
+        "matchingRules": rules,
+        "conditions": _applies(status, reason),
+    }
+
+
+BOTH = "Preflight=5.1.0: Older words.\nPreflight=5.2.0: Newer words."
+STATUS = {
+    "desired": {"version": "5.0.0", "image": "x"},
+    "conditionalUpdates": [
+        {
+            "release": {"version": "5.2.0", "image": IMAGE},
+            "riskNames": ["DualStackIncompatible", "Shared", "SlowNodeDrain"],
+            "risks": [
+                _risk("DualStackIncompatible", "True", "Preflight=5.2.0: Dual-stack networking is used."),
+                _risk("Shared", "Unknown", BOTH, "PreflightPartial"),
+                _risk("SlowNodeDrain", "True", "Draining is slow.", "Match"),
+            ],
+        }
+    ],
+}
+CLUSTER = cluster({"spec": {"clusterID": "x"}, "status": STATUS})
+
+
+def test_a_target_s_findings_join_status_and_report() -> None:
+    """ClusterVersion decides; the report adds remedies; a shared risk shows this target's line alone."""
+    found = {risk.name: risk for risk in of_target(CLUSTER, FOUND, "5.2.0").risks}
+    assert (found["DualStackIncompatible"].fix, found["DualStackIncompatible"].severity) == (
+        DUAL.remediation,
+        "critical",
+    )
+    assert (found["Shared"].message, found["Shared"].applies) == ("Newer words.", "Unknown")
+    assert (found["SlowNodeDrain"].message, found["SlowNodeDrain"].from_preflight) == ("Draining is slow.", False)
+    assert list(found) == ["DualStackIncompatible", "SlowNodeDrain", "Shared"]
+
+
+def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
+    """The paused pool was fixed since: the operator's status is what holds."""
+    assert "MachineConfigPoolPaused-infra" not in [risk.name for risk in of_target(CLUSTER, FOUND, "5.2.0").risks]
+
+
+def test_no_result_is_never_a_pass() -> None:
+    """A preflight that nobody asked for, or that is going on, has exit code 1 and no verdict."""
+    found = of_target(cluster({"status": {}}), History(), "5.9.0")
+    assert (found.exit_code, as_data(found)["result"]) == (1, "CouldNotRun")
+    assert verdict(found) == "Verdict: the preflight of 5.9.0 has no result yet."
+
+
+@pytest.fixture
+def stored(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server with a ClusterVersion and the stored reports, in a namespace that CVO_NAMESPACE names."""
+    monkeypatch.setenv("CVO_NAMESPACE", NAMESPACE)
+    server.set_cluster_version(status={**STATUS, "conditionalUpdates": STATUS["conditionalUpdates"]})
+    from runup.api.core_v1 import Namespace
+
+    try:
+        server.client.send(calls.get(Namespace, NAMESPACE))
+    except NotFound:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        server.client.send(calls.create(resource_of(Namespace), body))
+    stored = history.config_map(FOUND, NAMESPACE)
+    server.client.send(calls.apply(resource_of(ConfigMap), stored, field_manager="test", force=True))
+    return server
+
+
+def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
+    """All three, as text and as data."""
+    ran = run("preflight", "history", "--kubeconfig", stored.kubeconfig, "-o", "json")
+    assert [report["targetVersion"] for report in json.loads(ran.out)] == ["5.2.0", "5.1.0"]
+    ran = run("preflight", "compare", "5.1.0", "5.2.0", "--kubeconfig", stored.kubeconfig, "-o", "json")
+    compared = json.loads(ran.out)
+    assert [risk["name"] for risk in compared["new"]] == ["DualStackIncompatible"]
+    assert [risk["name"] for risk in compared["gone"]] == ["Dim"]
+    ran = run("preflight", "explain", "DualStackIncompatible", "--kubeconfig", stored.kubeconfig)
+    assert ran.code == 0
+    assert ran.out.partition("\nAbout this risk:")[0] == (
+        "DualStackIncompatible\n"
+        "\nFor 5.2.0:\n"
+        "  Applies:  True (PreflightValidation)\n"
+        "  Since:    2026-01-14T09:30:00Z\n"
+        "  Accepted: no (runup upgrade accept DualStackIncompatible)\n"
+        "  Severity: critical\n"
+        "  Found by: the preflight of 5.2.0\n"
+        "  Message:  Dual-stack networking is used.\n"
+        "  Fix:      Remove the IPv6 range.\n"
+        "            See the networking guide.\n"
+        "  More:     https://example.com/DualStackIncompatible\n"
+        "  Concerns: Network.config.openshift.io cluster\n"
+    )
+
+
+NOT_THERE = {
+    "a report that is not kept": (
+        ["preflight", "compare", "5.1.0", "5.9.0"],
+        "error: no report of 5.9.0; there are reports of 5.2.0, 5.1.0\n",
+    ),
+    "a risk with a typo": (
+        ["preflight", "explain", "SlowNodeDrian"],
+        'error: no update of this cluster has a risk "SlowNodeDrian"; did you mean "SlowNodeDrain"?\n',
+    ),
+    "a risk that nothing is like": (
+        ["preflight", "explain", "Zzz"],
+        'error: no update of this cluster has a risk "Zzz"; there are DualStackIncompatible, Shared, SlowNodeDrain\n',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THERE)
+def test_what_is_not_there(name: str, run: Run, stored: Server) -> None:
+    """The error names what there is."""
+    words, text = NOT_THERE[name]
+    ran = run(*words, "--kubeconfig", stored.kubeconfig)
+    assert (ran.code, ran.out, ran.err) == (1, "", text)
+
+
+def test_no_history_yet(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster that was never preflighted says how to ask."""
+    monkeypatch.setenv("CVO_NAMESPACE", "nobody-s")
+    server.set_cluster_version()
+    ran = run("preflight", "history", "--kubeconfig", server.kubeconfig)
+    assert ran.out.startswith("No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight")

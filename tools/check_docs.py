@@ -1,0 +1,182 @@
+"""The documentation gate of `make check`: what is built is documented, and what is written can be followed.
+
+Each rule is a function that yields one line for each fault; the exit code is 1 if there is any. Files are those that
+git tracks or would track, so that a page that is not added yet counts too.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from runup.cli.main import root
+from runup.cli.operator import main as operator_main
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.preflight import results
+
+HERE = Path(__file__).parents[1]
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(added|changed|fixed|removed)\.md")
+RECORD = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
+# Paths of one machine, and hosts of package indexes: neither means anything to a reader elsewhere.
+PRIVATE = re.compile(
+    r"(?<![\w.])/(?:root|home/\w+|work)/[\w.]"
+    r"|\b(?:pypi\.(?:org|python\.org)|files\.pythonhosted\.org|registry\.npmjs\.org|proxy\.golang\.org)\b"
+)
+# These speak of such paths on purpose: inside images, or as the example of what must not be there.
+MAY_NAME_PATHS = {"tools/check_docs.py"}
+MAX_FRAGMENT_LINES = 3
+
+Rule = Callable[[], Iterator[str]]
+
+
+def files(*patterns: str) -> list[Path]:
+    """Files that git tracks or would track, as absolute paths."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [HERE / name for name in listed if (HERE / name).is_file()]
+
+
+def prose() -> str:
+    """Everything under docs/ that is no decision record, and the README."""
+    pages = [path for path in files("docs/*.md", "README.md") if path.parent.name != "decisions"]
+    return "\n".join(path.read_text() for path in pages)
+
+
+def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """`command` and everything below it, each with its full name."""
+    yield name, command
+    if isinstance(command, click.Group):
+        ctx = click.Context(command, info_name=name)
+        for child in command.list_commands(ctx):
+            found = command.get_command(ctx, child)
+            if found is not None and not found.hidden:
+                yield from walk(found, f"{name} {child}")
+
+
+def undocumented_commands() -> Iterator[str]:
+    """Every command and every flag is named in docs/."""
+    text = prose()
+    for name, command in [*walk(root, "runup"), *_operator()]:
+        # `adm upgrade` is `upgrade`, and is documented there.
+        if name.startswith("runup adm "):
+            continue
+        if not re.search(rf"\b{re.escape(name)}\b", text):
+            yield f"docs/: the command `{name}` is not documented"
+        for param in command.params:
+            flags = [flag for flag in (*param.opts, *param.secondary_opts) if flag.startswith("--")]
+            hidden = isinstance(param, click.Option) and param.hidden
+            missing = [flag for flag in flags if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text)]
+            if not hidden and missing:
+                yield f"docs/: {', '.join(missing)} of `{name}` is not documented"
+
+
+def _operator() -> list[tuple[str, click.Command]]:
+    if isinstance(operator_main, click.Command):
+        return list(walk(operator_main, "cluster-version-operator"))
+    return []
+
+
+def undocumented_checks() -> Iterator[str]:
+    """Every check, and every risk that stands for what is not known, has a page: its URL points there."""
+    names = {check.name for check in CHECKS} | {check.unknown_risk for check in CHECKS if check.unknown_risk}
+    names |= {results.IN_PROGRESS, results.INCOMPLETE, results.NOT_OFFERED}
+    for name in sorted(names):
+        if not (HERE / "docs" / "checks" / f"{name}.md").is_file():
+            yield f"docs/checks/{name}.md: there is no such page, but the risk's URL leads to it"
+
+
+def records() -> Iterator[str]:
+    """Decision records are named NNNN-title.md, no number twice, and the heading has the number."""
+    paths = files("docs/decisions/*.md")
+    numbers = Counter(path.name[:4] for path in paths)
+    for path in paths:
+        match = RECORD.fullmatch(path.name)
+        if match is None:
+            yield f"{_name(path)}: a decision record is called NNNN-title.md"
+            continue
+        if numbers[match[1]] > 1:
+            yield f"{_name(path)}: the number {match[1]} is taken twice"
+        if not path.read_text().startswith(f"# {int(match[1])}. "):
+            yield f"{_name(path)}: the first line must be `# {int(match[1])}. Title`"
+
+
+def links() -> Iterator[str]:
+    """Relative links lead to files that exist."""
+    for path in files("*.md"):
+        for target in LINK.findall(FENCE.sub("", path.read_text())):
+            file = target.partition("#")[0]
+            if file and "://" not in target and not target.startswith("mailto:") and not (path.parent / file).exists():
+                yield f"{_name(path)}: the link to {target} leads nowhere"
+
+
+def private_names() -> Iterator[str]:
+    """No path of one machine and no host of a package index in any text file."""
+    for path in files():
+        if _name(path) in MAY_NAME_PATHS:
+            continue
+        try:
+            lines = path.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(lines, 1):
+            if found := PRIVATE.search(line):
+                yield f"{_name(path)}:{number}: {found[0]!r} means nothing elsewhere"
+
+
+def readme_commands() -> Iterator[str]:
+    """`make X` and `runup X` in the README exist."""
+    text = (HERE / "README.md").read_text() + (HERE / "CONTRIBUTING.md").read_text()
+    targets = set(re.findall(r"^([a-z0-9-]+):", (HERE / "Makefile").read_text(), re.MULTILINE))
+    for name in sorted(set(re.findall(r"\bmake ([a-z0-9-]+)\b(?=[`\s]*(?:#|$|`))", text, re.MULTILINE)) - targets):
+        yield f"README.md: `make {name}` is not in the Makefile"
+    known = {name for name, _ in walk(root, "runup")}
+    for words in re.findall(r"(?:^\$? *|`)runup ([a-z][a-z -]*?)(?= *(?:--|[A-Z0-9<`|&\\]|$))", text, re.MULTILINE):
+        if not any(f"runup {words}".startswith(name) for name in known - {"runup"}):
+            yield f"README.md: `runup {words}` is no command"
+
+
+def fragments() -> Iterator[str]:
+    """Changelog fragments are named <slug>.<added|changed|fixed|removed>.md and short."""
+    for path in files("changelog.d/*"):
+        if path.name == ".gitkeep":
+            continue
+        lines = path.read_text().strip().splitlines()
+        if not FRAGMENT.fullmatch(path.name):
+            yield f"{_name(path)}: a fragment is called <slug>.<added|changed|fixed|removed>.md"
+        elif not 1 <= len(lines) <= MAX_FRAGMENT_LINES:
+            yield f"{_name(path)}: a fragment is one to {MAX_FRAGMENT_LINES} lines"
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(HERE))
+
+
+RULES: tuple[Rule, ...] = (
+    undocumented_commands,
+    undocumented_checks,
+    records,
+    links,
+    private_names,
+    readme_commands,
+    fragments,
+)
+
+
+def main() -> int:
+    """Print every fault; 1 if there is one."""
+    faults = [fault for rule in RULES for fault in rule()]
+    print(*faults, sep="\n" if faults else "")
+    print(f"docs: {len(faults)} faults" if faults else "docs: commands, checks, records, links and fragments agree")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
