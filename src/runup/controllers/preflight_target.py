@@ -250,11 +250,8 @@ def _version(text: str, which: str) -> Version:
 
 
 def _running_version(cluster: ClusterVersion | None) -> str:
-    """What the cluster runs: the newest completed update, since one in progress has not been reached yet."""
-    if cluster is None:
-        return ""
-    done = [entry.version for entry in cluster.status.history if entry.state == "Completed"]
-    return next(iter(done), cluster.status.desired.version)
+    """What the managing operator calls current: `status.desired`, also while the cluster is still on its way there."""
+    return cluster.status.desired.version if cluster else ""
 
 
 def _filters(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
