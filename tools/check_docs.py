@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from runup.cli.main import root
-from runup.cli.operator import main as operator_main
+from runup.cli.operator import PROGRAM, operator
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import results
 
@@ -64,7 +64,7 @@ def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command
 def undocumented_commands() -> Iterator[str]:
     """Every command and every flag is named in docs/."""
     text = prose()
-    for name, command in [*walk(root, "runup"), *_operator()]:
+    for name, command in [*walk(root, "runup"), *walk(operator, PROGRAM)]:
         # `adm upgrade` is `upgrade`, and is documented there.
         if name.startswith("runup adm "):
             continue
@@ -76,12 +76,6 @@ def undocumented_commands() -> Iterator[str]:
             missing = [flag for flag in flags if not re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text)]
             if not hidden and missing:
                 yield f"docs/: {', '.join(missing)} of `{name}` is not documented"
-
-
-def _operator() -> list[tuple[str, click.Command]]:
-    if isinstance(operator_main, click.Command):
-        return list(walk(operator_main, "cluster-version-operator"))
-    return []
 
 
 def undocumented_checks() -> Iterator[str]:

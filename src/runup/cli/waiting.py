@@ -116,7 +116,7 @@ def _until_over(
 ) -> ClusterVersion:
     failing_since: float | None = None
     latest = asked
-    for cluster in _changes(client, asked, clock):
+    for cluster in changes(client, asked, clock):
         latest = cluster or latest
         found = judge(latest, target, asked.metadata.generation)
         if found.state is State.REPLACED:
@@ -133,7 +133,7 @@ def _until_over(
     raise AssertionError("the stream of changes does not end")
 
 
-def _changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[ClusterVersion | None]:
+def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[ClusterVersion | None]:
     """The ClusterVersion after every change, and None every few seconds without one or while the server is away."""
     yield start
     version = start.metadata.resource_version

@@ -1,0 +1,265 @@
+"""`runup demo`: the main job on a cluster of its own, told step by step with the commands that a user would type.
+
+Every command that is shown is run, as a process, and what it prints is what is seen. The story stops at the first step
+that goes otherwise than told: exit code 1, and the folder with the logs stays. Nothing is left running in any case.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+SCENARIO = "skip-level"
+TARGET = "5.2.0"
+FIRST_STEP = "5.0.3"
+PAUSED = "MachineConfigPoolPaused-infra"
+DUAL_STACK = "DualStackIncompatible"
+DEADLINE_S = 30.0
+FIX = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
+
+
+class GoneWrong(Exception):
+    """A step did not end as told."""
+
+
+@click.command("demo")
+def demo() -> int:
+    """Watch a 5.0.0 cluster be checked by release 5.2.0, with no cluster at all. Takes less than a minute."""
+    folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
+    signal.signal(signal.SIGTERM, _interrupt)
+    story = Story(folder)
+    kept = False
+    try:
+        story.tell()
+    except GoneWrong as error:
+        kept = True
+        click.secho(f"\nThe demo stopped: {error}\nLogs: {folder}", fg="red", err=True)
+        return 1
+    except KeyboardInterrupt:
+        click.echo("\nStopped; clearing up.", err=True)
+        return 130
+    finally:
+        stopped = story.clear_up()
+        if stopped and not kept:
+            shutil.rmtree(folder, ignore_errors=True)
+    if not stopped:
+        click.secho(f"\nThe sandbox could not be stopped. Logs: {folder}", fg="red", err=True)
+        return 1
+    click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
+    return 0
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@dataclass(slots=True)
+class Story:
+    """The steps, and the sandbox in `folder` that they happen in."""
+
+    folder: Path
+    started: bool = False
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's, as the sandbox writes it."""
+        return self.folder / "admin.kubeconfig"
+
+    def tell(self) -> None:
+        """All steps, in order; raises GoneWrong."""
+        for step in (
+            self._start,
+            self._look,
+            self._check,
+            self._fix,
+            self._accept_one,
+            self._blocked,
+            self._accept_rest,
+            self._update,
+        ):
+            step()
+
+    def _start(self) -> None:
+        say("A cluster on 5.0.0, on this machine alone. It wants to know what 5.2.0 will say.")
+        self.started = True
+        self._runup("sandbox", "start", "--scenario", SCENARIO, "--data", str(self.folder))
+
+    def _look(self) -> None:
+        say("What is it offered today? 5.2.0 is two minor releases away and is not in the list.")
+        self._runup("upgrade")
+
+    def _check(self) -> None:
+        say("So 5.2.0 itself checks the cluster, from its own release image, read only. Nothing is updated.")
+        self._runup("upgrade", "--mode=preflight", f"--to={TARGET}", "--wait", expect=2)
+
+    def _fix(self) -> None:
+        from runup.kube.clock import SystemClock
+
+        say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
+        if PAUSED not in self._open_risks():
+            raise GoneWrong(f"the preflight did not find {PAUSED}")
+        self._kubectl(FIX)
+        clock = SystemClock()
+        began = clock.monotonic()
+        self._until(lambda cluster: PAUSED not in _names(cluster, TARGET), f"{PAUSED} goes away")
+        say(f"The target goes on watching: the risk was gone {clock.monotonic() - began:.1f} s after the fix.")
+
+    def _accept_one(self) -> None:
+        say("Another one we know about and take, by name.")
+        self._runup("upgrade", "accept", DUAL_STACK)
+
+    def _blocked(self) -> None:
+        say("May we go now? The risks that nobody accepted are in the way.")
+        self._runup("upgrade", f"--to={TARGET}", "--allow-not-recommended")
+        self._until(lambda cluster: _refused(cluster) == "UnacceptedRisks", "unaccepted risks block the update")
+        self._runup("upgrade")
+
+    def _accept_rest(self) -> None:
+        names = self._open_risks()
+        say(f"We accept the other {len(names)} too. That settles the risks, but not how far one update may go:")
+        self._runup("upgrade", "accept", ",".join(names))
+        self._until(lambda cluster: _refused(cluster) not in ("", "UnacceptedRisks"), "the hop itself is refused")
+        self._runup("upgrade")
+
+    def _update(self) -> None:
+        say(f"5.2.0 is reached in steps, and we know today what it will ask for. The first step is {FIRST_STEP}.")
+        self._runup("upgrade", f"--to={FIRST_STEP}")
+        self._until(lambda cluster: cluster.status.desired.version == FIRST_STEP, f"the update to {FIRST_STEP} starts")
+        self._kubectl(("kubectl", "-n", _namespace(), "get", "deployments"))
+        say("The preflight's Deployment went first, then the update began:")
+        self._runup("upgrade")
+
+    def clear_up(self) -> bool:
+        """Stop the sandbox, if it was started; whether nothing of it runs any more."""
+        if not self.started:
+            return True
+        # A second Ctrl-C must not leave half of it running.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
+            done = subprocess.run(command, capture_output=True, env=self._environment(), check=False)
+            return done.returncode == 0
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+    def _open_risks(self) -> list[str]:
+        """Names of the target's risks that are not accepted, as the machine form has them."""
+        data = json.loads(self._quietly("upgrade", "-o", "json"))
+        accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
+        for update in data["conditionalUpdates"]:
+            if update["release"]["version"] == TARGET:
+                return [name for name in _applying(update) if name not in accepted]
+        return []
+
+    def _runup(self, *words: str, expect: int = 0) -> None:
+        self._run([*_RUNUP, *words], ("runup", *words), expect)
+
+    def _kubectl(self, words: Sequence[str]) -> None:
+        """Run kubectl where there is one, else send what it would send."""
+        if shutil.which(words[0]):
+            self._run(words, words, 0)
+            return
+        show(words)
+        click.echo("(kubectl is not installed; runup sends the same request)")
+        if words == FIX:
+            self._send_fix()
+
+    def _send_fix(self) -> None:
+        from runup.api.machineconfig_v1 import MachineConfigPool
+        from runup.api.scheme import resource_of
+        from runup.kube import calls, config
+        from runup.kube.client_sync import SyncClient
+
+        with SyncClient(config.load(str(self.kubeconfig))) as client:
+            client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
+
+    def _run(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
+        show(shown)
+        sys.stdout.flush()
+        code = subprocess.run(command, env=self._environment(), check=False).returncode
+        if code != expect:
+            raise GoneWrong(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
+
+    def _quietly(self, *words: str) -> str:
+        done = subprocess.run([*_RUNUP, *words], env=self._environment(), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise GoneWrong(f"`runup {shlex.join(words)}` failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def _until(self, holds: Callable[[Any], bool], what: str) -> None:
+        """Wait on the ClusterVersion's changes until it `holds`; raises GoneWrong after the deadline."""
+        from runup.cli import cluster as clusters
+        from runup.cli.waiting import changes
+        from runup.kube import config
+        from runup.kube.client_sync import SyncClient
+        from runup.kube.clock import SystemClock
+
+        clock = SystemClock()
+        deadline = clock.monotonic() + DEADLINE_S
+        with SyncClient(config.load(str(self.kubeconfig))) as client:
+            latest = clusters.read(client)
+            for change in changes(client, latest, clock):
+                latest = change or latest
+                if holds(latest):
+                    return
+                if clock.monotonic() > deadline:
+                    raise GoneWrong(f"waited {DEADLINE_S:.0f} s until {what}")
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+
+_RUNUP = (sys.executable, "-m", "runup")
+
+
+def say(text: str) -> None:
+    """One sentence of the story; bold on a terminal."""
+    click.secho(f"\n# {text}", bold=True)
+
+
+def show(words: Sequence[str]) -> None:
+    """A command as it would be typed."""
+    click.secho(f"$ {shlex.join(words)}", fg="cyan")
+
+
+def _namespace() -> str:
+    from runup.cli.upgrade_actions import namespace
+
+    return namespace()
+
+
+def _applying(update: dict[str, Any]) -> list[str]:
+    names = []
+    for risk in update.get("risks", ()):
+        verdict = next((c["status"] for c in risk.get("conditions", ()) if c["type"] == "Applies"), "Unknown")
+        if verdict != "False":
+            names.append(risk["name"])
+    return names
+
+
+def _names(cluster: Any, version: str) -> set[str]:
+    for update in cluster.status.conditional_updates:
+        if update.release.version == version:
+            return {risk.name for risk in update.risks}
+    return set()
+
+
+def _refused(cluster: Any) -> str:
+    """Why the requested release is not accepted, as a reason; empty where it is."""
+    from runup.domain.conditions import find
+
+    found = find(cluster.status.conditions, "ReleaseAccepted")
+    return found.reason if found and found.status == "False" else ""
