@@ -100,7 +100,7 @@ def not_reported(raw: dict[str, list[Raw]]) -> Iterator[str]:
     for type_, good in (("Upgradeable", "True"), ("Degraded", "False"), ("Available", "True")):
         bad = [n for n, found in operators.items() if found.get(type_, {}).get("status", good) != good]
         absent = [n for n, found in operators.items() if type_ not in found]
-        yield f"operators with {type_} not {good}: {', '.join(bad) or 'none'}; without it: {', '.join(absent) or 'none'}"
+        yield f"operators not {type_}={good}: {', '.join(bad) or 'none'}; without it: {', '.join(absent) or 'none'}"
     for pool in raw["mcp"]:
         yield f"pool {pool['metadata']['name']}: {evidence('MachineConfigPool-' + pool['metadata']['name'], raw)}"
     not_ready = [i["metadata"]["name"] for i in raw["node"] if _conditions(i).get("Ready", {}).get("status") != "True"]

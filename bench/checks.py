@@ -1,0 +1,162 @@
+"""All checks on 5,000 nodes, 1,000 PodDisruptionBudgets and 50,000 pods (aims: under 10 s, under 300 MiB).
+
+The objects are written to files as pages of a list, as an API server sends them. A fresh process decodes them page by
+page into the types that the target's process uses, evaluates the ten checks and one PreflightCheck that ranges over all
+pods, and says how long it took; its peak memory is measured from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.measure import process, spread
+
+NODES, BUDGETS, PODS, PAGE = 5_000, 1_000, 50_000, 500
+ROUNDS = 3
+CHECK = {
+    "apiVersion": "preflight.runup.dev/v1alpha1",
+    "kind": "PreflightCheck",
+    "metadata": {"name": "pods"},
+    "spec": {
+        "component": "bench",
+        "reads": [{"name": "pods", "version": "v1", "kind": "Pod", "fields": ["spec.nodeName", "status.phase"]}],
+        "for": "pods",
+        "expression": "object.status.phase == 'Pending' && !has(object.spec.nodeName)",
+        "risk": {"name": "PodsPending", "message": "Pods are pending."},
+    },
+}
+Make = Callable[[int], dict[str, Any]]
+
+
+def _metadata(name: str, namespace: str = "") -> dict[str, Any]:
+    managed = [
+        {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {f"f:x{i}": {} for i in range(20)}}}
+    ]
+    place = {"namespace": namespace} if namespace else {}
+    return {
+        "name": name,
+        "uid": name,
+        "resourceVersion": "1",
+        "labels": {"app": "x"},
+        "managedFields": managed,
+        **place,
+    }
+
+
+def node(index: int) -> dict[str, Any]:
+    """A node of some 6 KB, every hundredth cordoned."""
+    images = [{"names": [f"quay.io/example/image@sha256:{number:064}"], "sizeBytes": 1} for number in range(40)]
+    info = {"kubeletVersion": "v1.36.2", "architecture": "amd64", "osImage": "RHCOS", "kernelVersion": "5.14"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": "2026-01-14T09:30:00Z"}
+    return {
+        "metadata": _metadata(f"node-{index}"),
+        "spec": {"unschedulable": True} if index % 100 == 0 else {},
+        "status": {"conditions": [ready], "nodeInfo": info, "images": images},
+    }
+
+
+def budget(index: int) -> dict[str, Any]:
+    """A budget, every hundredth of which never allows a drain."""
+    never = index % 100 == 0
+    counts = {"expectedPods": 3, "currentHealthy": 3, "desiredHealthy": 3 if never else 2}
+    return {
+        "metadata": _metadata(f"pdb-{index}", f"ns-{index % 200}"),
+        "spec": {"maxUnavailable": 0 if never else 1, "selector": {"matchLabels": {"app": "x"}}},
+        "status": {"disruptionsAllowed": 0 if never else 1, **counts},
+    }
+
+
+def pod(index: int) -> dict[str, Any]:
+    """A pod of some 2 KB, every thousandth pending."""
+    pending = index % 1000 == 0
+    env = [{"name": f"VARIABLE_{number}", "value": "x" * 20} for number in range(10)]
+    return {
+        "metadata": _metadata(f"pod-{index}", f"ns-{index % 200}"),
+        "spec": {"containers": [{"name": "main", "image": "quay.io/x", "env": env}]}
+        | ({} if pending else {"nodeName": f"node-{index % NODES}"}),
+        "status": {"phase": "Pending" if pending else "Running", "podIP": "10.0.0.1"},
+    }
+
+
+def write(folder: Path) -> None:
+    """The pages of every kind as files in `folder`."""
+    kinds: tuple[tuple[str, Make, int], ...] = (
+        ("nodes", node, NODES),
+        ("budgets", budget, BUDGETS),
+        ("pods", pod, PODS),
+    )
+    for kind, make, number in kinds:
+        for start in range(0, number, PAGE):
+            page = {"metadata": {"resourceVersion": "1"}, "items": [make(i) for i in range(start, start + PAGE)]}
+            (folder / f"{kind}-{start:06}.json").write_text(json.dumps(page))
+
+
+def evaluate(folder: Path) -> dict[str, Any]:
+    """Decode and evaluate, in this process: seconds for each, and what was found."""
+    from runup.api.core_v1 import Node
+    from runup.api.meta_v1 import Object
+    from runup.api.scheme import RESOURCES, Resource, resource_of
+    from runup.api.workloads_v1 import PodDisruptionBudget
+    from runup.domain.checks import engine
+    from runup.domain.checks.catalogue import CHECKS
+    from runup.domain.checks.declarative import declared_check
+    from runup.domain.checks.model import Context, Snapshot
+    from runup.domain.checks.reads import Read, shape
+    from runup.domain.checks.results import risks
+    from runup.domain.version import Version
+    from runup.kube.clock import SystemClock
+    from runup.kube.pages import page_reader
+
+    def pages(kind: str, type_: type[Object]) -> Iterator[Any]:
+        read = page_reader(type_)
+        for path in sorted(folder.glob(f"{kind}-*.json")):
+            yield from read(path.read_bytes()).items
+
+    check = declared_check(CHECK, file="bench")
+    (pods,) = check.reads
+    assert isinstance(pods, Read)
+    started = time.perf_counter()
+    objects: dict[Resource, tuple[Any, ...]] = dict.fromkeys(RESOURCES.values(), ())
+    objects[resource_of(Node)] = tuple(pages("nodes", Node))
+    objects[resource_of(PodDisruptionBudget)] = tuple(pages("budgets", PodDisruptionBudget))
+    objects[pods] = tuple(pages("pods", shape(pods.fields)))
+    decoded = time.perf_counter()
+    context = Context(Version("5.0.0"), Version("5.2.0"), SystemClock().now(), "1.38.0")
+    found = risks(engine.evaluate((*CHECKS, check), Snapshot(objects), context))
+    finished = time.perf_counter()
+    sizes = {risk.name: len(risk.resources) for risk in found if risk.applies == "True"}
+    return {"decode_s": decoded - started, "evaluate_s": finished - decoded, "found": sizes}
+
+
+def run() -> dict[str, Any]:
+    """Several rounds, each in a process of its own; what was found is checked before it is timed."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        argv = [sys.executable, "-m", "bench.checks", folder]
+        runs = []
+        for _ in range(ROUNDS):
+            measured = process(argv)
+            runs.append((json.loads((Path(folder) / "result.json").read_text()), measured))
+    expected = {
+        "NodeCordoned": NODES // 100,
+        "PodDisruptionBudgetBlocksDrain": BUDGETS // 100,
+        "PodsPending": PODS // 1000,
+    }
+    assert all(result["found"] == expected and measured.code == 0 for result, measured in runs), runs
+    return {
+        "objects": {"nodes": NODES, "pod_disruption_budgets": BUDGETS, "pods": PODS},
+        "decode_seconds": spread([result["decode_s"] for result, _ in runs]),
+        "evaluate_seconds": spread([result["evaluate_s"] for result, _ in runs]),
+        "process_seconds": spread([measured.seconds for _, measured in runs]),
+        "peak_mib": spread([measured.peak_mib for _, measured in runs], 1),
+    }
+
+
+if __name__ == "__main__":
+    (Path(sys.argv[1]) / "result.json").write_text(json.dumps(evaluate(Path(sys.argv[1]))))
