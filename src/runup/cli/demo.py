@@ -62,7 +62,7 @@ def demo() -> int:
     return 0
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

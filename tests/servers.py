@@ -1,0 +1,109 @@
+"""An API server in a process of its own, as tests use it: with a client, and a ClusterVersion to set and read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import runup
+from runup.api.config_v1 import ClusterVersion
+from runup.api.scheme import Resource, resource_of
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.errors import NotFound
+
+CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
+CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+CLUSTER_VERSIONS = resource_of(ClusterVersion)
+DEADLINE_S = 20.0
+
+
+def eventually(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value of `condition`; fails after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not happen within {DEADLINE_S} s")
+
+
+@dataclass(frozen=True)
+class Server:
+    """An API server whose ClusterVersion has the fields of one feature set."""
+
+    kubeconfig: Path
+    client: SyncClient
+
+    def set_cluster_version(self, **changes: Any) -> dict[str, Any]:
+        """Replace the ClusterVersion: `spec` and `status` are the whole of them, apart from what the API requires."""
+        spec = {"clusterID": "4f1a8d5e-7ff2-4ef1-8f4b-6f4c3c1ac5b7", **changes.get("spec", {})}
+        status = {
+            "availableUpdates": None,
+            "desired": {"version": "", "image": ""},
+            "observedGeneration": 1,
+            "versionHash": "",
+        }
+        status |= changes.get("status", {})
+        self.remove_cluster_version()
+        body = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+        created = self.client.send(calls.create(CLUSTER_VERSIONS, {**body, "spec": spec}))
+        return self.client.send(calls.replace(CLUSTER_VERSIONS, {**created, "status": status}, subresource="status"))
+
+    def remove_cluster_version(self) -> None:
+        """Make sure that there is none."""
+        try:
+            self.client.send(calls.delete(CLUSTER_VERSIONS, "version"))
+        except NotFound:
+            return
+
+    def cluster_version(self) -> dict[str, Any]:
+        """The ClusterVersion as the server has it."""
+        return self.client.send(calls.get_raw(CLUSTER_VERSIONS, "version"))
+
+    def patch_status(self, **status: Any) -> dict[str, Any]:
+        """What an operator would write."""
+        return self.client.send(
+            calls.merge_patch(CLUSTER_VERSIONS, "version", {"status": status}, subresource="status")
+        )
+
+    def patch_spec(self, **spec: Any) -> dict[str, Any]:
+        """What an administrator would write."""
+        return self.client.send(calls.merge_patch(CLUSTER_VERSIONS, "version", {"spec": spec}))
+
+
+def serve(data: Path, feature_set: str) -> Iterator[Server]:
+    """A server on the folder `data` that serves ClusterVersion as `feature_set` has it, until the test is over."""
+    log = (data.parent / f"{data.name}.log").open("wb")
+    command = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(data), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        assert "serving at" in line, Path(log.name).read_text()
+        kubeconfig = data / "admin.kubeconfig"
+        with SyncClient(config.load(str(kubeconfig))) as client:
+            name = f"0000_00_cluster-version-operator_01_clusterversions-{feature_set}.crd.yaml"
+            client.send(calls.create(CRD, yaml.safe_load((CRDS / name).read_text())))
+            server = Server(kubeconfig, client)
+            eventually(lambda: _answers(server), "the kind ClusterVersion is served")
+            yield server
+    finally:
+        process.terminate()
+        process.wait(10)
+        log.close()
+
+
+def _answers(server: Server) -> bool:
+    try:
+        server.client.send(calls.list_raw(CLUSTER_VERSIONS))
+    except NotFound:
+        return False
+    return True
