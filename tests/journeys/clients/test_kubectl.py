@@ -112,14 +112,13 @@ def test_apply_on_the_client(kubectl: Kubectl) -> None:
     assert kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "blue") == "configmap/settings created\n"
     assert kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "red") == "configmap/settings configured\n"
     assert kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "red") == "configmap/settings unchanged\n"
-    without = CONFIG_MAP.replace("colour: %s", "")
-    kubectl("apply", "-f", "-", stdin=without)
-    assert "data" not in json.loads(kubectl("get", "cm", "settings", "-o", "json"))
+    kubectl("apply", "-f", "-", stdin=CONFIG_MAP.replace("colour: %s", "size: big"))
+    assert json.loads(kubectl("get", "cm", "settings", "-o", "json"))["data"] == {"size": "big"}
 
 
 def test_a_file_with_a_mistake_is_refused(kubectl: Kubectl) -> None:
     """Strict validation names the field."""
-    wrong = CONFIG_MAP.replace("data:", "dada:") % "blue"
+    wrong = CONFIG_MAP.replace("\ndata:", "\ndada:") % "blue"
     assert 'unknown field "dada"' in kubectl("apply", "-f", "-", stdin=wrong, code=1)
 
 
