@@ -68,7 +68,7 @@ async def _run(
     from runup.controllers.preflight_target import PreflightTarget, Request, Timing
     from runup.controllers.target_client import ReadOnlyClient
     from runup.controllers.target_release import load_release, python_checks
-    from runup.controllers.target_sink import FileSink, StreamSink
+    from runup.controllers.target_sink import ConfigMapSink, FileSink, Sink, StreamSink
     from runup.kube.clock import SystemClock
     from runup.kube.config import load
 
@@ -83,8 +83,11 @@ async def _run(
         profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
         engine_version=__version__,
     )
-    sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
-    async with ReadOnlyClient(load(kubeconfig, context), namespace=namespace) as client:
+    config = load(kubeconfig, context)
+    sink: Sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
+    if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
+        sink = ConfigMapSink(config, namespace, request.preflight_id)
+    async with ReadOnlyClient(config, namespace=namespace) as client:
         target = PreflightTarget(
             client,
             request,

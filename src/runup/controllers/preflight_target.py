@@ -106,9 +106,12 @@ class PreflightTarget:
             changed=self._changed.set,
         )
         following = asyncio.create_task(reads.run())
+        # It ends only by a bug of ours, which must not look like a cluster in which nothing happens.
+        following.add_done_callback(lambda _: self._changed.set())
         try:
-            await self._until_read(reads, source, len(checks))
+            await self._until_read(reads, source, len(checks), following)
             while True:
+                _raise_if_over(following)
                 self._changed.clear()
                 await self._evaluate(checks, reads, source)
                 if once:
@@ -146,9 +149,10 @@ class PreflightTarget:
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 
-    async def _until_read(self, reads: Reads, source: Version, total: int) -> None:
+    async def _until_read(self, reads: Reads, source: Version, total: int, following: asyncio.Task[None]) -> None:
         """Wait until every read is known or known to be impossible, and say meanwhile what is still missing."""
         while waiting := reads.waiting:
+            _raise_if_over(following)
             self._changed.clear()
             why = reads.trouble or f"reading {', '.join(sorted({str(resource) for resource in waiting}))}"
             await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
@@ -228,6 +232,11 @@ class PreflightTarget:
             message=report.message,
             risks=[risk.name for risk in report.risks],
         )
+
+
+def _raise_if_over(following: asyncio.Task[None]) -> None:
+    if following.done():
+        following.result()
 
 
 def _same(a: Report, b: Report) -> bool:

@@ -1,10 +1,22 @@
-"""Where a report goes: a file that appears whole or not at all, or a stream."""
+"""Where a report goes: a file that appears whole or not at all, a ConfigMap, or a stream."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+from runup.api.core_v1 import ConfigMap
+from runup.api.scheme import resource_of
+from runup.controllers.sources.reports import SINK_PREFIX
+from runup.controllers.target_client import refuse_writes
+from runup.domain.preflight.report import FILE_NAME
+from runup.kube import calls
+from runup.kube.client_sync import SyncClient
+from runup.kube.config import ClusterConfig
+from runup.kube.errors import KubeError
+
+FIELD_MANAGER = "cluster-version-operator-preflight"
 
 
 class Sink(Protocol):
@@ -35,6 +47,27 @@ class FileSink:
             temporary.unlink(missing_ok=True)
             raise
         _sync_folder(self._path.parent)
+
+
+class ConfigMapSink:
+    """A ConfigMap in the process's own namespace, for clusters that forbid host paths (decision D8)."""
+
+    def __init__(self, config: ClusterConfig, namespace: str, preflight_id: str) -> None:
+        self._config = config
+        self._namespace = namespace
+        self._name = f"{SINK_PREFIX}{preflight_id}"
+
+    def write(self, data: bytes) -> None:
+        """See `Sink.write`; what the server says is an OSError too."""
+        metadata = {"name": self._name, "namespace": self._namespace}
+        obj = {"metadata": metadata, "data": {FILE_NAME: data.decode()}}
+        call = calls.apply(resource_of(ConfigMap), obj, field_manager=FIELD_MANAGER, force=True)
+        refuse_writes(call.request, self._namespace)
+        try:
+            with SyncClient(self._config) as client:
+                client.send(call)
+        except KubeError as error:
+            raise OSError(f"ConfigMap {self._namespace}/{self._name}: {error}") from error
 
 
 class StreamSink:

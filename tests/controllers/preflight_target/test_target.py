@@ -20,7 +20,7 @@ from runup.api.scheme import RESOURCES, resource_of
 from runup.controllers.preflight_target import PreflightTarget, Request, Timing
 from runup.controllers.target_client import ReadOnlyClient
 from runup.controllers.target_release import TargetRelease
-from runup.controllers.target_sink import FileSink
+from runup.controllers.target_sink import ConfigMapSink, FileSink
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal
@@ -345,6 +345,28 @@ async def test_a_preflight_writes_nothing(config: ClusterConfig, admin: Client, 
     verbs = {json.loads(line)["verb"] for line in audit.read_text().splitlines()[before:]}
     assert verbs <= {"get", "list", "watch"}
     assert "list" in verbs
+
+
+async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) -> None:
+    """Where host paths are forbidden the report is a ConfigMap beside the operator, under the preflight's id."""
+    await admin.send(
+        calls.create(RESOURCES[Namespace], {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    )
+    sink = ConfigMapSink(config, NAMESPACE, "p1")
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        request = Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
+        target = PreflightTarget(
+            client, request, TargetRelease("5.2.0"), sink, SystemClock(), Log(), builtin=(node_health.CHECK,)
+        )
+        await target.run(once=True)
+    found = await admin.send(calls.get(ConfigMap, "preflight-report-p1", NAMESPACE))
+    assert read(found.data["report.json"].encode()).execution_status == "completed"
+
+
+async def test_a_config_map_that_cannot_be_written(config: ClusterConfig) -> None:
+    """A namespace that is not there is an error of the sink, not a crash of another kind."""
+    with pytest.raises(OSError, match="openshift-cluster-version-operator/preflight-report-p1"):
+        await asyncio.to_thread(ConfigMapSink(config, NAMESPACE, "p1").write, b"{}")
 
 
 def _acting_as(kubeconfig: Path, user: str) -> str:
