@@ -11,13 +11,11 @@ from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, co
 from runup.cli.render.text import Output, out, shortened, table, timestamp
 
 _SHORT = 100
-AGAIN = "To try again: runup upgrade --clear-preflight, then ask for it once more."
-# What helps, where the condition's own message does not say it. Anything else: `AGAIN`.
-ADVICE = {
-    "TargetUnsupported": "This release cannot check the cluster. Choose a newer one, or update without a preflight.",
-    "OOMKilled": f"The target needs more memory than the operator gives it. {AGAIN}",
-    "DeadlineExceeded": f"Look at the target's log: kubectl logs -n NAMESPACE -l app={{app}}. {AGAIN}",
-}
+# What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.
+OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
+AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
+HEALING = "The operator goes on trying; `runup upgrade` shows how it stands."
+CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
 RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOWN: "Unknown"}
 
 
@@ -70,6 +68,12 @@ def verdict(found: Findings) -> str:
         return f"Verdict: nothing stands in the way of an update to {found.target}{aside}."
     names = ",".join(risk.name for risk in found.risks if risk.open)
     return f"Verdict: {_counted(found.risks)}. Fix them, or accept them by name: runup upgrade accept {names}"
+
+
+def _advice(found: Findings) -> str:
+    if found.failed is not None and found.failed.reason in OVER:
+        return AGAIN
+    return HEALING if found.running is not None and found.running.status == "True" else CORRECT
 
 
 def _sentence(text: str) -> str:
