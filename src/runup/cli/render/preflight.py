@@ -58,10 +58,8 @@ def verdict(found: Findings) -> str:
     if code == COULD_NOT_RUN:
         if found.failed is None:
             return f"Verdict: the preflight of {found.target} has no result yet."
-        advice = ADVICE.get(found.failed.reason, AGAIN).replace("{app}", "cluster-version-operator-preflight")
-        return (
-            f"Verdict: the preflight could not run. {found.failed.reason}: {_sentence(found.failed.message)} {advice}"
-        )
+        why = f"{found.failed.reason}: {_sentence(found.failed.message)}"
+        return f"Verdict: the preflight could not run. {why} {_advice(found)}"
     if code == 0:
         accepted = counts(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
