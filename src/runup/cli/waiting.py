@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
 
 # A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.
-HEALING_S = 10.0
+HEALING_S = 5.0
 _TICK_S = 2
 _RETRY_S = 1.0
 # The report is stored a moment after the status; it adds remedies to the table.

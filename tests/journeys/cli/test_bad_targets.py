@@ -1,0 +1,75 @@
+"""A target that misbehaves ends in one condition and exit code 1; no update starts, the last good result stays."""
+
+from __future__ import annotations
+
+import pytest
+from tests.journeys.conftest import Sandbox
+
+from runup.domain.conditions import find
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("misbehaving"), pytest.mark.timeout(180)]
+
+REASONS = {
+    "has no preflight command": ("5.1.1", "TargetUnsupported"),
+    "crashes": ("5.1.2", "TargetCrashed"),
+    "is killed for memory": ("5.1.4", "OOMKilled"),
+    "writes truncated JSON": ("5.1.5", "ReportInvalid"),
+    "writes 2 MiB": ("5.1.6", "ReportTooLarge"),
+    "writes a risk with a bad name": ("5.1.7", "InvalidRiskName"),
+    "writes an unknown format": ("5.1.9", "UnknownFormat"),
+    "is not signed": ("5.1.11", "ImageVerificationFailed"),
+    "puts a symlink in the report's place": ("5.1.12", "ReportUnreadable"),
+    "writes 501 risks": ("5.1.13", "TooManyRisks"),
+    "is no release that anybody knows": ("5.9.9", "TargetNotFound"),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
+    """The condition's reason is what the verdict says, and nothing is updated."""
+    version, reason = REASONS[name]
+    done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=90s")
+    assert done.code == 1, done.out + done.err
+    assert done.verdict.startswith(f"Verdict: the preflight could not run. {reason}: "), done.out + done.err
+    cluster = misbehaving.cluster_version()
+    failed = find(cluster.status.conditions, "PreflightFailed")
+    assert failed is not None
+    assert (failed.status, failed.reason) == ("True", reason)
+    assert cluster.status.desired.version == "5.0.0"
+    assert len(cluster.status.history) == 1
+
+
+ALLOWED = {"leaves out a url": "5.1.8", "adds a field that nobody knows": "5.1.10"}
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_a_report_that(name: str, misbehaving: Sandbox) -> None:
+    """These are used: a url is filled in, an unknown field is ignored."""
+    done = misbehaving.run("upgrade", "--preflight", f"--to={ALLOWED[name]}", "--wait", "--timeout=60s")
+    assert done.code == 2, done.out + done.err
+    assert "SomeRisk" in done.out
+
+
+def test_a_target_that_hangs(misbehaving: Sandbox) -> None:
+    """Waiting ends in time, the preflight goes on, and how to end it is told."""
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.3", "--wait", "--timeout=4s")
+    assert done.code == 1
+    assert done.err.startswith("error: timed out waiting for the preflight, which goes on: ")
+    assert (misbehaving.desired_update() or {})["mode"] == "Preflight"
+    assert misbehaving.run("upgrade", "--clear-preflight").out == "Ended the preflight of 5.1.3\n"
+
+
+def test_the_last_good_result_stays(misbehaving: Sandbox) -> None:
+    """Another target's failure takes nothing away from what was found before."""
+    good = misbehaving.run("upgrade", "--preflight", "--to=5.1.10", "--wait", "--timeout=60s")
+    assert good.code == 2, good.out + good.err
+    bad = misbehaving.run("upgrade", "--preflight", "--to=5.1.1", "--wait", "--timeout=60s")
+    assert bad.code == 1
+    kept = [u for u in misbehaving.cluster_version().status.conditional_updates if u.release.version == "5.1.10"]
+    assert [risk.name for update in kept for risk in update.risks] == ["SomeRisk"]
+
+
+def test_a_well_behaved_target_after_them(misbehaving: Sandbox) -> None:
+    """After all that, an ordinary preflight works."""
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=60s")
+    assert (done.code, done.verdict) == (0, "Verdict: nothing stands in the way of an update to 5.1.0.")

@@ -1,0 +1,131 @@
+"""Sandboxes of their own, one a scenario and a session, and commands run on them as processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.servers import eventually
+
+from runup.api.config_v1 import ClusterVersion
+from runup.api.scheme import resource_of
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+
+RUNUP = (sys.executable, "-m", "runup")
+START_S = 90
+COMMAND_S = 100
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a process did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def verdict(self) -> str:
+        """The last line of stdout."""
+        return self.out.splitlines()[-1] if self.out else ""
+
+
+@dataclass
+class Sandbox:
+    """A running sandbox in `data`."""
+
+    data: Path
+    clients: list[SyncClient] = field(default_factory=list)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.data / "admin.kubeconfig"
+
+    @property
+    def client(self) -> SyncClient:
+        """An administrator's client."""
+        if not self.clients:
+            self.clients.append(SyncClient(config.load(str(self.kubeconfig))))
+        return self.clients[0]
+
+    def environment(self) -> dict[str, str]:
+        """Of a user whose kubeconfig is the sandbox's."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+
+    def run(self, *words: str) -> Done:
+        """`runup` as typed."""
+        done = subprocess.run(
+            [*RUNUP, *words],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def cluster_version(self) -> ClusterVersion:
+        """As it is now."""
+        return self.client.send(calls.get(ClusterVersion, "version"))
+
+    def desired_update(self) -> dict[str, Any] | None:
+        """`spec.desiredUpdate`, or None."""
+        found = self.client.send(calls.get_raw(resource_of(ClusterVersion), "version"))
+        wanted: dict[str, Any] | None = found["spec"].get("desiredUpdate")
+        return wanted
+
+    def patch(self, **desired: Any) -> None:
+        """What another administrator's client would send."""
+        body = {"spec": {"desiredUpdate": desired or None}}
+        self.client.send(calls.merge_patch(resource_of(ClusterVersion), "version", body))
+
+    def until(self, holds: Callable[[ClusterVersion], Any], what: str) -> Any:
+        """Wait until the ClusterVersion is so."""
+        return eventually(lambda: holds(self.cluster_version()), what)
+
+
+def _started(scenario: str) -> Iterator[Sandbox]:
+    # A short path: sockets below it have a length limit.
+    data = Path(tempfile.mkdtemp(prefix=f"runup-test-{scenario}-"))
+    words = ["sandbox", "start", "--scenario", scenario, "--data", str(data)]
+    try:
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        yield Sandbox(data)
+    finally:
+        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def skip_level() -> Iterator[Sandbox]:
+    """5.0.0 with things in the way of 5.2.0."""
+    yield from _started("skip-level")
+
+
+@pytest.fixture(scope="session")
+def misbehaving() -> Iterator[Sandbox]:
+    """5.0.0 with one release for each way in which a target goes wrong."""
+    yield from _started("misbehaving")
+
+
+@pytest.fixture(scope="session")
+def clean() -> Iterator[Sandbox]:
+    """5.0.0 with nothing to find."""
+    yield from _started("clean")
+
+
+@pytest.fixture(scope="session")
+def pruned() -> Iterator[Sandbox]:
+    """4.22.0 whose ClusterVersion has no field `mode`."""
+    yield from _started("default-4-22")
