@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from runup.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
 
@@ -32,7 +30,7 @@ def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON
     for name, value in (values or {}).items():
         text = text.replace("${" + name + "}", value)
     try:
-        documents = [orjson.loads(text)] if path.suffix == ".json" else list(kyaml.load_all(text))
+        documents = kyaml.load_all(text)
     except ValueError as error:
         raise BadManifest(f"{path}: {error}", reason="BadManifest") from error
     found: list[JSON] = []

@@ -19,6 +19,7 @@ import msgspec
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.api.meta_v1 import Wire
 from runup.domain import version as versions
+from runup.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.manifests import JSON, identity, objects_under
 
@@ -82,6 +83,8 @@ class ClusterSpec(_Input, frozen=True):
     namespace: str = NAMESPACE
     # "operator": the managing operator of the current release runs; "none": the cluster has only its objects.
     operator: Literal["operator", "none"] = "operator"
+    # Flags that the managing operator is started with besides those of its release.
+    operator_args: tuple[str, ...] = ()
 
 
 class Workloads(_Input, frozen=True):
@@ -144,10 +147,8 @@ def find(name: str) -> Path:
     path = Path(name).expanduser()
     if "/" in name and (path / FILE).is_file():
         return path
-    raise ScenarioError(
-        f"there is no scenario {name!r}; choose one of {', '.join(names())}, or give the path of a folder with a {FILE}",
-        reason="UnknownScenario",
-    )
+    choice = f"choose one of {', '.join(names())}, or give the path of a folder with a {FILE}"
+    raise ScenarioError(f"there is no scenario {name!r}; {choice}", reason="UnknownScenario")
 
 
 def load(folder: Path) -> Scenario:
@@ -199,10 +200,8 @@ def merge(below: Any, above: Any) -> Any:
 
 
 def _read(file: Path) -> _ScenarioFile:
-    from runup.lang import yaml as kyaml
-
     try:
-        return msgspec.convert(kyaml.load(file.read_text(encoding="utf-8")), _ScenarioFile)
+        return msgspec.convert(kyaml.load(file.read_bytes()), _ScenarioFile)
     except (msgspec.ValidationError, ValueError, OSError) as error:
         raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
 
@@ -243,5 +242,3 @@ def _check(scenario: Scenario, file: Path) -> None:
         problems.append(f"the cluster runs {scenario.cluster.version}, which is no release of it")
     if problems:
         raise ScenarioError(f"{file}: {'; '.join(problems)}", reason="BadScenario")
-
-

@@ -85,6 +85,10 @@ class Admission:
         if (entry.load().get("status") or {}).get("phase") == "Terminating":
             why = f"unable to create new content in namespace {name} because it is being terminated"
             error = errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
-            cause = {"reason": "NamespaceTerminating", "message": f"namespace {name} is being terminated", "field": "metadata.namespace"}
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {name} is being terminated",
+                "field": "metadata.namespace",
+            }
             error.details = {**(error.details or {}), "causes": [cause]}
             raise error

@@ -148,7 +148,11 @@ class Authorizer:
             if self._bindings is None:
                 self._bindings = list(self._read_bindings())
             mine = [binding for binding in self._bindings if binding.binds(user)]
-            found = [(b.namespace, read_rule(raw), raw) for b in mine for raw in self.role_rules(b.role_kind, b.role_name, b.namespace)]
+            found = [
+                (b.namespace, read_rule(raw), raw)
+                for b in mine
+                for raw in self.role_rules(b.role_kind, b.role_name, b.namespace)
+            ]
             if len(self._by_user) > 1_000:
                 self._by_user.clear()
             self._by_user[user] = found
@@ -190,7 +194,5 @@ def refusal(user: User, wanted: Attributes) -> ApiError:
     if not wanted.resource:
         return forbidden("", "", "", f'User "{user.name}" cannot {wanted.verb} path "{wanted.path}"')
     where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-    why = (
-        f'User "{user.name}" cannot {wanted.verb} resource "{wanted.full_resource}" in API group "{wanted.group}" {where}'
-    )
+    why = f'User "{user.name}" cannot {wanted.verb} resource "{wanted.full_resource}" in API group "{wanted.group}" {where}'
     return forbidden(wanted.resource, wanted.group, wanted.name, why)

@@ -59,7 +59,11 @@ class Discovery:
             case ["api", "v1"]:
                 return self._resources("", "v1")
             case ["apis", group]:
-                return json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)}) if self._has(group) else None
+                return (
+                    json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
+                    if self._has(group)
+                    else None
+                )
             case ["apis", group, version]:
                 return self._resources(group, version)
         return None
@@ -69,9 +73,7 @@ class Discovery:
 
     def _versions(self) -> Response:
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
-        return json_response(
-            {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
-        )
+        return json_response({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
 
     def _group(self, group: str) -> JSON:
         versions = [

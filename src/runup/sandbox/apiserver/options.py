@@ -39,7 +39,9 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     query, causes = request.query, []
     dry_run = query.get("dryRun", "")
     if dry_run not in {"", "All"}:
-        causes.append(Cause("FieldValueNotSupported", f'Unsupported value: "{dry_run}": supported values: "All"', "dryRun"))
+        causes.append(
+            Cause("FieldValueNotSupported", f'Unsupported value: "{dry_run}": supported values: "All"', "dryRun")
+        )
     force = query.get("force", "")
     if force and kind == "PatchOptions" and not apply:
         causes.append(Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
@@ -127,7 +129,9 @@ def _faults(options: ListOptions, query: Mapping[str, str], *, watch: bool) -> l
         return _watch_faults(options, query)
     faults = []
     if "sendInitialEvents" in query:
-        faults.append(Cause("FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list", "sendInitialEvents"))
+        faults.append(
+            Cause("FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list", "sendInitialEvents")
+        )
     if options.match and options.continue_:
         text = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
         faults.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))

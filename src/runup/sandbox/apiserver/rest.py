@@ -21,7 +21,14 @@ from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.accept import Form, negotiate
 from runup.sandbox.apiserver.admission import Admission
-from runup.sandbox.apiserver.body import PATCH_TYPES, decode_json, decode_yaml, duplicate_fields, media_type, read_object
+from runup.sandbox.apiserver.body import (
+    PATCH_TYPES,
+    decode_json,
+    decode_yaml,
+    duplicate_fields,
+    media_type,
+    read_object,
+)
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind, KindTable
@@ -458,7 +465,9 @@ class Rest:
     # Set by the server: creating by patch needs the right to create.
     async def _authorize_create(self, request: Request, target: Target, kind: Kind) -> None:
         if self.authorize is not None:
-            self.authorize(request, Target("create", target.path, kind.group, kind.version, target.namespace, kind.plural))
+            self.authorize(
+                request, Target("create", target.path, kind.group, kind.version, target.namespace, kind.plural)
+            )
 
     authorize: Callable[[Request, Target], None] | None = None
 
@@ -641,7 +650,7 @@ def _check_type(kind: Kind, obj: JSON) -> None:
     group, _, bare = version.rpartition("/")
     if (version, name) != (kind.api_version, kind.kind):
         raise errors.bad_request(
-            f"{name} in version \"{bare or version}\" cannot be handled as a {kind.kind}: no kind \"{name}\" is registered "
+            f'{name} in version "{bare or version}" cannot be handled as a {kind.kind}: no kind "{name}" is registered '
             f'for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
             if not kind.custom
             else f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"

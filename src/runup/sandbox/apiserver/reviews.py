@@ -35,7 +35,11 @@ class Reviews:
 
     def handler(self, kind: Kind) -> Handler | None:
         """The handler of a kind of review, None for a kind that is stored."""
-        return self._handlers.get(kind.kind) if kind.group.endswith(("authorization.k8s.io", "authentication.k8s.io")) else None
+        return (
+            self._handlers.get(kind.kind)
+            if kind.group.endswith(("authorization.k8s.io", "authentication.k8s.io"))
+            else None
+        )
 
     async def _self_access(self, request: Request, _: Target) -> Response:
         body = read_object(request)
@@ -75,7 +79,10 @@ class Reviews:
         user = _user(request)
         rules = self._authz.rules(user, namespace)
         if "system:masters" in user.groups:
-            rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}, {"verbs": ["*"], "nonResourceURLs": ["*"]}]
+            rules = [
+                {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+                {"verbs": ["*"], "nonResourceURLs": ["*"]},
+            ]
         status: JSON = {
             "resourceRules": [
                 {key: value for key, value in rule.items() if key != "nonResourceURLs"}

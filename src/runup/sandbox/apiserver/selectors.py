@@ -139,12 +139,10 @@ def _requirement(tokens: _Tokens) -> Requirement:
         value = tokens.next()
         if not _is_int(value):
             raise bad_request(
-                f'values[0][{key}]: Invalid value: "{value}": for \'Gt\', \'Lt\' operators, the value must be an integer'
+                f"values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
             )
         return Requirement(key, "gt" if operator == ">" else "lt", (value,))
-    raise bad_request(
-        f"unable to parse requirement: found '{operator}', expected: in, notin, =, ==, !=, gt, lt"
-    )
+    raise bad_request(f"unable to parse requirement: found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
 
 def _value_list(tokens: _Tokens, key: str) -> tuple[str, ...]:

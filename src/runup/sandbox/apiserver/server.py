@@ -1,7 +1,7 @@
 """The API server as something that can be started: data folder in, an HTTPS address and an admin kubeconfig out.
 
-    async with ApiServer(data=Path("data"), port=0) as server:
-        print(server.url, server.kubeconfig)
+async with ApiServer(data=Path("data"), port=0) as server:
+    print(server.url, server.kubeconfig)
 """
 
 from __future__ import annotations
@@ -47,7 +47,13 @@ class ApiServer:
     """One server on one data folder. Use as an async context manager, or `start` and `stop`."""
 
     def __init__(
-        self, data: Path, port: int = 0, *, audit: Path | None = None, clock: Clock | None = None, host: str = "127.0.0.1"
+        self,
+        data: Path,
+        port: int = 0,
+        *,
+        audit: Path | None = None,
+        clock: Clock | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.data = Path(data)
         self.clock = clock or SystemClock()

@@ -1,0 +1,220 @@
+"""`runup sandbox`: a cluster on this machine, to try things on or to import a dump into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from runup.sandbox.settings import Ready
+
+DATA = click.option("--data", metavar="DIR", help="The sandbox's folder (default: ~/.local/state/runup/sandbox).")
+OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+RUNNERS = ["runc", "bubblewrap", "process"]
+
+
+@click.group("sandbox", context_settings={"help_option_names": ["-h", "--help"]})
+def sandbox() -> None:
+    """A cluster on this machine to try things on."""
+
+
+@sandbox.command()
+@click.option("--scenario", default="", metavar="NAME", help="Which cluster; `runup sandbox list` shows them.")
+@click.option("--import", "source", default="", metavar="DIR", help="Start from the dump of a cluster.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server (default: a free one).")
+@click.option("--runner", type=click.Choice(RUNNERS), envvar="RUNUP_RUNNER", help="How containers run.")
+@DATA
+def start(scenario: str, source: str, port: int | None, runner: str | None, data: str | None) -> int:
+    """Start it, and say how to use it."""
+    from runup.kube.clock import SystemClock
+    from runup.sandbox import lifecycle
+    from runup.sandbox.settings import Settings
+
+    if scenario and source:
+        raise click.UsageError("--scenario and --import exclude each other")
+    wanted = Settings(
+        scenario=scenario,
+        source=str(Path(source).expanduser().absolute()) if source else "",
+        runner=runner or "",
+        api_port=port or 0,
+    )
+    folder = folder_of(data)
+
+    def run() -> int:
+        for done in lifecycle.start(folder, wanted, SystemClock()):
+            click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
+        _, _, ready = lifecycle.state(folder)
+        assert ready is not None
+        click.echo(how_to_use(folder, ready))
+        return 0
+
+    return guarded(run)
+
+
+@sandbox.command()
+@DATA
+def stop(data: str | None) -> int:
+    """End it; what is in it stays for the next start."""
+    from runup.kube.clock import SystemClock
+    from runup.sandbox import lifecycle
+
+    def run() -> int:
+        folder = folder_of(data)
+        ended = lifecycle.stop(folder, SystemClock())
+        click.echo("stopped" if ended else f"no sandbox runs in {folder}")
+        return 0
+
+    return guarded(run)
+
+
+@sandbox.command()
+@DATA
+def reset(data: str | None) -> int:
+    """Back to the scenario's start: end it, remove its folder, start it anew with the same settings."""
+    from runup.kube.clock import SystemClock
+    from runup.sandbox import lifecycle
+    from runup.sandbox.settings import Settings
+
+    def run() -> int:
+        folder, clock = folder_of(data), SystemClock()
+        _, before, _ = lifecycle.state(folder)
+        if before is None:
+            click.echo(f"error: there is no sandbox in {folder}; `runup sandbox start` makes one", err=True)
+            return 1
+        lifecycle.stop(folder, clock)
+        lifecycle.remove(folder)
+        wanted = Settings(
+            scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port
+        )
+        for done in lifecycle.start(folder, wanted, clock):
+            click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
+        return 0
+
+    return guarded(run)
+
+
+@sandbox.command()
+@OUTPUT
+@DATA
+def status(output: str | None, data: str | None) -> int:
+    """What runs, where, and what it does not isolate. Exit code 1 when it does not run."""
+    from runup.sandbox import lifecycle
+
+    def run() -> int:
+        folder = folder_of(data)
+        pid, chosen, ready = lifecycle.state(folder)
+        if output:
+            from runup.api import codec
+            from runup.cli.render.text import machine
+
+            told: dict[str, Any] = {"running": bool(pid), "data": str(folder)}
+            told |= {"settings": codec.to_dict(chosen)} if chosen else {}
+            told |= {"cluster": codec.to_dict(ready)} if ready else {}
+            click.echo(machine(told, output), nl=False)
+        elif not pid:
+            click.echo(f"no sandbox runs in {folder}")
+        else:
+            click.echo(f"running (process {pid})")
+            click.echo(how_to_use(folder, ready) if ready else "starting")
+        return 0 if pid else 1
+
+    return guarded(run)
+
+
+@sandbox.command("list")
+def list_() -> int:
+    """The scenarios."""
+    from runup.sandbox import scenario as scenarios
+
+    def run() -> int:
+        for name in scenarios.names():
+            click.echo(f"{name:<14}{scenarios.load(scenarios.find(name)).title}")
+        return 0
+
+    return guarded(run)
+
+
+@sandbox.command()
+@click.argument("component", default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
+@DATA
+def logs(component: str, follow: bool, data: str | None) -> int:
+    """Print a log: apiserver, cluster, supervisor, or a pod by a part of its name; without a name, list them."""
+    from runup.kube.clock import SystemClock
+
+    def run() -> int:
+        folder = folder_of(data)
+        known = log_files(folder)
+        if not component:
+            click.echo("\n".join(sorted(known)) or f"no logs in {folder}")
+            return 0
+        found = [name for name in sorted(known) if name == component] or [n for n in sorted(known) if component in n]
+        if not found:
+            names = ", ".join(sorted(known)) or "there are none"
+            click.echo(f"error: no log of {component!r} in {folder}; {names}", err=True)
+            return 1
+        _print_log(known[found[-1]], follow=follow, clock=SystemClock())
+        return 0
+
+    return guarded(run)
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Run a command; a sandbox's error is one line that names the way out."""
+    from runup.cli.errors import CommandError
+    from runup.sandbox.errors import SandboxError
+
+    try:
+        return run()
+    except SandboxError as error:
+        raise CommandError(error.message) from error
+
+
+def folder_of(data: str | None) -> Path:
+    """The data folder that the user means."""
+    from runup.sandbox import lifecycle
+
+    return Path(data).expanduser().absolute() if data else lifecycle.default_data()
+
+
+def how_to_use(folder: Path, ready: Ready) -> str:
+    """What a user needs to know of a sandbox that runs."""
+    lines = [
+        "",
+        f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
+        *(f"note: {note}" for note in ready.notes),
+    ]
+    if ready.left_out:
+        lines.append(f"note: {ready.left_out} objects could not be created; `runup sandbox logs cluster` names them")
+    unprotected = f" (does not isolate: {', '.join(ready.not_isolated)})" if ready.not_isolated else ""
+    lines += [
+        f"containers run by {ready.runner}{unprotected}",
+        "",
+        f"  export KUBECONFIG={folder / 'admin.kubeconfig'}",
+        "  runup upgrade",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def log_files(folder: Path) -> dict[str, Path]:
+    """Component or `namespace/pod/container` -> its log."""
+    found = {file.stem: file for file in (folder / "logs").glob("*.log")}
+    for file in (folder / "pods").glob("*/*.log"):
+        namespace, pod, _ = file.parent.name.split("_", 2)
+        found[f"{namespace}/{pod}/{file.stem}"] = file
+    return found
+
+
+def _print_log(file: Path, *, follow: bool, clock: Any) -> None:
+    with file.open(encoding="utf-8", errors="replace") as log:
+        while True:
+            text = log.read()
+            if text:
+                click.echo(text, nl=False)
+            if not follow:
+                return
+            clock.pause(0.2)

@@ -1,0 +1,92 @@
+"""Runs a controller: keys from watches in, `reconcile(key)` called one at a time, failures retried later and later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import structlog
+
+from runup.api.meta_v1 import NamespacedName, Object, key_of
+from runup.api.scheme import Resource
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from runup.kube.request import Call
+from runup.kube.watch import Reflector
+from runup.kube.workqueue import QueueShutDown, WorkQueue
+
+log = structlog.get_logger("cluster")
+
+
+class Controller(Protocol):
+    """Decides about one object at a time."""
+
+    name: str
+
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any]]:
+        """What is to be sent so that the object of `key` is as it should be; nothing where it is."""
+        ...
+
+
+class Loop:
+    """A controller with its queue. Watched kinds lead to keys by `watch`."""
+
+    def __init__(self, controller: Controller, client: Client, clock: Clock) -> None:
+        self.controller = controller
+        self._client = client
+        self.queue: WorkQueue[NamespacedName] = WorkQueue(clock, first_backoff_s=0.02, longest_backoff_s=30)
+
+    def watch(self, cache: Cache[Any], owners_of: str = "") -> None:
+        """Queue every object of `cache` that changes, or with `owners_of` the owners of that kind."""
+
+        def on_change(_change: str, old: Object | None, new: Object | None) -> None:
+            for obj in (old, new):
+                if obj is not None:
+                    self._add(obj, owners_of)
+
+        cache.add_listener(on_change)
+
+    def _add(self, obj: Object, owners_of: str) -> None:
+        if not owners_of:
+            self.queue.add(key_of(obj))
+            return
+        for reference in obj.metadata.owner_references:
+            if reference.kind == owners_of:
+                self.queue.add(NamespacedName(obj.metadata.namespace, reference.name))
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            try:
+                key = await self.queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._work(key)
+                self.queue.forget(key)
+            except KubeError as error:
+                log.info("retrying", controller=self.controller.name, key=str(key), error=str(error))
+                self.queue.add_rate_limited(key)
+            except Exception:
+                log.exception("a controller failed", controller=self.controller.name, key=str(key))
+                self.queue.add_rate_limited(key)
+            finally:
+                self.queue.done(key)
+
+    async def _work(self, key: NamespacedName) -> None:
+        for call in self.controller.calls(key):
+            try:
+                await self._client.send(call)
+            except (NotFound, AlreadyExists, Conflict) as error:
+                # Decided on an old state; the watch brings the new one, and with it this key again.
+                log.debug("state moved on", controller=self.controller.name, key=str(key), error=str(error))
+                self.queue.add_after(key, 0.1)
+                return
+
+
+def follow(client: Client, cache: Cache[Any], resource: Resource, clock: Clock) -> asyncio.Task[None]:
+    """Keep `cache` filled, as a task."""
+    return asyncio.create_task(Reflector(client, cache.kind, cache, clock=clock, resource=resource).run())

@@ -1,0 +1,135 @@
+"""A dump in, a scenario out: the cluster as it was, plus the releases that it could be asked about.
+
+Invented are only the releases, and a FeatureGate with the preflight's gates open where the dump has none (the
+scenario's notes say so). Everything else is the dump's, or absent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runup.domain import version as versions
+from runup.sandbox.dump.layout import BadDump
+from runup.sandbox.dump.load import Dump, guess_plural
+from runup.sandbox.manifests import JSON, identity
+from runup.sandbox.scenario import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
+
+GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+# How many of the versions that the cluster was offered are made as releases.
+MAX_OFFERED = 5
+
+
+def scenario_of(dump: Dump, *, base: Path) -> Scenario:
+    """The scenario that sets up the dump's cluster. `base` is the folder with what all releases share.
+
+    Raises BadDump where the ClusterVersion does not say which version it runs.
+    """
+    current = current_version(dump.cluster_version)
+    targets = target_versions(dump.cluster_version, current)
+    spec = dump.cluster_version.get("spec") or {}
+    gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
+    feature_set = ((gate or {}).get("spec") or {}).get("featureSet") or ""
+    kubernetes = kubernetes_version(dump)
+    return Scenario(
+        name=dump.name,
+        title=f"Imported from {dump.name}",
+        summary=f"{len(dump.objects)} objects of a {dump.style} dump, at {current}.",
+        cluster=ClusterSpec(
+            version=current,
+            kubernetes=kubernetes,
+            feature_set=feature_set,
+            gates=() if gate else GATES,
+            channel=spec.get("channel") or "",
+        ),
+        releases=tuple(
+            ReleaseSpec(version=version, kubernetes=_kubernetes_of(version, current, kubernetes))
+            for version in (current, *targets)
+        ),
+        graph=Graph(edges=tuple((current, target) for target in targets)),
+        # Pods of a dump show what was; nothing new is declared ready that the cluster did not have.
+        workloads=Workloads(other_images="pending"),
+        folders=(base,),
+        objects=dump.objects,
+        notes=tuple(_notes(dump, gate)),
+    )
+
+
+def current_version(cluster_version: JSON) -> str:
+    """The version that the cluster runs or is on the way to: `status.desired`, else the newest history entry."""
+    status = cluster_version.get("status") or {}
+    candidates = [
+        (status.get("desired") or {}).get("version"),
+        *(e.get("version") for e in status.get("history") or ()),
+    ]
+    found = next((text for text in candidates if text and versions.parse(text)), None)
+    if found is None:
+        message = "the dump's ClusterVersion names no version in status.desired or status.history"
+        raise BadDump(f"{message}; without it nothing can be checked", reason="NoCurrentVersion")
+    return str(found)
+
+
+def target_versions(cluster_version: JSON, current: str) -> list[str]:
+    """The next minor release, and up to five of the updates that the cluster was offered, newest first."""
+    now = versions.Version(current)
+    offered = [
+        entry["version"]
+        for entry in (cluster_version.get("status") or {}).get("availableUpdates") or ()
+        if entry.get("version") and versions.parse(entry["version"])
+    ]
+    newest = sorted({v for v in offered if v != current}, key=versions.Version, reverse=True)[:MAX_OFFERED]
+    following = f"{now.major}.{now.minor + 1}.0"
+    return [following, *(version for version in newest if version != following)]
+
+
+def kubernetes_version(dump: Dump) -> str:
+    """What the kube-apiserver operator reports, else the newest kubelet's version, else nothing."""
+    operator = dump.one("config.openshift.io", "ClusterOperator", "kube-apiserver") or {}
+    for entry in (operator.get("status") or {}).get("versions") or ():
+        if entry.get("name") == "kube-apiserver" and versions.parse(entry.get("version", "")):
+            return str(entry["version"])
+    kubelets = [
+        str(((obj.get("status") or {}).get("nodeInfo") or {}).get("kubeletVersion", "")).removeprefix("v")
+        for obj in dump.objects
+        if identity(obj)[:2] == ("", "Node")
+    ]
+    parsed = sorted((version for text in kubelets if (version := versions.parse(text))), reverse=True)
+    return f"{parsed[0].major}.{parsed[0].minor}.{parsed[0].patch}" if parsed else ""
+
+
+def missing_resources(dump: Dump, known: set[tuple[str, str]]) -> list[tuple[str, str, str, str, bool]]:
+    """(group, version, kind, plural, namespaced) of the custom kinds that nobody serves yet.
+
+    Kinds of core and of Kubernetes' own groups are not among them: a CRD cannot add those.
+    """
+    found: dict[tuple[str, str], tuple[str, str, str, str, bool]] = {}
+    for obj in dump.objects:
+        group, kind, namespace, _name = identity(obj)
+        if (group, kind) in known or (group, kind) in found or "." not in group or group.endswith(".k8s.io"):
+            continue
+        version = obj["apiVersion"].rpartition("/")[2]
+        plural = dump.plurals.get((group, kind)) or guess_plural(kind)
+        found[group, kind] = (group, version, kind, plural, bool(namespace))
+    return list(found.values())
+
+
+def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
+    """The Kubernetes that a release ships: 4.y has 1.(y+13); of others the next minor has the next minor's."""
+    here, there, base = versions.Version(current), versions.Version(version), versions.parse(kubernetes)
+    steps = there.minor - here.minor
+    if base is not None and here.major == there.major and steps == 0 and version == current:
+        return kubernetes
+    if there.major == 4:
+        return f"1.{there.minor + 13}.0"
+    return f"{base.major}.{base.minor + steps}.0" if base is not None and here.major == there.major else ""
+
+
+def _notes(dump: Dump, gate: JSON | None) -> list[str]:
+    notes = []
+    if gate is None:
+        notes.append(f"the dump has no FeatureGate: one with {' and '.join(GATES)} open was made")
+    absent = (kind for kind in ("Infrastructure", "Network") if not dump.one("config.openshift.io", kind, "cluster"))
+    notes.extend(f"the dump has no {kind}: what depends on it is unknown" for kind in absent)
+    if dump.skipped:
+        notes.append(f"{dump.skipped} objects of kinds that say nothing about an update were left out")
+    notes += [f"not readable, left out: {problem.message}" for problem in dump.problems]
+    return notes

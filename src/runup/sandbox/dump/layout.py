@@ -1,0 +1,89 @@
+"""Which files of a folder make up a dump: a path in, the files to read out.
+
+Three layouts, told apart by what is there: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of must-gather
+and `oc adm inspect`, and any other folder of YAML and JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.manifests import SUFFIXES
+
+CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
+_CASE_MARK = "-cv.yaml"
+# The folders in which must-gather and `oc adm inspect` keep objects; the rest of such a tree is logs.
+_INSPECT = frozenset({"cluster-scoped-resources", "namespaces"})
+_NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pods", "monitoring", "network_logs"})
+
+
+class BadDump(SandboxError):
+    """The folder is no dump that can be imported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What was recognised: the kind of dump, a name for it, and its files in a fixed order."""
+
+    style: str
+    name: str
+    files: tuple[Path, ...]
+
+
+def find(path: Path) -> Layout:
+    """Recognise the dump at `path`: a folder, or a folder and the prefix of one case in it. Raises BadDump."""
+    if path.is_dir():
+        return _folder(path)
+    if path.parent.is_dir():
+        case = _case(path.parent, path.name)
+        if case.files:
+            return case
+        raise BadDump(_no_such_case(path), reason="DumpNotFound")
+    raise BadDump(f"there is no folder {path} to import; give the folder of a dump", reason="DumpNotFound")
+
+
+def _folder(path: Path) -> Layout:
+    cases = _cases(path)
+    if len(cases) == 1:
+        return _case(path, cases[0])
+    if cases:
+        listed = "\n".join(f"  {path / case}" for case in cases)
+        raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
+    tree = tuple(_inspect_files(path))
+    if tree:
+        return Layout("inspect", path.name, tree)
+    files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
+    if not files:
+        raise BadDump(f"{path} holds no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
+    return Layout("folder", path.name, files)
+
+
+def _cases(folder: Path) -> list[str]:
+    return sorted(file.name.removesuffix(_CASE_MARK) for file in folder.glob(f"*{_CASE_MARK}"))
+
+
+def _case(folder: Path, prefix: str) -> Layout:
+    files = tuple(file for part in CASE_PARTS if (file := folder / f"{prefix}-{part}.yaml").is_file())
+    return Layout("case", prefix, files)
+
+
+def _no_such_case(path: Path) -> str:
+    cases = _cases(path.parent)
+    known = f"; it holds {', '.join(cases)}" if cases else ""
+    return f"there is no folder {path}, and no {path.name}{_CASE_MARK} in {path.parent}{known}"
+
+
+def _inspect_files(path: Path) -> Iterator[Path]:
+    """Files below `cluster-scoped-resources` and `namespaces`, however many folders of images stand above them."""
+    for root in sorted(folder for folder in path.rglob("*") if folder.is_dir() and folder.name in _INSPECT):
+        if any(parent.name in _INSPECT for parent in root.relative_to(path).parents):
+            continue
+        for file in sorted(root.rglob("*")):
+            below = file.relative_to(root).parts
+            # namespaces/NS/pods/POD/POD.yaml repeats what namespaces/NS/core/pods.yaml lists.
+            inside_pods = root.name == "namespaces" and len(below) > 2 and below[1] in _NOT_OBJECTS
+            if file.suffix in SUFFIXES and file.is_file() and not inside_pods:
+                yield file

@@ -1,0 +1,211 @@
+"""Starting and ending a sandbox from outside: data folder and wishes in, processes and a kubeconfig out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runup.kube.clock import Clock
+from runup.sandbox import settings
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.settings import Ready, Settings
+
+KUBECONFIG = "admin.kubeconfig"
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step that is done, and when (seconds since the start)."""
+
+    step: str
+    seconds: float
+
+
+def default_data() -> Path:
+    """`$XDG_STATE_HOME/runup/sandbox`, by default below ~/.local/state."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
+    return Path(state) / "runup" / "sandbox"
+
+
+def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
+    """Start the sandbox in `data`, telling each step; raises SandboxError with nothing left running."""
+    pid = settings.running_pid(data)
+    if pid:
+        text = f"a sandbox runs in {data} already (process {pid}); `runup sandbox stop` ends it"
+        raise SandboxError(text, reason="AlreadyRunning")
+    begin = clock.monotonic()
+    chosen = _chosen(data, wanted)
+    _make(data)
+    settings.save(data, chosen)
+    supervisor = _launch(data)
+    try:
+        for step, holds in _steps(data, chosen):
+            _await(step, holds, supervisor, data, clock, begin)
+            yield Progress(step, clock.monotonic() - begin)
+    except BaseException:
+        stop(data, clock, pid=supervisor.pid)
+        raise
+
+
+def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
+    """End the sandbox in `data` and everything that it runs; whether there was one. Raises SandboxError."""
+    pid = pid or settings.running_pid(data)
+    if not pid:
+        return False
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    deadline = clock.monotonic() + STOP_TIMEOUT_S
+    while _alive(pid):
+        if clock.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+            raise SandboxError(f"the sandbox (process {pid}) did not end in {STOP_TIMEOUT_S:g} s and was killed")
+        clock.pause(_LOOK_S)
+    return True
+
+
+def remove(data: Path) -> None:
+    """Delete the data folder of a sandbox that is not running; raises SandboxError for a folder that is none."""
+    if not data.exists():
+        return
+    if not (data / settings.FILE).is_file():
+        raise SandboxError(f"{data} is not the data folder of a sandbox; nothing was removed", reason="NotASandbox")
+    shutil.rmtree(data)
+
+
+def _chosen(data: Path, wanted: Settings) -> Settings:
+    """The settings of an earlier start go on holding; what contradicts them is refused."""
+    before = settings.load(data)
+    if before is None:
+        if data.is_dir() and any(data.iterdir()):
+            raise SandboxError(
+                f"{data} is not empty and holds no sandbox; give another folder with --data", reason="DataNotEmpty"
+            )
+        _check(wanted)
+        api, registry, updates = settings.free_ports(3)
+        return Settings(
+            scenario=wanted.scenario,
+            source=wanted.source,
+            runner=wanted.runner,
+            api_port=_port(wanted.api_port) or api,
+            registry_port=registry,
+            update_port=updates,
+        )
+    for name, said in (("scenario", wanted.scenario), ("import", wanted.source)):
+        held = before.scenario if name == "scenario" else before.source
+        if said and said != held:
+            text = f"the sandbox in {data} was made with another {name} ({held or 'none'})"
+            raise SandboxError(f"{text}; `runup sandbox reset` makes it anew", reason="OtherScenario")
+    if wanted.api_port and wanted.api_port != before.api_port:
+        text = f"the sandbox in {data} has port {before.api_port} for good; `runup sandbox reset` makes it anew"
+        raise SandboxError(text, reason="OtherPort")
+    for port in (before.api_port, before.registry_port, before.update_port):
+        _port(port)
+    return before
+
+
+def _check(wanted: Settings) -> None:
+    """A scenario or dump that cannot be used is an error before anything is made."""
+    from runup.sandbox.cluster import read_scenario
+
+    read_scenario(wanted)
+
+
+def _port(port: int) -> int:
+    if port and settings.port_taken(port):
+        raise SandboxError(f"port {port} is in use; give another with --port, or end what uses it", reason="PortInUse")
+    return port
+
+
+def _make(data: Path) -> None:
+    try:
+        (data / "logs").mkdir(parents=True, exist_ok=True)
+        data.chmod(0o700)
+    except OSError as error:
+        text = f"{data} cannot be written ({error.strerror}); give another folder with --data"
+        raise SandboxError(text, reason="DataNotWritable") from error
+
+
+def _launch(data: Path) -> subprocess.Popen[bytes]:
+    with (data / "logs" / "supervisor.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "runup.sandbox.supervisor", "--data", str(data)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
+
+
+def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:
+    began = _modified(data / settings.READY)
+    return [
+        ("API server", lambda: settings.port_taken(chosen.api_port) and (data / KUBECONFIG).is_file()),
+        ("cluster", lambda: _modified(data / settings.READY) > began),
+    ]
+
+
+def _await(
+    step: str,
+    holds: Callable[[], bool],
+    supervisor: subprocess.Popen[bytes],
+    data: Path,
+    clock: Clock,
+    begin: float,
+) -> None:
+    while not holds():
+        if supervisor.poll() is not None:
+            raise SandboxError(f"the sandbox ended while it started; see {data / 'logs'}", reason="StartFailed")
+        problem = _problem(data / "logs" / "cluster.log") or _problem(data / "logs" / "apiserver.log")
+        if problem:
+            raise SandboxError(problem.removeprefix("error: "), reason="StartFailed")
+        if clock.monotonic() - begin > START_TIMEOUT_S:
+            text = f"{step} was not ready in {START_TIMEOUT_S:g} s; see {data / 'logs'}"
+            raise SandboxError(text, reason="StartFailed")
+        clock.pause(_LOOK_S)
+
+
+def _problem(log: Path) -> str:
+    """The line with which one of the processes gave up, if it did."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in reversed(lines[-5:]) if line.startswith("error: ")), "")
+
+
+def _modified(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        waited, _ = os.waitpid(pid, os.WNOHANG)
+        if waited == pid:
+            return False
+    except ChildProcessError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def state(data: Path) -> tuple[int, Settings | None, Ready | None]:
+    """Process id (0: not running), settings and what the cluster said of itself."""
+    return settings.running_pid(data), settings.load(data), settings.ready(data)

@@ -1,0 +1,116 @@
+"""The node agent: pods whose image is one of the sandbox's releases run as real processes, the others by declaration.
+
+In: the pods of the cluster (a cache), out: processes, and pod statuses as a kubelet writes them. One agent serves every
+node; each has a folder of its own that stands for the host's file system. It starts what should run and is not running,
+so a pod whose agent was killed is started again by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from runup.api.meta_v1 import NamespacedName, key_of
+from runup.api.whole_v1 import WholePod
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.sandbox.node import podspec, podstatus
+from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.pod import PodWorker
+from runup.sandbox.node.runner import Runner
+
+log = structlog.get_logger("node")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an agent works: the sandbox's data folder, its runner and images, the address of the API server."""
+
+    data: Path
+    runner: Runner
+    images: ImageStore
+    server: str
+    ca: Path
+    host_ip: str = "127.0.0.1"
+    # Whether pods of other images are declared ready, or stay pending.
+    declare_others: bool = True
+
+    def host_path(self, node: str, path: str) -> Path:
+        """The folder that stands for `path` on `node`."""
+        return self.data / "nodes" / node / path.lstrip("/")
+
+    def pod_folder(self, pod: WholePod) -> Path:
+        """Logs and volumes of a pod; the API server serves logs from here."""
+        metadata = pod.metadata
+        return self.data / "pods" / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"
+
+
+class NodeAgent:
+    """One worker a pod, from its binding to its end."""
+
+    def __init__(self, client: Client, pods: Cache[WholePod], place: Place, clock: Clock) -> None:
+        self._client = client
+        self._pods = pods
+        self._place = place
+        self._clock = clock
+        self._workers: dict[str, PodWorker] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        pods.add_listener(lambda _change, old, new: self._on_change(old, new))
+
+    def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._gone(old)
+        if new is None or not new.spec.get("nodeName"):
+            return
+        worker = self._workers.get(new.metadata.uid)
+        if worker is not None:
+            worker.update(new)
+        elif self._is_ours(new):
+            self._start(new)
+
+    def _is_ours(self, pod: WholePod) -> bool:
+        """Imported pods are shown, never run; those that are over only need an agent to be deleted."""
+        if podstatus.is_imported(pod):
+            return pod.metadata.deletion_timestamp is not None
+        return pod.metadata.deletion_timestamp is not None or not podstatus.is_over(pod)
+
+    def _start(self, pod: WholePod) -> None:
+        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs(pod))
+        self._workers[pod.metadata.uid] = worker
+        task = asyncio.create_task(self._work(worker, key_of(pod)))
+        self._tasks[pod.metadata.uid] = task
+        task.add_done_callback(lambda _task: self._forget(pod.metadata.uid))
+
+    def _runs(self, pod: WholePod) -> bool:
+        return any(self._place.images.is_release(container.image) for container in podspec.containers(pod))
+
+    async def _work(self, worker: PodWorker, key: NamespacedName) -> None:
+        try:
+            await worker.run()
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("a pod's worker failed", pod=str(key))
+
+    def _gone(self, pod: WholePod) -> None:
+        """Deleted without waiting for us: whatever still runs is ended."""
+        task = self._tasks.get(pod.metadata.uid)
+        if task is not None:
+            task.cancel()
+
+    def _forget(self, uid: str) -> None:
+        self._workers.pop(uid, None)
+        self._tasks.pop(uid, None)
+
+    async def close(self) -> None:
+        """End every pod's processes; their objects stay, for the next agent."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)

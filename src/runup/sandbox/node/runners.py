@@ -1,0 +1,17 @@
+"""Every runner there is, from the most to the least isolation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runup.sandbox.node.runner import Runner
+from runup.sandbox.node.runner_bwrap import BubblewrapRunner
+from runup.sandbox.node.runner_process import ProcessRunner
+from runup.sandbox.node.runner_runc import RuncRunner
+
+NAMES = ("runc", "bubblewrap", "process")
+
+
+def runners(state: Path) -> dict[str, Runner]:
+    """The runners by name; `state` is a folder that runc may use."""
+    return {"runc": RuncRunner(state), "bubblewrap": BubblewrapRunner(), "process": ProcessRunner()}

@@ -1,0 +1,218 @@
+"""A registry of one OCI layout: what the sandbox's node agent, skopeo or a person pulls releases from.
+
+The OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the same
+layout. Signatures are served beside it, as a signature store has them: `/signatures/<algo>=<hash>/signature-<n>`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from aiohttp import web
+
+from runup.oci import images
+from runup.oci.errors import BadImage, CannotWrite, ImageNotFound
+from runup.oci.images import Descriptor
+from runup.oci.layout import BlobWriter, Layout, media_type_of
+from runup.oci.reference import is_digest, sha256
+
+_SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
+_PIECE = 1 << 20
+# What a manifest that is pushed may weigh; blobs have no limit but the disk.
+_MAX_BODY = images.MAX_DOCUMENT_BYTES
+
+
+class Registry:
+    """Serves `layout` on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
+
+    def __init__(self, layout: Path, *, port: int = 0, signatures: Path | None = None) -> None:
+        self._layout = Layout.create(layout)
+        self._port = port
+        self._signatures = signatures
+        self._uploads: dict[str, _Upload] = {}
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def host(self) -> str:
+        """`127.0.0.1:PORT`, as it stands in a pull spec."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`."""
+        return f"http://{self.host}"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.add_routes(self._routes())
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        for upload in self._uploads.values():
+            upload.discard()
+
+    def _routes(self) -> list[web.RouteDef]:
+        name = "/v2/{name:[a-z0-9][a-z0-9._/-]*}"
+        return [
+            web.get("/v2/", self._version),
+            web.get(name + "/tags/list", self._tags),
+            web.get(name + "/manifests/{reference}", self._manifest),
+            web.put(name + "/manifests/{reference}", self._put_manifest),
+            web.get(name + "/blobs/{digest}", self._blob),
+            web.post(name + "/blobs/uploads/", self._start_upload),
+            web.patch(name + "/blobs/uploads/{upload}", self._append),
+            web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
+            web.get("/signatures/{path:.+}", self._signature),
+        ]
+
+    async def _version(self, _request: web.Request) -> web.Response:
+        return web.json_response({}, headers={"Docker-Distribution-API-Version": "registry/2.0"})
+
+    async def _tags(self, request: web.Request) -> web.Response:
+        names = {item.annotations.get(images.REF_NAME, "") for item in self._layout.index().manifests}
+        return web.json_response({"name": request.match_info["name"], "tags": sorted(names - {""})})
+
+    async def _manifest(self, request: web.Request) -> web.Response:
+        reference = request.match_info["reference"]
+        try:
+            descriptor = self._layout.resolve(reference)
+            data = self._layout.read(descriptor.digest)
+        except (ImageNotFound, BadImage):
+            return _error(404, "MANIFEST_UNKNOWN", "manifest unknown", {"Name": request.match_info["name"]})
+        headers = {"Docker-Content-Digest": descriptor.digest, "Content-Type": descriptor.media_type}
+        return web.Response(body=data, headers=headers)
+
+    async def _put_manifest(self, request: web.Request) -> web.Response:
+        data = await request.read()
+        digest, reference = sha256(data), request.match_info["reference"]
+        if is_digest(reference) and reference != digest:
+            return _error(400, "DIGEST_INVALID", "the manifest's digest is not the one in the path", {"is": digest})
+        try:
+            media_type = request.content_type if "+json" in request.content_type else media_type_of(data)
+            missing = [blob for blob in _children(data, media_type) if not self._layout.blob(blob).is_file()]
+            if missing:
+                return _error(400, "MANIFEST_BLOB_UNKNOWN", "blob unknown to registry", {"digest": missing[0]})
+            self._layout.add_blob(data)
+            name = "" if is_digest(reference) else reference
+            self._layout.add_manifest(Descriptor(media_type=media_type, digest=digest, size=len(data)), name)
+        except BadImage as error:
+            return _error(400, "MANIFEST_INVALID", str(error), {})
+        except CannotWrite as error:
+            return _error(507, "UNKNOWN", str(error), {})
+        location = f"/v2/{request.match_info['name']}/manifests/{digest}"
+        return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
+
+    async def _blob(self, request: web.Request) -> web.StreamResponse:
+        digest = request.match_info["digest"]
+        try:
+            path = self._layout.blob(digest)
+        except BadImage as error:
+            return _error(400, "DIGEST_INVALID", str(error), {})
+        if not path.is_file():
+            return _error(404, "BLOB_UNKNOWN", "blob unknown to registry", {"digest": digest})
+        headers = {"Docker-Content-Digest": digest, "Content-Type": "application/octet-stream"}
+        return web.FileResponse(path, headers=headers)  # answers HEAD and ranges too
+
+    async def _start_upload(self, request: web.Request) -> web.Response:
+        digest = request.query.get("mount", "")
+        if digest and is_digest(digest) and self._layout.blob(digest).is_file():
+            return self._stored(request, digest)  # every repository shows the same blobs
+        upload = uuid4().hex
+        self._uploads[upload] = _Upload(self._layout)
+        if "digest" in request.query:
+            return await self._finish(request, upload)
+        return self._accepted(request, upload, 202)
+
+    async def _append(self, request: web.Request) -> web.Response:
+        upload = request.match_info["upload"]
+        if upload not in self._uploads:
+            return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
+        if problem := await self._take(request, upload):
+            return problem
+        return self._accepted(request, upload, 202)
+
+    async def _finish_upload(self, request: web.Request) -> web.Response:
+        upload = request.match_info["upload"]
+        if upload not in self._uploads:
+            return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
+        return await self._finish(request, upload)
+
+    async def _finish(self, request: web.Request, upload: str) -> web.Response:
+        if problem := await self._take(request, upload):
+            return problem
+        pending = self._uploads.pop(upload)
+        try:
+            digest = pending.writer.commit(request.query.get("digest", ""))
+        except BadImage as error:
+            return _error(400, "DIGEST_INVALID", str(error), {})
+        except CannotWrite as error:
+            return _error(507, "UNKNOWN", str(error), {})
+        finally:
+            pending.discard()
+        return self._stored(request, digest)
+
+    async def _take(self, request: web.Request, upload: str) -> web.Response | None:
+        try:
+            async for piece in request.content.iter_chunked(_PIECE):
+                self._uploads[upload].write(piece)
+        except CannotWrite as error:
+            self._uploads.pop(upload).discard()
+            return _error(507, "UNKNOWN", str(error), {})
+        return None
+
+    def _accepted(self, request: web.Request, upload: str, status: int) -> web.Response:
+        location = f"/v2/{request.match_info['name']}/blobs/uploads/{upload}"
+        size = self._uploads[upload].size
+        headers = {"Location": location, "Docker-Upload-UUID": upload, "Range": f"0-{max(size - 1, 0)}"}
+        return web.Response(status=status, headers=headers)
+
+    def _stored(self, request: web.Request, digest: str) -> web.Response:
+        location = f"/v2/{request.match_info['name']}/blobs/{digest}"
+        return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
+
+    async def _signature(self, request: web.Request) -> web.StreamResponse:
+        path = request.match_info["path"]
+        if self._signatures is None or not _SIGNATURE.fullmatch(path) or not (self._signatures / path).is_file():
+            return web.Response(status=404)
+        return web.FileResponse(self._signatures / path, headers={"Content-Type": "application/octet-stream"})
+
+
+class _Upload:
+    """A blob on its way in; nothing of it is left unless its writer was committed."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._scope = layout.incoming()
+        self.writer: BlobWriter = self._scope.__enter__()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        self.writer.write(data)
+        self.size += len(data)
+
+    def discard(self) -> None:
+        self._scope.__exit__(None, None, None)
+
+
+def _children(data: bytes, media_type: str) -> list[str]:
+    """The digests that must be there before the manifest can be taken."""
+    if media_type in images.INDEXES:
+        return [item.digest for item in images.decode(images.Index, data, "the index").manifests]
+    manifest = images.decode(images.Manifest, data, "the manifest")
+    return [manifest.config.digest, *(layer.digest for layer in manifest.layers)]
+
+
+def _error(status: int, code: str, message: str, detail: dict[str, Any]) -> web.Response:
+    return web.json_response({"errors": [{"code": code, "message": message, "detail": detail}]}, status=status)

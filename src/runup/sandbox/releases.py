@@ -1,0 +1,175 @@
+"""A scenario's releases in, signed images in a layout out, and the graph that the update service serves.
+
+What every release carries (the operator's manifests, the CustomResourceDefinitions, the key that verifies others) comes
+from here; what a scenario's release has of its own lies in its folder. The same input gives the same digest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import runup
+from runup.api import codec
+from runup.domain.version import Version
+from runup.oci.build import THIN_OPERATOR, BuiltImage, build_release
+from runup.oci.signatures import SigningKey, generate_key
+from runup.sandbox import crds
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.node.volumes import write
+from runup.sandbox.scenario import Graph, ReleaseSpec, Scenario
+
+JSON = dict[str, Any]
+REPOSITORY = "runup/release"
+FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+VERIFIER = "manifests/0000_90_cluster-version-operator_03_release-verification.configmap.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that was built: `image` is its pull spec by digest."""
+
+    spec: ReleaseSpec
+    image: str
+    built: BuiltImage
+
+    @property
+    def version(self) -> str:
+        """The release's version."""
+        return self.spec.version
+
+
+def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ...]:
+    """Build and sign the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError."""
+    key = signing_key(data)
+    releases = []
+    for spec in scenario.releases:
+        files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
+        built = build_release(
+            data / "registry",
+            version=spec.version,
+            files=files,
+            previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
+            metadata=_metadata(spec),
+            operator=_operator(scenario, spec),
+        )
+        release = Release(spec, built.pullspec(f"{registry}/{REPOSITORY}"), built)
+        if spec.signed:
+            _sign(release, key, data / "signatures")
+        releases.append(release)
+    return tuple(releases)
+
+
+def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
+    """The files of a release, by their paths in the image; what a scenario adds goes over what all have."""
+    files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
+    files |= {f"manifests/{file.name}": file.read_bytes() for file in crds.of_release(Version(spec.version).major)}
+    for layer in scenario.folders:
+        names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
+        for folder in (layer / name for name in names if name):
+            files |= _below(folder)
+    return files
+
+
+def operator_manifests() -> list[Path]:
+    """The managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
+    package = Path(runup.__file__).parent
+    for folder in (package / "deploy" / "manifests", package.parent.parent / "deploy" / "manifests"):
+        found = sorted(folder.glob("*.yaml"))
+        if found:
+            return found
+    raise SandboxError("the operator's manifests are missing from this installation", reason="ManifestsMissing")
+
+
+def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
+    """What the update service knows, as Cincinnati serves it (cvo-behaviour 7.3)."""
+    index = {release.version: number for number, release in enumerate(releases)}
+    conditional: dict[str, JSON] = {}
+    for edge in scenario.graph.conditional_edges:
+        risks = [codec.to_dict(risk) for risk in edge.risks]
+        key = json.dumps(risks, sort_keys=True)
+        group = conditional.setdefault(key, {"edges": [], "risks": risks})
+        group["edges"].append({"from": edge.from_, "to": edge.to})
+    return {
+        "version": 1,
+        "nodes": [_node(release) for release in releases],
+        "edges": [[index[source], index[target]] for source, target in scenario.graph.edges],
+        "conditionalEdges": list(conditional.values()),
+    }
+
+
+def signing_key(data: Path) -> SigningKey:
+    """The key that signs this sandbox's releases, made at its first start."""
+    file = data / "signing.key"
+    if file.is_file():
+        return SigningKey(file.read_bytes())
+    key = generate_key()
+    write(file, key.secret, mode=0o600)
+    return key
+
+
+def _edges(known: Graph) -> list[tuple[str, str]]:
+    return [*known.edges, *((edge.from_, edge.to) for edge in known.conditional_edges)]
+
+
+def _below(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for name in FOLDERS
+        for file in sorted((folder / name).rglob("*"))
+        if file.is_file()
+    }
+
+
+def _operator(scenario: Scenario, spec: ReleaseSpec) -> bytes:
+    if not spec.entry:
+        return THIN_OPERATOR
+    for layer in reversed(scenario.folders):
+        if (layer / "entries" / spec.entry).is_file():
+            return (layer / "entries" / spec.entry).read_bytes()
+    raise SandboxError(f"release {spec.version}: there is no entries/{spec.entry}", reason="BadScenario")
+
+
+def _metadata(spec: ReleaseSpec) -> JSON:
+    metadata: JSON = {"url": spec.url or f"https://docs.runup.example/releases/{spec.version}"}
+    if spec.channels:
+        metadata["io.openshift.upgrades.graph.release.channels"] = ",".join(spec.channels)
+    if spec.kubernetes:
+        metadata["io.openshift.build.versions"] = f"kubernetes={spec.kubernetes}"
+    return metadata
+
+
+def _node(release: Release) -> JSON:
+    metadata = {key: value for key, value in _metadata(release.spec).items() if key != "io.openshift.build.versions"}
+    return {"version": release.version, "payload": release.image, "metadata": metadata}
+
+
+def _verifier(key: SigningKey, registry: str) -> bytes:
+    """The verification ConfigMap: whose signatures count, and where they are looked up."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "release-verification",
+            "namespace": "openshift-config-managed",
+            "annotations": {
+                "release.openshift.io/verification-config-map": "",
+                "include.release.openshift.io/self-managed-high-availability": "true",
+                "include.release.openshift.io/single-node-developer": "true",
+            },
+        },
+        "data": {
+            "verifier-public-key-sandbox": key.public.decode(),
+            "store-sandbox": f"http://{registry}/signatures",
+        },
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _sign(release: Release, key: SigningKey, store: Path) -> None:
+    file = store / release.built.digest.replace(":", "=") / "signature-1"
+    if not file.is_file():
+        write(file, key.sign(release.built.digest, release.image))

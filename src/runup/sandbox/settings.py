@@ -1,0 +1,119 @@
+"""What a sandbox was started with, kept in its data folder so that every process of it reads the same."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from runup.api.meta_v1 import Wire
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.node.volumes import write
+
+S = TypeVar("S", bound=msgspec.Struct)
+FILE = "sandbox.json"
+READY = "ready.json"
+PID = "supervisor.pid"
+
+
+class Settings(Wire, frozen=True, forbid_unknown_fields=True):
+    """Ports are fixed at the first start: they are part of pull specs and kubeconfigs. `source` is a dump's path."""
+
+    scenario: str = ""
+    source: str = ""
+    runner: str = ""
+    api_port: int = 0
+    registry_port: int = 0
+    update_port: int = 0
+
+
+class Ready(Wire, frozen=True):
+    """What the cluster process says when everything is in place."""
+
+    title: str = ""
+    version: str = ""
+    releases: tuple[str, ...] = ()
+    runner: str = ""
+    not_isolated: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+    update_service: str = ""
+    registry: str = ""
+
+
+def load(data: Path) -> Settings | None:
+    """The settings of the sandbox in `data`, or None where there is none; raises SandboxError."""
+    return _read(data / FILE, Settings)
+
+
+def save(data: Path, settings: Settings) -> None:
+    """Write the settings; raises SandboxError where the folder cannot be written."""
+    _write(data / FILE, settings)
+
+
+def ready(data: Path) -> Ready | None:
+    """What the cluster process said, or None while it is not ready."""
+    return _read(data / READY, Ready)
+
+
+def save_ready(data: Path, value: Ready) -> None:
+    """Say that everything is in place."""
+    _write(data / READY, value)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on just now, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def port_taken(port: int) -> bool:
+    """Whether something listens on the port of 127.0.0.1 already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def running_pid(data: Path) -> int:
+    """The process id of the sandbox's supervisor, 0 where none runs (whatever a stale file says)."""
+    try:
+        pid = int((data / PID).read_text())
+        os.kill(pid, 0)
+        command = Path(f"/proc/{pid}/cmdline")
+        if command.exists() and b"runup.sandbox.supervisor" not in command.read_bytes():
+            return 0  # the number was given to another program since
+    except (OSError, ValueError):
+        return 0
+    return pid
+
+
+def _read(file: Path, kind: type[S]) -> S | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        text = f"{file} cannot be read ({error}); remove the folder, or give another with --data"
+        raise SandboxError(text, reason="BadSettings") from error
+
+
+def _write(file: Path, value: msgspec.Struct) -> None:
+    try:
+        write(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+    except OSError as error:
+        text = f"{file.parent} cannot be written ({error.strerror}); give another folder with --data"
+        raise SandboxError(text, reason="DataNotWritable") from error

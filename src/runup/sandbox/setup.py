@@ -1,0 +1,209 @@
+"""A scenario in, the objects that make the cluster out: created once, in an order that a real server accepts.
+
+First the CustomResourceDefinitions, from the current release's payload by the same inclusion rules that the operator
+uses; then the scenario's objects with their status; the operator last.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+import structlog
+
+from runup.api.scheme import Resource
+from runup.domain.release.inclusion import Filters
+from runup.domain.release.payload import included, load_payload
+from runup.domain.version import Version
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import AlreadyExists, ApiError
+from runup.oci.layers import open_image, read_folders
+from runup.oci.layout import Layout
+from runup.sandbox.controllers.garbage import discovered
+from runup.sandbox.dump.load import guess_plural
+from runup.sandbox.manifests import JSON, identity
+from runup.sandbox.releases import Release, payload
+from runup.sandbox.scenario import ClusterSpec, Scenario
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+MANAGER = "runup-sandbox"
+_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "ServiceAccount": 2}
+log = structlog.get_logger("setup")
+
+
+async def set_up(client: Client, scenario: Scenario, releases: Iterable[Release], *, update_service: str) -> int:
+    """Create everything; how many of the scenario's objects could not be created, each logged. Raises SandboxError."""
+    running = next(release for release in releases if release.version == scenario.cluster.version)
+    from_payload = release_objects(scenario, running, update_service=update_service)
+    definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
+    for obj in definitions:
+        await _create(client, CRDS, obj)
+    for obj in missing_definitions(scenario.objects, definitions):
+        await _create(client, CRDS, obj)
+    known = {(r.group, r.kind): r for r in await discovered(client)}
+    objects = [*with_defaults(scenario, running)]
+    for namespace in sorted(_namespaces([*objects, *from_payload])):
+        await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    refused = 0
+    for obj in objects:
+        refused += not await _create_known(client, known, obj)
+    # The operator comes last: it is to find the cluster whole.
+    for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
+        if obj["kind"] != "CustomResourceDefinition":
+            await _create_known(client, known, obj)
+    return refused
+
+
+def release_objects(scenario: Scenario, running: Release, *, update_service: str) -> list[JSON]:
+    """What the current release brings to this cluster: its CRDs, and the operator unless the scenario has none."""
+    cluster = scenario.cluster
+    files = payload(scenario, running.spec) | _metadata_of(running)
+    loaded = load_payload(files, source=running.image, release_image=running.image, profile=cluster.profile)
+    filters = Filters(
+        feature_set=cluster.feature_set,
+        gates=frozenset(cluster.gates),
+        major=Version(cluster.version).major,
+        profile=cluster.profile,
+    )
+    found = [copy.deepcopy(manifest.object) for manifest in included(loaded.manifests, filters)]
+    if cluster.operator == "none":
+        return [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
+    for obj in found:
+        if obj["kind"] == "Deployment":
+            _for_the_sandbox(obj, cluster, update_service)
+    return found
+
+
+def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
+    """The scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
+    cluster = scenario.cluster
+    objects = list(scenario.objects)
+    have = {identity(obj)[:2] for obj in objects}
+    if ("config.openshift.io", "FeatureGate") not in have:
+        objects.append(feature_gate(cluster))
+    if ("config.openshift.io", "ClusterVersion") not in have:
+        objects.append(cluster_version(cluster, running))
+    return sorted(objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
+
+
+def feature_gate(cluster: ClusterSpec) -> JSON:
+    """The FeatureGate `cluster` that the scenario's cluster section describes."""
+    gates = {
+        "version": cluster.version,
+        "enabled": [{"name": name} for name in cluster.gates],
+        "disabled": [{"name": name} for name in cluster.disabled_gates],
+    }
+    return {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "FeatureGate",
+        "metadata": {"name": "cluster"},
+        "spec": {"featureSet": cluster.feature_set} if cluster.feature_set else {},
+        "status": {"featureGates": [gates]},
+    }
+
+
+def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
+    """A ClusterVersion that has been at its version for a while."""
+    since, done = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
+    release = {
+        "version": running.version,
+        "image": running.image,
+        "url": running.spec.url or f"https://docs.runup.example/releases/{running.version}",
+        "channels": list(running.spec.channels),
+    }
+    entry = {"state": "Completed", "startedTime": since, "completionTime": done, "verified": False}
+    conditions = [
+        {"type": "Available", "status": "True", "message": f"Done applying {running.version}"},
+        {"type": "Failing", "status": "False"},
+        {"type": "Progressing", "status": "False", "message": f"Cluster version is {running.version}"},
+    ]
+    return {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad", "channel": cluster.channel},
+        "status": {
+            "desired": {key: value for key, value in release.items() if value},
+            "history": [{**entry, "version": running.version, "image": running.image}],
+            "observedGeneration": 1,
+            "versionHash": "",
+            "availableUpdates": None,
+            "conditions": [{**condition, "lastTransitionTime": done} for condition in conditions],
+        },
+    }
+
+
+def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> list[JSON]:
+    """A CRD that keeps every field, for each custom kind of the objects that no release defines."""
+    known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
+    found: dict[tuple[str, str], JSON] = {}
+    for obj in objects:
+        group, kind, namespace, _ = identity(obj)
+        if (group, kind) in known or (group, kind) in found or "." not in group or group.endswith(".k8s.io"):
+            continue
+        found[group, kind] = _keeping(group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace))
+    return list(found.values())
+
+
+def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
+    plural = guess_plural(kind)
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "names": names,
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def _for_the_sandbox(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
+    """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    args = [arg for arg in container.get("args") or () if not arg.startswith("--listen=")]
+    ours = ["--listen=127.0.0.1:0", f"--update-service={update_service}", "--lease=3,2,0.5"]
+    container["args"] = [*args, *ours, *cluster.operator_args]
+
+
+def _metadata_of(running: Release) -> dict[str, bytes]:
+    image = open_image(Layout.open(running.built.layout), running.built.digest)
+    return read_folders(image, ("release-manifests",))
+
+
+def _namespaces(objects: Iterable[JSON]) -> set[str]:
+    made = {identity(obj)[3] for obj in objects if obj["kind"] == "Namespace"}
+    return {identity(obj)[2] for obj in objects} - made - {""}
+
+
+async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> bool:
+    group, kind, _, name = identity(obj)
+    resource = known.get((group, kind))
+    if resource is None:
+        log.warning("left out", kind=kind, name=name, why=f"nobody serves {kind} of group {group!r}")
+        return False
+    try:
+        await _create(client, resource, obj)
+    except ApiError as error:
+        log.warning("left out", kind=kind, name=name, why=str(error))
+        return False
+    return True
+
+
+async def _create(client: Client, resource: Resource, obj: JSON) -> None:
+    """Create an object and its status; one that is there already stays as it is."""
+    status = obj.get("status")
+    try:
+        made = await client.send(calls.create(resource, obj, field_manager=MANAGER))
+    except AlreadyExists:
+        return
+    if status is None or made.get("status") == status:
+        return
+    # Written whole, not patched: a patch cannot say null, which some fields need.
+    await client.send(calls.replace(resource, {**made, "status": status}, subresource="status", field_manager=MANAGER))

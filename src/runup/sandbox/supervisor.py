@@ -1,0 +1,118 @@
+"""`python -m runup.sandbox.supervisor --data DIR`: keeps the sandbox's two processes alive, and ends them in order.
+
+A process that dies is started again, at once the first time and later and later if it keeps dying; whatever was
+acknowledged is in the store. The API server ends last, so that the others can say goodbye.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from runup.kube.clock import Clock, SystemClock
+from runup.sandbox import settings
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.node.process import die_with_parent
+from runup.sandbox.node.volumes import write
+
+# A process that lived this long is well; its next death is answered at once.
+_WELL_S = 10.0
+_LONGEST_PAUSE_S = 10.0
+_GRACE_S = 20.0
+
+
+class Child:
+    """One of the processes: its command, its log, its restarts."""
+
+    def __init__(self, name: str, argv: list[str], log: Path, clock: Clock) -> None:
+        self.name = name
+        self._argv = argv
+        self._log = log
+        self._clock = clock
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def keep_running(self) -> None:
+        """Start it again and again until cancelled, then end it."""
+        pause = 0.0
+        try:
+            while True:
+                started = self._clock.monotonic()
+                await self._start()
+                assert self._process is not None
+                code = await self._process.wait()
+                lived = self._clock.monotonic() - started
+                pause = 0.0 if lived > _WELL_S else min(max(pause * 2, 0.1), _LONGEST_PAUSE_S)
+                self._note(f"{self.name} ended with {code} after {lived:.1f} s; starting it again in {pause:g} s")
+                await self._clock.sleep(pause)
+        finally:
+            await asyncio.shield(self._end())
+
+    async def _start(self) -> None:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                preexec_fn=die_with_parent,
+            )
+
+    async def _end(self) -> None:
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), _GRACE_S)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    def _note(self, text: str) -> None:
+        sys.stderr.write(f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ} {text}\n")
+        sys.stderr.flush()
+
+
+async def supervise(data: Path, clock: Clock) -> None:
+    """Run both processes until SIGTERM or SIGINT; raises SandboxError."""
+    chosen = settings.load(data)
+    if chosen is None:
+        raise SandboxError(f"{data} holds no sandbox")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    python = [sys.executable, "-m"]
+    server = ["runup.sandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
+    logs = data / "logs"
+    write(data / settings.PID, str(os.getpid()).encode())
+    api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())
+    cluster_argv = [*python, "runup.sandbox.cluster", "--data", str(data)]
+    cluster = asyncio.create_task(Child("cluster", cluster_argv, logs / "cluster.log", clock).keep_running())
+    try:
+        await stop.wait()
+    finally:
+        for task in (cluster, api):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        (data / settings.PID).unlink(missing_ok=True)
+
+
+def main() -> None:
+    """The process; exits 1 with one line when it cannot run."""
+    parser = argparse.ArgumentParser(prog="runup.sandbox.supervisor", description="Keeps a sandbox running.")
+    parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
+    arguments = parser.parse_args()
+    try:
+        asyncio.run(supervise(arguments.data.resolve(), SystemClock()))
+    except (SandboxError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
