@@ -1,4 +1,4 @@
-"""`runup demo`: ends with 0, in under a minute, and leaves nothing behind; Ctrl-C and failures leave nothing running."""
+"""`runup demo` ends with 0 in under a minute; Ctrl-C and failures leave nothing running."""
 
 from __future__ import annotations
 
