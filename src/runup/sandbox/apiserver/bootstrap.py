@@ -1,8 +1,6 @@
-"""What every cluster has before anybody does anything: the first namespaces, and the roles that clients count on.
+"""What every cluster has before anybody does anything: the first namespaces, roles and bindings.
 
-Names and rules are those of a real server (plugin/pkg/auth/authorizer/rbac/bootstrappolicy), as far as the sandbox has
-the kinds: without `cluster-admin` no binding to it means anything, without `system:basic-user` nobody may ask
-`kubectl auth can-i`.
+The names and rights are Kubernetes' own (reference/access-authn-authz/rbac), and OpenShift's `cluster-reader`.
 """
 
 from __future__ import annotations
@@ -15,82 +13,99 @@ NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
-_WORKLOADS: list[JSON] = [
-    {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments", "replicasets", "statefulsets"]},
-    {"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"]},
-    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"]},
+# What people work with inside a namespace; Secrets are not for readers.
+_WORKLOADS: tuple[JSON, ...] = (
     {
         "apiGroups": [""],
         "resources": [
-            "configmaps",
-            "events",
-            "persistentvolumeclaims",
-            "pods",
-            "pods/log",
-            "serviceaccounts",
-            "services",
+            "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods", "pods/log", "pods/status",
+            "replicationcontrollers", "serviceaccounts", "services", "namespaces",
         ],
     },
-]
-_SECRETS: JSON = {"apiGroups": [""], "resources": ["secrets"]}
-_EVERYTHING: list[JSON] = [
-    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-]
-_REVIEWS: list[JSON] = [
     {
-        "apiGroups": ["authorization.k8s.io"],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        "verbs": ["create"],
+        "apiGroups": ["apps"],
+        "resources": ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
+                      "statefulsets", "statefulsets/scale"],
     },
-    {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]},
-]
-_PUBLIC = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC]
-
-ROLES: dict[str, list[JSON]] = {
-    "cluster-admin": _EVERYTHING,
-    "admin": [
-        *({**rule, "verbs": [*_READ, *_WRITE]} for rule in (*_WORKLOADS, _SECRETS)),
-        {"apiGroups": [_RBAC], "resources": ["rolebindings", "roles"], "verbs": [*_READ, *_WRITE]},
-    ],
-    "edit": [{**rule, "verbs": [*_READ, *_WRITE]} for rule in (*_WORKLOADS, _SECRETS)],
-    "view": [{**rule, "verbs": _READ} for rule in _WORKLOADS],
-    "system:basic-user": _REVIEWS,
-    "system:discovery": [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}],
-    "system:public-info-viewer": [{"nonResourceURLs": _PUBLIC, "verbs": ["get"]}],
-}
-BINDINGS: dict[str, tuple[str, ...]] = {
-    "cluster-admin": ("system:masters",),
-    "system:basic-user": ("system:authenticated",),
-    "system:discovery": ("system:authenticated",),
-    "system:public-info-viewer": ("system:authenticated", "system:unauthenticated"),
-}
+    {"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"]},
+    {"apiGroups": ["networking.k8s.io"], "resources": ["ingresses", "networkpolicies"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"]},
+)  # fmt: skip
+_SECRETS: JSON = {"apiGroups": [""], "resources": ["secrets"]}
+_ACCOUNTS: JSON = {"apiGroups": [""], "resources": ["serviceaccounts/token", "pods/eviction"]}
+_DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz",
+              "/version", "/version/"]  # fmt: skip
+_HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 
 def objects() -> list[JSON]:
     """The objects to create at start when they are missing."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
+    return [*namespaces, *_roles(), *_bindings()]
+
+
+def _roles() -> list[JSON]:
+    everything = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["*"]},
+    ]
+    view = _with(_WORKLOADS, _READ)
+    edit = [*_with(_WORKLOADS, [*_READ, *_WRITE]), *_with((_SECRETS, _ACCOUNTS), [*_READ, *_WRITE])]
+    roles_too: JSON = {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"]}
+    reader: JSON = {"apiGroups": ["*"], "resources": ["*"], "verbs": _READ}
+    # OpenShift's cluster-reader sees everything but Secrets; a rule cannot say "but", so the core group is spelled out.
+    core = [*_WORKLOADS[0]["resources"], "nodes", "nodes/status", "persistentvolumes", "limitranges", "resourcequotas"]
+    groups = ["apps", "batch", "policy", "networking.k8s.io", "discovery.k8s.io", "coordination.k8s.io", _RBAC,
+              "storage.k8s.io", "scheduling.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io",
+              "admissionregistration.k8s.io", "events.k8s.io", "config.openshift.io", "apiserver.openshift.io",
+              "machineconfiguration.openshift.io"]  # fmt: skip
+    cluster_reader = [{**reader, "apiGroups": [""], "resources": core}, {**reader, "apiGroups": groups}]
+    reviews: JSON = {
+        "apiGroups": ["authorization.k8s.io"],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        "verbs": ["create"],
+    }
+    whoami: JSON = {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
     return [
-        *namespaces,
-        *(_role(name, rules) for name, rules in ROLES.items()),
-        *(_binding(name, groups) for name, groups in BINDINGS.items()),
+        _role("cluster-admin", everything),
+        _role("admin", [*edit, {**roles_too, "verbs": [*_READ, *_WRITE]}]),
+        _role("edit", edit),
+        _role("view", view),
+        _role("cluster-reader", cluster_reader),
+        _role("system:basic-user", [reviews, whoami]),
+        _role("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}]),
+        _role("system:public-info-viewer", [{"nonResourceURLs": _HEALTH, "verbs": ["get"]}]),
     ]
 
 
-def _metadata(name: str) -> JSON:
-    return {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}}
+def _bindings() -> list[JSON]:
+    return [
+        _binding("cluster-admin", "system:masters"),
+        _binding("system:basic-user", "system:authenticated"),
+        _binding("system:discovery", "system:authenticated"),
+        _binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+    ]
+
+
+def _with(rules: tuple[JSON, ...], verbs: list[str]) -> list[JSON]:
+    return [{**rule, "verbs": verbs} for rule in rules]
 
 
 def _role(name: str, rules: list[JSON]) -> JSON:
-    return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": _metadata(name), "rules": rules}
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "rules": rules,
+    }
 
 
-def _binding(name: str, groups: tuple[str, ...]) -> JSON:
+def _binding(role: str, *groups: str) -> JSON:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": _metadata(name),
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+        "metadata": {"name": role, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": group} for group in groups],
     }

@@ -15,6 +15,7 @@ Nothing is changed in place: every function returns new dicts where it had to ch
 
 from __future__ import annotations
 
+from runup.sandbox.apiserver.schema.builtin import builtin_schema
 from runup.sandbox.apiserver.schema.crd import compile_crd, validate_crd, validate_crd_update
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError, aggregate
 from runup.sandbox.apiserver.schema.schema import Schema, compile_schema, strict_errors
@@ -27,6 +28,7 @@ __all__ = [
     "SchemaError",
     "Structural",
     "aggregate",
+    "builtin_schema",
     "compile_crd",
     "compile_schema",
     "strict_errors",
