@@ -98,6 +98,7 @@ class Story:
         self._runup("sandbox", "start", "--scenario", SCENARIO, "--data", str(self.folder))
 
     def _look(self) -> None:
+        self._until(lambda cluster: cluster.status.available_updates, "the update service has answered")
         say("What is it offered today? 5.2.0 is two minor releases away and is not in the list.")
         self._runup("upgrade")
 
