@@ -63,7 +63,7 @@ def _is_byte(text: str) -> bool:
     return True
 
 
-def _is_address(kind: type[ipaddress.IPv4Address] | type[ipaddress.IPv6Address]) -> Callable[[str], bool]:
+def _is_address(kind: type[ipaddress.IPv4Address | ipaddress.IPv6Address]) -> Callable[[str], bool]:
     def check(text: str) -> bool:
         try:
             kind(text)

@@ -174,8 +174,7 @@ def _message(program: Program | None, variables: dict[str, Any]) -> str:
 # --- values as rules see them ---------------------------------------------------------------------------------------
 
 _RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return var "
-    "void while".split()
+    ["true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"]
 )
 _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
