@@ -3,23 +3,25 @@
     program = compile_cel("self.replicas <= self.max", {"self": "dyn"})
     program.evaluate({"self": {"replicas": 1, "max": 3}})            # True
 
-In: an expression, the names it may use, plain dicts and lists. Out: a Python value (bool, int, float, str, bytes, None, list,
-dict, datetime, timedelta). Syntax and unknown names fail at compile time, the rest at evaluation; running out of budget is an
-error of its own, because it says nothing about the object.
+In: an expression, the names it may use, plain dicts and lists. Out: a Python value (bool, int, float, str, bytes,
+None, list, dict, datetime, timedelta). Syntax and unknown names fail at compile time, the rest at evaluation; running
+out of budget is an error of its own, because it says nothing about the object.
 
-Besides CEL's standard library and its strings, math, encoders, bindings and optional extensions there are the functions
-of Kubernetes' own libraries (k8s.io/apiserver/pkg/cel/library): `isURL url getScheme getHost getHostname getPort
-getEscapedPath getQuery`, `isQuantity quantity isGreaterThan isLessThan compareTo add sub sign asInteger asApproximateFloat
-isInteger`, `isIP ip family isUnspecified isLoopback isGlobalUnicast isLinkLocalUnicast isLinkLocalMulticast
-ip.isCanonical`, `isCIDR cidr containsIP containsCIDR prefixLength masked`, `isSemver semver major minor patch`, `find findAll`,
-lists' `isSorted sum min max indexOf lastIndexOf`, and `sets.contains sets.equivalent sets.intersects`.
+Besides CEL's standard library and its strings, math, encoders, bindings and optional extensions there are the
+functions of Kubernetes' own libraries (k8s.io/apiserver/pkg/cel/library): `isURL url getScheme getHost getHostname
+getPort getEscapedPath getQuery`, `isQuantity quantity isGreaterThan isLessThan compareTo add sub sign asInteger
+asApproximateFloat isInteger`, `isIP ip family isUnspecified isLoopback isGlobalUnicast isLinkLocalUnicast
+isLinkLocalMulticast ip.isCanonical`, `isCIDR cidr containsIP containsCIDR prefixLength masked`, `isSemver semver
+major minor patch`, `find findAll`, lists' `isSorted sum min max indexOf lastIndexOf`, and `sets.contains
+sets.equivalent sets.intersects`.
 
 What cannot be done with this engine, and what it means for a rule:
 - Objects are not typed: `self.typo` compiles, and fails when evaluated (a real API server refuses the CRD).
-- URL, quantity, IP, CIDR and semver values are maps inside (no opaque types): `type(x)` and `string(x)` of them differ.
+- URL, quantity, IP, CIDR and semver values are maps inside (no opaque types): `type(x)` and `string(x)` of them
+  differ.
 - 10,000 iterations an evaluation are the budget; there is no cost estimate at compile time.
-- Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, `authorizer` and `jsonpatch` are absent.
-"""
+- Two-variable comprehensions (`all(k, v, ...)`), `format` named `named.format`, `authorizer` and `jsonpatch` are
+  absent."""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ class Program:
 
 
 def compile_cel(expression: str, variables: Hints, functions: tuple[Function, ...] = ()) -> Program:
-    """Compile `expression`, which may use `variables` (name -> type hint) and further `functions`; raises CelSyntaxError."""
+    """Compile `expression` for `variables` (name -> type hint) and further `functions`; raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
     source = _with_optionals(expression, optionals)
     env = _environment(tuple(sorted(variables.items())), functions)

@@ -1,7 +1,8 @@
 """Kubernetes' functions for CEL, as a table: name, parameter kinds, result kind, and a Python function.
 
-Values with no CEL type of their own travel as maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`, `url`),
-in a canonical form, so that `==` means what it means in Kubernetes. Semantics: k8s.io/apiserver/pkg/cel/library.
+Values with no CEL type of their own travel as maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
+`url`), in a canonical form, so that `==` means what it means in Kubernetes. Semantics:
+k8s.io/apiserver/pkg/cel/library.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -212,7 +214,7 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(left <= right for left, right in zip(items, items[1:], strict=False))
+    return all(left <= right for left, right in pairwise(items))
 
 
 def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
@@ -248,20 +250,19 @@ def _intersects(items: list[Any], others: list[Any]) -> bool:
     return any(item in items for item in others)
 
 
+_URL_PARTS: tuple[tuple[str, str, Kind], ...] = (
+    ("getScheme", "scheme", "string"),
+    ("getHost", "host", "string"),
+    ("getHostname", "hostname", "string"),
+    ("getPort", "port", "string"),
+    ("getEscapedPath", "path", "string"),
+    ("getQuery", "query", "map"),
+)
+
 FUNCTIONS: tuple[Function, ...] = (
     Function("isURL", ("string",), "bool", _succeeds(parse_request_uri)),
     Function("url", ("string",), "map", _url),
-    *(
-        Function(name, ("map",), result, _part(part), member=True)
-        for name, part, result in (
-            ("getScheme", "scheme", "string"),
-            ("getHost", "host", "string"),
-            ("getHostname", "hostname", "string"),
-            ("getPort", "port", "string"),
-            ("getEscapedPath", "path", "string"),
-            ("getQuery", "query", "map"),
-        )
-    ),
+    *(Function(name, ("map",), result, _part(part), member=True) for name, part, result in _URL_PARTS),
     Function("isQuantity", ("string",), "bool", _succeeds(parse_quantity)),
     Function("quantity", ("string",), "map", _quantity),
     Function("compareTo", ("map", "map"), "int", _compare, member=True),

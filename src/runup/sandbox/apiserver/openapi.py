@@ -1,8 +1,8 @@
 """OpenAPI documents of the kinds that are served: what kubectl asks before it applies, explains and validates.
 
-In: kinds, custom ones with their definitions. Out: the v3 index, one v3 document a group-version, and one v2 document of
-everything, as dicts. Only what clients read is there: schemas, and the paths whose operations say which kind they are for
-and that they take fieldValidation.
+In: kinds, custom ones with their definitions. Out: the v3 index, one v3 document a group-version, and one v2 document
+of everything, as dicts. Only what clients read is there: schemas, and the paths whose operations say which kind they
+are for and that they take fieldValidation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The schemas of built-in kinds, made from the table of types.
 
-In: group, version and kind. Out: a compiled Schema, or None for a kind that the table does not have; and for the OpenAPI
-documents the definitions by their full names. A null is as good as an absent field, as it is for Go.
+In: group, version and kind. Out: a compiled Schema, or None for a kind that the table does not have; and for the
+OpenAPI documents the definitions by their full names. A null is as good as an absent field, as it is for Go.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions: are they well-formed, and the schema of each version.
 
-In: a CRD (apiextensions.k8s.io/v1) as a dict. Out: FieldErrors as apiextensions-apiserver words them, and one compiled Schema a
-version. The mistake prevented: a CRD that is accepted and whose objects then cannot be judged.
+In: a CRD (apiextensions.k8s.io/v1) as a dict. Out: FieldErrors as apiextensions-apiserver words them, and one
+compiled Schema a version. The mistake prevented: a CRD that is accepted and whose objects then cannot be judged.
 """
 
 from __future__ import annotations

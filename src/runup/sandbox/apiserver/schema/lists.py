@@ -1,7 +1,7 @@
 """Lists that promise to hold each entry once: `x-kubernetes-list-type` set and map.
 
-In: a compiled schema and an object. Out: a Duplicate fault for each entry that occurs again. Server-side apply relies on
-this: an entry's key is the entry.
+In: a compiled schema and an object. Out: a Duplicate fault for each entry that occurs again. Server-side apply relies
+on this: an entry's key is the entry.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`x-kubernetes-validations`: CEL rules of a schema, compiled once, checked on every write.
 
 In: a compiled schema, an object, and on update the object that it replaces. Out: FieldErrors in the words of
-apiextensions-apiserver. A transition rule (one that names oldSelf) runs only where the old value can be told: members of
-objects and maps, entries of list-maps; never entries of other lists. A rule on what an update leaves unchanged is not held
-against it.
+apiextensions-apiserver. A transition rule (one that names oldSelf) runs only where the old value can be told: members
+of objects and maps, entries of list-maps; never entries of other lists. A rule on what an update leaves unchanged is
+not held against it.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ class RuleSet:
         """The rules that `value` breaks. Over budget, the rest of the rules are not tried."""
         errors: list[FieldError] = []
         try:
+            # Not a list comprehension: what was found before the budget ran out counts.
             for error in self._walk(self._root, value, old, ""):
-                errors.append(error)  # noqa: PERF402: what was found before the budget ran out counts
+                errors.append(error)  # noqa: PERF402
         except _OverBudget as stop:
             errors.append(stop.error)
         return errors
@@ -174,7 +175,8 @@ def _message(program: Program | None, variables: dict[str, Any]) -> str:
 # --- values as rules see them ---------------------------------------------------------------------------------------
 
 _RESERVED = frozenset(
-    ["true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"]
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 )
 _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 

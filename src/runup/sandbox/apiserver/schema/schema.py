@@ -1,7 +1,8 @@
 """One schema and all that is done with it: the face that the API server's handlers see.
 
-In: an object as decoded. Out: the object pruned and defaulted, what was unknown in it, and its faults in the order in which
-kube-apiserver reports them: structure, embedded resources, list-map keys, then CEL rules unless something blocks them.
+In: an object as decoded. Out: the object pruned and defaulted, what was unknown in it, and its faults in the order in
+which kube-apiserver reports them: structure, embedded resources, list-map keys, then CEL rules unless something
+blocks them.
 """
 
 from __future__ import annotations

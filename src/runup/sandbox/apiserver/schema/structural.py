@@ -1,8 +1,8 @@
 """The structural schema, compiled: one node a field, everything looked up once instead of on every request.
 
-In: an OpenAPI v3 schema as a CRD (or the table of built-in kinds) writes it. Out: a tree of `Structural` nodes that pruning,
-defaulting, validation and server-side apply walk. The merge of server-side apply reads `type`, `list_type`, `list_keys`,
-`map_type`, `properties`, `additional` and `items`; nothing else of it.
+In: an OpenAPI v3 schema as a CRD (or the table of built-in kinds) writes it. Out: a tree of `Structural` nodes that
+pruning, defaulting, validation and server-side apply walk. The merge of server-side apply reads `type`, `list_type`,
+`list_keys`, `map_type`, `properties`, `additional` and `items`; nothing else of it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _reference(raw: Mapping[str, Any]) -> str:
     """The reference of `raw`, also in the form that OpenAPI v3 needs: an allOf of one, with siblings."""
     if "$ref" in raw:
         return str(raw["$ref"])
-    all_of = raw.get("allOf") or ()
+    all_of = raw.get("allOf") or []
     return str(all_of[0]["$ref"]) if len(all_of) == 1 and "$ref" in all_of[0] else ""
 
 

@@ -1,7 +1,8 @@
-"""Whether a value fits its schema: types, limits, enums, patterns, formats, junctors, in kube-openapi's words and order.
+"""Whether a value fits its schema: types, limits, enums, patterns, formats, junctors, in kube-openapi's words and
+order.
 
-In: a compiled schema, a value, and on update the value that it replaces. Out: FieldErrors. Ratcheting is as Kubernetes 1.33
-made it general: what an update leaves as it was is not held against it.
+In: a compiled schema, a value, and on update the value that it replaces. Out: FieldErrors. Ratcheting is as
+Kubernetes 1.33 made it general: what an update leaves as it was is not held against it.
 """
 
 from __future__ import annotations

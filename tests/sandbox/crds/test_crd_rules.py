@@ -1,0 +1,250 @@
+"""The ClusterVersion CRDs, rule by rule, and real clusters' objects against every CRD."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from runup.sandbox import crds
+from runup.sandbox.apiserver.schema import Schema, compile_crd
+
+JSON = dict[str, Any]
+ROOT = Path(__file__).parents[3]
+CORPUS = ROOT.parent / "shared" / "corpus"
+PREVIEW = ("TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade")
+DEFAULT = ("Default", "OKD")
+TIME = "2026-11-20T10:00:00Z"
+NOT_CHECKED = (
+    '<nil>: Invalid value: "null": some validation rules were not checked because the object was invalid; '
+    "correct the existing errors to complete validation"
+)
+
+
+def _load(file: Path) -> tuple[JSON, Schema]:
+    crd = yaml.safe_load(file.read_text())
+    errors, schemas = compile_crd(crd)
+    assert errors == []
+    return crd, schemas["v1"]
+
+
+FILES = crds.files()
+VARIANTS = {
+    crd["metadata"]["annotations"].get("release.openshift.io/feature-set", ""): schema
+    for crd, schema in (_load(file) for file in FILES if "clusterversions" in file.name)
+}
+BY_KIND = {crd["spec"]["names"]["kind"]: schema for crd, schema in (_load(f) for f in crds.of_release(5))}
+
+RISK = {"name": "A", "message": "m", "url": "https://example.com", "matchingRules": [{"type": "Always"}]}
+APPLIES = {"type": "Applies", "status": "True", "reason": "R", "message": "", "lastTransitionTime": TIME}
+STATUS = {
+    "availableUpdates": None,
+    "desired": {"image": "i", "version": "5.0.0"},
+    "observedGeneration": 1,
+    "versionHash": "",
+}
+
+
+def cv(spec: JSON | None = None, status: JSON | None = None) -> JSON:
+    """A ClusterVersion that is valid by default."""
+    obj: JSON = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+    obj["spec"] = {"clusterID": "f0f0", **(spec or {})}
+    if status is not None:
+        obj["status"] = {**STATUS, **status}
+    return obj
+
+
+def faults(variant: str, obj: JSON) -> list[str]:
+    """What creating `obj` says, after pruning as the server prunes."""
+    schema = VARIANTS[variant]
+    return [str(error) for error in schema.validate(schema.prune(obj)[0])]
+
+
+def update(**fields: Any) -> JSON:
+    return cv({"desiredUpdate": fields})
+
+
+def risks(*found: JSON, **more: Any) -> JSON:
+    entry = {"release": {"image": "i", "version": "5.2.0"}, "risks": list(found), **more}
+    return cv(status={"conditionalUpdates": [entry]})
+
+
+CAPS = {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["marketplace"]}
+MARKETPLACE = (
+    '<nil>: Invalid value: "object": the `marketplace` capability requires the `OperatorLifecycleManager` capability, '
+    "which is neither explicitly or implicitly enabled in this cluster, please enable the `OperatorLifecycleManager` "
+    "capability"
+)
+
+
+@pytest.mark.parametrize("variant", ["", *DEFAULT, *PREVIEW])
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(cv(), [], id="the least object is fine"),
+        pytest.param({"spec": {}}, ["spec.clusterID: Required value", NOT_CHECKED], id="clusterID is required"),
+        pytest.param({}, ["spec: Required value", NOT_CHECKED], id="spec is required"),
+        pytest.param(
+            update(architecture="Multi", version="5.2.0", image="x"),
+            ['spec.desiredUpdate: Invalid value: "object": cannot set both Architecture and Image'],
+            id="architecture and image exclude each other",
+        ),
+        pytest.param(update(architecture="", version="5.2.0", image="x"), [], id="an empty architecture is none"),
+        pytest.param(
+            update(architecture="Multi"),
+            ['spec.desiredUpdate: Invalid value: "object": Version must be set if Architecture is set'],
+            id="architecture needs a version",
+        ),
+        pytest.param(update(architecture="Multi", version="5.2.0"), [], id="architecture with a version"),
+        pytest.param(
+            update(architecture="amd64", version="5.2.0"),
+            ['spec.desiredUpdate.architecture: Unsupported value: "amd64": supported values: "Multi", ""', NOT_CHECKED],
+            id="no other architecture",
+        ),
+        pytest.param(cv({"capabilities": CAPS}), [MARKETPLACE], id="marketplace needs the lifecycle manager"),
+        pytest.param(
+            cv({"capabilities": CAPS}, {"capabilities": {"enabledCapabilities": ["OperatorLifecycleManager"]}}),
+            [],
+            id="marketplace with the lifecycle manager already on",
+        ),
+        pytest.param(
+            cv({"overrides": [{"kind": "K", "group": "", "namespace": "", "name": "n"}]}),
+            ["spec.overrides[0].unmanaged: Required value", NOT_CHECKED],
+            id="an override says all five",
+        ),
+        pytest.param(
+            cv({"overrides": [{"kind": "K", "group": "", "namespace": "", "name": "n", "unmanaged": True}] * 2}),
+            ['spec.overrides[1]: Duplicate value: {"group":"","kind":"K","name":"n","namespace":""}'],
+            id="an override comes once",
+        ),
+        pytest.param(risks(RISK | {"conditions": [APPLIES]}), [], id="a risk with all it needs"),
+        pytest.param(
+            risks(),
+            [
+                "status.conditionalUpdates[0].risks: Invalid value: 0: status.conditionalUpdates[0].risks in body should "
+                "have at least 1 items"
+            ],
+            id="a conditional update has a risk",
+        ),
+        pytest.param(
+            risks(*(RISK | {"name": f"R{n}"} for n in range(201))),
+            ["status.conditionalUpdates[0].risks: Too many: 201: must have at most 200 items", NOT_CHECKED],
+            id="at most 200 risks",
+        ),
+        pytest.param(
+            risks(RISK | {"url": "nowhere"}),
+            [
+                'status.conditionalUpdates[0].risks[0].url: Invalid value: "nowhere": '
+                'status.conditionalUpdates[0].risks[0].url in body must be of type uri: "nowhere"',
+                NOT_CHECKED,
+            ],
+            id="a risk's url is a URI",
+        ),
+        pytest.param(
+            risks(RISK | {"matchingRules": [{"type": "Never"}]}),
+            [
+                'status.conditionalUpdates[0].risks[0].matchingRules[0].type: Unsupported value: "Never": '
+                'supported values: "Always", "PromQL"',
+                NOT_CHECKED,
+            ],
+            id="a rule is Always or PromQL",
+        ),
+        pytest.param(
+            cv(status={"desired": {"version": "5.0.0"}}),
+            ["status.desired.image: Required value", NOT_CHECKED],
+            id="a release has an image",
+        ),
+    ],
+)
+def test_rules_of_every_feature_set(variant: str, obj: JSON, expected: list[str]) -> None:
+    """The rules and limits that hold whatever the feature set."""
+    assert faults(variant, copy.deepcopy(obj)) == expected
+
+
+@pytest.mark.parametrize("variant", ["", *PREVIEW])
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        pytest.param(update(mode="Preflight", version="5.2.0"), [], id="a preflight"),
+        pytest.param(
+            update(mode="Frobnicate"),
+            ['spec.desiredUpdate.mode: Unsupported value: "Frobnicate": supported values: "Preflight"', NOT_CHECKED],
+            id="no other mode",
+        ),
+        pytest.param(
+            update(acceptRisks=[{"name": f"R{n}"} for n in range(1001)]),
+            ["spec.desiredUpdate.acceptRisks: Too many: 1001: must have at most 1000 items", NOT_CHECKED],
+            id="at most 1000 accepted risks",
+        ),
+        pytest.param(
+            update(acceptRisks=[{"name": "x" * 257}]),
+            ["spec.desiredUpdate.acceptRisks[0].name: Too long: may not be more than 256 bytes", NOT_CHECKED],
+            id="a name of at most 256",
+        ),
+        pytest.param(
+            update(acceptRisks=[{"name": "A"}, {"name": "A"}]),
+            ['spec.desiredUpdate.acceptRisks[1]: Duplicate value: {"name":"A"}'],
+            id="a risk is accepted once",
+        ),
+        pytest.param(
+            risks(RISK | {"conditions": [APPLIES | {"type": "Other"}]}),
+            [
+                'status.conditionalUpdates[0].risks[0].conditions: Invalid value: "array": '
+                "must contain a condition of type 'Applies'"
+            ],
+            id="a risk's conditions hold Applies",
+        ),
+    ],
+)
+def test_rules_behind_the_update_gates(variant: str, obj: JSON, expected: list[str]) -> None:
+    """What the gates of preflight and accepted risks add."""
+    assert faults(variant, copy.deepcopy(obj)) == expected
+
+
+@pytest.mark.parametrize("variant", DEFAULT)
+def test_closed_gates_prune(variant: str) -> None:
+    """Without the gates the fields are unknown: dropped, and named so that a strict request fails."""
+    obj, unknown = VARIANTS[variant].prune(update(mode="Preflight", version="5.2.0", acceptRisks=[{"name": "A"}]))
+    assert obj["spec"]["desiredUpdate"] == {"version": "5.2.0"}
+    assert unknown == ("spec.desiredUpdate.acceptRisks", "spec.desiredUpdate.mode")
+
+
+@pytest.mark.parametrize("variant", PREVIEW)
+def test_signature_stores(variant: str) -> None:
+    """A store's url is absolute."""
+    assert faults(variant, cv({"signatureStores": [{"url": "https://example.com/s"}]})) == []
+    assert faults(variant, cv({"signatureStores": [{"url": "example"}]})) == [
+        'spec.signatureStores[0].url: Invalid value: "string": url must be a valid absolute URL'
+    ]
+
+
+def test_generated_files_are_current() -> None:
+    """What is checked in is what the generator writes."""
+    done = subprocess.run([sys.executable, ROOT / "tools" / "generate-crds", "--check"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def _objects() -> list[tuple[str, JSON]]:
+    found = []
+    for file in sorted([*CORPUS.glob("oc-status/*.yaml"), *CORPUS.glob("oc-recommend/*.yaml")]):
+        for document in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
+            for obj in document.get("items", [document]):
+                if obj["kind"] in BY_KIND:
+                    found.append((file.name, obj))
+    return found
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of real dumps is not beside this checkout")
+def test_real_dumps_are_valid() -> None:
+    """Every object of the dumps passes the CRD of its kind."""
+    objects = _objects()
+    assert len(objects) > 100
+    faulty = {
+        f"{name} {obj['kind']}/{obj['metadata']['name']}": BY_KIND[obj["kind"]].validate(obj) for name, obj in objects
+    }
+    assert {key: [str(e) for e in errors] for key, errors in faulty.items() if errors} == {}
