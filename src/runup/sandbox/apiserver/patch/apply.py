@@ -58,6 +58,7 @@ def apply_patch(
         taken = {path for _, path in found}
         others = [replace(o, fields=o.fields - taken) for o in others]
     merged: JSON = merge(tree, copy.deepcopy(live) if live else {}, config)
+    merged |= {"apiVersion": kind.api_version, "kind": kind.kind}
     for path in sorted((set(ours.fields) if ours else set()) - wanted, key=len, reverse=True):
         if not any(_holds(other, path) for other in others) and not _contains(wanted, path):
             remove_at(tree, merged, path)
