@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -39,8 +39,10 @@ class GoneWrong(Exception):
 def demo() -> int:
     """Watch a 5.0.0 cluster be checked by release 5.2.0, with no cluster at all. Takes less than a minute."""
     folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
-    signal.signal(signal.SIGTERM, _interrupt)
-    story = Story(folder)
+    interrupts = Interrupts()
+    signal.signal(signal.SIGTERM, interrupts.arrived)
+    signal.signal(signal.SIGINT, interrupts.arrived)
+    story = Story(folder, interrupts)
     kept = False
     try:
         story.tell()
@@ -62,8 +64,35 @@ def demo() -> int:
     return 0
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+class Interrupts:
+    """Ctrl-C and SIGTERM as KeyboardInterrupt, but never between a process's start and our knowing of it.
+
+    Raised there, it would leave the process behind, running and holding our output.
+    """
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting = False
+
+    def arrived(self, _signal: int, _frame: FrameType | None) -> None:
+        """The handler."""
+        if not self._held:
+            raise KeyboardInterrupt
+        self._waiting = True
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Run `command` to its end; on an interrupt it is ended first."""
+        self._held = True
+        process = subprocess.Popen(command, env=dict(environment))
+        try:
+            self._held = False
+            if self._waiting:
+                raise KeyboardInterrupt
+            return process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 @dataclass(slots=True)
@@ -71,6 +100,7 @@ class Story:
     """The steps, and the sandbox in `folder` that they happen in."""
 
     folder: Path
+    interrupts: Interrupts
     started: bool = False
 
     @property
@@ -148,13 +178,10 @@ class Story:
         if not self.started:
             return True
         # A second Ctrl-C must not leave half of it running.
-        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
-            done = subprocess.run(command, capture_output=True, env=self._environment(), check=False)
-            return done.returncode == 0
-        finally:
-            signal.signal(signal.SIGINT, previous)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
+        return subprocess.run(command, capture_output=True, env=self._environment(), check=False).returncode == 0
 
     def _open_risks(self) -> list[str]:
         """Names of the target's risks that are not accepted, as the machine form has them."""
@@ -190,7 +217,7 @@ class Story:
     def _run(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
         show(shown)
         sys.stdout.flush()
-        code = subprocess.run(command, env=self._environment(), check=False).returncode
+        code = self.interrupts.run(command, self._environment())
         if code != expect:
             raise GoneWrong(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 

@@ -20,7 +20,7 @@ from runup.cli.findings import Findings, of_target, wanted
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
 from runup.kube.clock import Clock, SystemClock
-from runup.kube.errors import ApiError, Gone, Transient
+from runup.kube.errors import Gone, Transient
 
 if TYPE_CHECKING:
     from runup.cli.upgrade_actions import Request
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 HEALING_S = 5.0
 _TICK_S = 2
 _RETRY_S = 1.0
+# A server that is restarted answers again within this time; one that stays away is an error.
+AWAY_S = 120.0
 # The report is stored a moment after the status; it adds remedies to the table.
 _HISTORY_TRIES = 10
 _HISTORY_PAUSE_S = 0.2
@@ -137,6 +139,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
     """The ClusterVersion after every change, and None every few seconds without one or while the server is away."""
     yield start
     version = start.metadata.resource_version
+    answered = clock.monotonic()
     while True:
         try:
             for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
@@ -145,12 +148,13 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
                     raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
                 if event.type != "BOOKMARK":
                     yield event.object
+            answered = clock.monotonic()
         except Gone:
             latest = clusters.read(client)
             version = latest.metadata.resource_version
             yield latest
-        except Transient as error:
-            if isinstance(error, ApiError) and error.code < 429:
+        except Transient:
+            if clock.monotonic() - answered > AWAY_S:
                 raise
             clock.pause(_RETRY_S)
         yield None
