@@ -225,7 +225,8 @@ def test_signature_stores(variant: str) -> None:
 
 def test_generated_files_are_current() -> None:
     """What is checked in is what the generator writes."""
-    done = subprocess.run([sys.executable, ROOT / "tools" / "generate-crds", "--check"], capture_output=True, text=True)
+    command = [sys.executable, ROOT / "tools" / "generate-crds", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
