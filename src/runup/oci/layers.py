@@ -195,7 +195,11 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path, 
         return
     target = _inside(root, path, image)
     if target.name.startswith(_WHITEOUT):
-        _remove(target.parent if target.name == _OPAQUE else target.with_name(target.name.removeprefix(_WHITEOUT)))
+        hidden = [target.with_name(target.name.removeprefix(_WHITEOUT))]
+        if target.name == _OPAQUE:
+            hidden = list(target.parent.iterdir()) if target.parent.is_dir() else []
+        for gone in hidden:
+            _remove(gone)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     if entry.isdir():
@@ -206,7 +210,8 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path, 
         return
     _remove(target)
     if entry.issym():
-        target.symlink_to(_safe_link(entry.linkname, path, image))
+        # From where the link really is: its folder may have been reached through another link.
+        target.symlink_to(_safe_link(entry.linkname, target.relative_to(root.resolve()).as_posix(), image))
     elif entry.islnk():
         source = _inside(root, _path(entry.linkname, image), image)
         if source.is_symlink() or not source.is_file():

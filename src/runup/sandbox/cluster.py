@@ -18,6 +18,7 @@ from typing import Any
 import structlog
 import uvloop
 
+from runup.api.meta_v1 import key_of
 from runup.api.scheme import Resource, resource_of
 from runup.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
 from runup.api.workloads_v1 import PodDisruptionBudget
@@ -119,6 +120,7 @@ class Cluster:
         of_jobs.watch(jobs)
         of_jobs.watch(pods, owners_of="Job")
         scheduler.watch(pods)
+        nodes.add_listener(lambda *_: _requeue_unscheduled(scheduler, pods))
         disruption.watch(budgets)
         agent = NodeAgent(client, pods, place, self._clock)
         stack.push_async_callback(agent.close)
@@ -190,6 +192,13 @@ class Cluster:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _requeue_unscheduled(scheduler: Loop, pods: Cache[WholePod]) -> None:
+    """A node that came or changed may be the one that a pod waits for."""
+    for pod in pods.all():
+        if not pod.spec.get("nodeName"):
+            scheduler.queue.add(key_of(pod))
 
 
 async def serve(data: Path) -> None:

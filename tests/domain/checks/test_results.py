@@ -38,7 +38,7 @@ def test_findings_of_one_name_become_one_risk() -> None:
     assert merged == ReportedRisk(
         name="X",
         message="Broken. Unclear.",
-        url="https://runup.dev/docs/checks/X",
+        url="https://docs.runup.example/checks/X",
         applies="True",
         reason="Broken",
         severity="critical",
@@ -50,8 +50,8 @@ def test_findings_of_one_name_become_one_risk() -> None:
 @pytest.mark.parametrize(
     ("name", "url", "expected"),
     [
-        ("NodeNotReady", "", "https://runup.dev/docs/checks/NodeNotReady"),
-        ("ClusterOperatorDegraded-kube-apiserver", "", "https://runup.dev/docs/checks/ClusterOperatorDegraded"),
+        ("NodeNotReady", "", "https://docs.runup.example/checks/NodeNotReady"),
+        ("ClusterOperatorDegraded-kube-apiserver", "", "https://docs.runup.example/checks/ClusterOperatorDegraded"),
         ("X", "https://example.com/x", "https://example.com/x"),
     ],
     ids=["our page", "one page for a family", "its own"],

@@ -20,7 +20,7 @@ from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import BadReport, Report
 
 NAME = "preflight-history"
-ATTEMPT = "preflight.runup.io/attempt"
+ATTEMPT = "preflight.runup.dev/attempt"
 APP = {"app": "cluster-version-operator-preflight"}
 MAX_REPORTS = 5
 # The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.

@@ -27,7 +27,7 @@ MAX_URL = 2048
 NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
 URL = re.compile(r"https?://[!-~]+")
 # Where the pages of `docs/checks/` are published, one for each risk or family of risks.
-DOCUMENTATION = "https://runup.dev/docs/checks/"
+DOCUMENTATION = "https://docs.runup.example/checks/"
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]

@@ -12,7 +12,7 @@ import msgspec
 
 from runup.domain.preflight.report import FORMAT, MAX_NAME, MAX_RISKS, MAX_URL, NAME, URL, Report
 
-ID = "https://runup.dev/docs/spec/preflight-v1.schema.json"
+ID = "https://docs.runup.example/spec/preflight-v1.schema.json"
 
 
 def report_schema() -> dict[str, Any]:

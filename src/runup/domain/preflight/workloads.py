@@ -20,8 +20,8 @@ from runup.domain.preflight.attempt import Attempt
 NAME = "cluster-version-operator-preflight"
 APP_LABEL = "app"
 TARGET_LABEL = "preflight-target"
-ID_ANNOTATION = "preflight.runup.io/id"
-SPEC_HASH = "preflight.runup.io/spec-hash"
+ID_ANNOTATION = "preflight.runup.dev/id"
+SPEC_HASH = "preflight.runup.dev/spec-hash"
 COMMAND = "preflight"
 SELECTOR = f"{APP_LABEL}={NAME}"
 
