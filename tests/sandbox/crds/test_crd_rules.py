@@ -235,8 +235,7 @@ def _objects() -> list[tuple[str, JSON]]:
     for file in sorted([*CORPUS.glob("oc-status/*.yaml"), *CORPUS.glob("oc-recommend/*.yaml")]):
         for document in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
             for obj in document.get("items", [document]):
-                if obj["kind"] in BY_KIND:
-                    found.append((file.name, obj))
+                found += [(file.name, obj)] if obj["kind"] in BY_KIND else []
     return found
 
 

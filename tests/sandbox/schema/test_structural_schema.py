@@ -1,4 +1,4 @@
-"""Structural schemas: pruning, defaulting, faults in Kubernetes' words, transition rules, CRD faults, built-in kinds."""
+"""Structural schemas: pruning, defaulting, faults in Kubernetes' words, transition rules, CRDs, built-in kinds."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ def spec(**fields: Any) -> JSON:
         ({"name": None}, ['spec.name: Invalid value: "null": spec.name in body must be of type string: "null"']),
         ({"port": 80}, []),
         ({"port": "80%"}, []),
-        ({"labels": {"a": 1}}, ['spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer"']),
+        ({"labels": {"a": 1}},
+         ['spec.labels.a: Invalid value: "integer": spec.labels.a in body must be of type string: "integer"']),
         ({"since": None}, []),
-        ({"since": "today"}, ['spec.since: Invalid value: "today": spec.since in body must be of type date-time: "today"']),
+        ({"since": "today"},
+         ['spec.since: Invalid value: "today": spec.since in body must be of type date-time: "today"']),
         ({"tags": ["a", "a"]}, ['spec.tags[1]: Duplicate value: "a"']),
     ],
 )  # fmt: skip
