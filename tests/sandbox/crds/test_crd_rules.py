@@ -126,8 +126,8 @@ MARKETPLACE = (
         pytest.param(
             risks(),
             [
-                "status.conditionalUpdates[0].risks: Invalid value: 0: status.conditionalUpdates[0].risks in body should "
-                "have at least 1 items"
+                "status.conditionalUpdates[0].risks: Invalid value: 0: status.conditionalUpdates[0].risks in body "
+                "should have at least 1 items"
             ],
             id="a conditional update has a risk",
         ),
