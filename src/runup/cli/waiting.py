@@ -131,7 +131,7 @@ def _until_over(
         if failing_since is not None and now - failing_since >= HEALING_S:
             return latest
         if now >= deadline:
-            raise CommandError(f"timed out waiting for the preflight, which goes on: {found.line}. {_LEFT}")
+            raise CommandError(f"timed out waiting for the preflight, which goes on: {found.line.rstrip('.')}. {_LEFT}")
     raise AssertionError("the stream of changes does not end")
 
 
