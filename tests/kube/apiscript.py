@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from runup.kube.clock import ManualClock
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -133,3 +135,27 @@ async def silence(request: web.Request) -> web.StreamResponse:
     """Never answer."""
     await asyncio.Event().wait()
     return web.Response()
+
+
+@asynccontextmanager
+async def ticking(clock: ManualClock) -> AsyncIterator[None]:
+    """Let time pass whenever somebody sleeps, so that nobody waits for it: always to the next one who is due."""
+
+    async def tick() -> None:
+        while True:
+            await clock.until_sleeping(deadline_s=60)
+            await clock.advance(clock.sleeping[0])
+
+    task = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def eventually(condition: Callable[[], Any], deadline_s: float = 10.0) -> None:
+    """Let other tasks run until `condition` holds; raises TimeoutError."""
+    async with asyncio.timeout(deadline_s):
+        while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on
+            await asyncio.sleep(0)

@@ -82,14 +82,15 @@ class Cache(Generic[K]):
 
     def put(self, obj: K) -> None:
         """Take in an object that was added or changed."""
-        self._notify([self._put(obj)])
-        self.resource_version = obj.metadata.resource_version
+        change = self._put(obj)
+        self.bookmark(obj.metadata.resource_version)
+        self._notify([change])
 
     def remove(self, obj: K) -> None:
         """Take in that an object is gone; `obj` is its last state, whose resourceVersion is that of its deletion."""
         old = self._pop(key_of(obj))
+        self.bookmark(obj.metadata.resource_version)
         self._notify([] if old is None else [("DELETED", old, None)])
-        self.resource_version = obj.metadata.resource_version
 
     def replace(self, objects: Iterable[K], resource_version: str) -> None:
         """Take in a whole list: listeners hear only what differs, and only after all of it is in place."""
@@ -108,7 +109,7 @@ class Cache(Generic[K]):
 
     def bookmark(self, resource_version: str) -> None:
         """Take in how far the watch is, without a change."""
-        self.resource_version = resource_version
+        self.resource_version = resource_version or self.resource_version
 
     def fail(self, error: str) -> None:
         """Take in why the kind cannot be read. What was read before stays."""

@@ -154,6 +154,7 @@ class Client:
                 return await self._send(request, credential, silence_s)
             except (aiohttp.ClientError, OSError) as error:
                 # Both say that the server hung up before it answered, as it does with a connection that was idle.
+                # aiohttp repeats some methods once by itself, but no PATCH, which is most of what we write.
                 hung_up = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
                 if not attempts.dropped(reused=hung_up):
                     raise self._unreachable(error) from error

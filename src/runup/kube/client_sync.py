@@ -20,6 +20,7 @@ from runup.kube.auth import Credential
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import Gone
+from runup.kube.lines import Lines
 from runup.kube.pages import WatchEvent
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
@@ -30,6 +31,7 @@ K = TypeVar("K", bound=Object)
 
 # A server may end a watch a little after the time that it was given.
 _WATCH_GRACE_S = 15.0
+_CHUNK = 64 * 1024
 
 
 class SyncClient:
@@ -130,12 +132,11 @@ class SyncClient:
             clock=self._clock,
         )
         with watching:
-            response = watching._answer(call.request)
+            response, lines = watching._answer(call.request), Lines()
             try:
-                for line in response:
-                    if not line.endswith(b"\n"):
-                        return
-                    if line.strip():
+                # Not by readline: http.client takes a broken connection for the end there.
+                while chunk := response.read1(_CHUNK):
+                    for line in lines.feed(chunk):
                         yield call.decode(line)
             except (http.client.HTTPException, OSError) as error:
                 raise unreachable(self.config, error) from error

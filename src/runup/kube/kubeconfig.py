@@ -139,23 +139,20 @@ def load_files(paths: Iterable[Path], *, required: bool) -> Kubeconfig:
 
 
 def _read(path: Path, *, required: bool) -> _File:
-    import yaml
+    # Loading YAML is not needed to import a client.
+    from runup.lang import yaml
 
     try:
-        document = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        document = yaml.load(path.read_bytes())
     except FileNotFoundError as error:
         if not required:
             return _File()
         raise ConfigError(f"stat {path}: no such file or directory", reason="KubeconfigMissing") from error
     except OSError as error:
         raise ConfigError(f'error loading config file "{path}": {(error.strerror or str(error)).lower()}') from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f'error loading config file "{path}": yaml: {_one_line(error)}') from error
+    except yaml.YamlError as error:
+        raise ConfigError(f'error loading config file "{path}": yaml: {error}') from error
     try:
         return codec.convert(_File, document if document is not None else {})
     except codec.DecodeError as error:
         raise ConfigError(f'error loading config file "{path}": {error}') from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -7,17 +7,18 @@ are never compared with our clock, so clocks that differ between machines do no 
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from runup.api import codec
 from runup.api.scheme import resource_of
 from runup.api.workloads_v1 import Lease, LeaseSpec
 from runup.kube import calls
 from runup.kube.client import Client
-from runup.kube.clock import Clock
+from runup.kube.clock import Clock, within
 from runup.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 
 _LEASES = resource_of(Lease)
@@ -26,8 +27,8 @@ _LEASES = resource_of(Lease)
 class LeaderElector:
     """Competes for the Lease `namespace/name` as `identity`; all durations in seconds.
 
-    `on_started` is called when leading begins, `on_stopped` when it has ended for any reason. `rand` gives numbers from
-    0 to 1 for the jitter of the waiting.
+    `on_started` is called when leading begins, `on_stopped` when it has ended for any reason, before the lease is let
+    go: the next leader must not find us at work. `rand` gives numbers from 0 to 1 for the jitter of the waiting.
     """
 
     def __init__(
@@ -71,28 +72,30 @@ class LeaderElector:
             await self._renew()
         finally:
             self.leading = False
-            await self._release()
             self._on_stopped()
+            await self._release()
 
     async def _acquire(self) -> None:
-        while not await self._try():
+        while not await self._try(self._renew_deadline_s):
             # client-go's jitter of 1.2: those who wait for one lease do not ask in step.
             await self._clock.sleep(self._retry_period_s * (1 + 1.2 * self._rand()))
 
     async def _renew(self) -> None:
-        renewed = self._clock.monotonic()
-        while self._clock.monotonic() - renewed < self._renew_deadline_s:
-            await self._clock.sleep(self._retry_period_s)
-            if await self._try():
-                renewed = self._clock.monotonic()
+        deadline = self._clock.monotonic() + self._renew_deadline_s
+        while (left_s := deadline - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(self._retry_period_s, left_s))
+            # Counted from before the attempt: others count from the moment when they see its result.
+            asked = self._clock.monotonic()
+            if await self._try(deadline - asked):
+                deadline = asked + self._renew_deadline_s
             elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
                 return  # somebody else holds it: every further second would be two leaders
 
-    async def _try(self) -> bool:
-        """Take or renew the lease if it is free, ours or expired; False where that is not possible just now."""
+    async def _try(self, within_s: float) -> bool:
+        """Take or renew the lease if it is free, ours or expired; False where that is not possible in `within_s`."""
         try:
-            return await asyncio.wait_for(self._take_or_renew(), self._renew_deadline_s)
-        except (KubeError, TimeoutError):
+            return await within(self._clock, within_s, self._take_or_renew())
+        except (KubeError, codec.DecodeError, TimeoutError):
             return False
 
     async def _take_or_renew(self) -> bool:
@@ -154,12 +157,13 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Empty the holder, so that the next one need not wait; best effort, for we may be shut off."""
-        try:
-            lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
-            if lease.spec.holder_identity == self._identity:
-                await self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1})
-        except KubeError:
-            pass
+        with suppress(KubeError, codec.DecodeError, TimeoutError):
+            await within(self._clock, self._retry_period_s, self._let_go())
+
+    async def _let_go(self) -> None:
+        lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
+        if lease.spec.holder_identity == self._identity:
+            await self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1})
 
 
 def _micro(when: datetime) -> str:

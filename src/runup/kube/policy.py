@@ -94,7 +94,7 @@ def _detail(config: ClusterConfig, error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return f"TLS failed: {error.reason or error}"
+        return f"TLS failed: {getattr(error, 'reason', None) or error}"
     if isinstance(error, socket.gaierror):
         return f"no address is known for {config.url.hostname}: {error.strerror}"
     if isinstance(error, TimeoutError):

@@ -1,0 +1,76 @@
+"""Calls that ask about identities instead of objects: may I do this, and a token for that service account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from runup.api import codec
+from runup.api.core_v1 import ServiceAccount
+from runup.api.meta_v1 import Wire
+from runup.api.scheme import Resource, resource_of
+from runup.kube import calls
+from runup.kube.request import Call
+
+ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
+)
+
+
+class Access(Wire, frozen=True):
+    """Whether one may; `denied` is a refusal that no other authorizer may overrule, `reason` is the server's."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class Token(Wire, frozen=True):
+    """A bound token and the end of its life."""
+
+    token: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _Review(Wire, frozen=True):
+    status: Access = Access()
+
+
+class _TokenRequest(Wire, frozen=True):
+    status: Token = Token()
+
+
+def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = "") -> Call[Access]:
+    """Ask whether we may `verb` the resource; an empty `namespace` means in all of them."""
+    attributes = {
+        "verb": verb,
+        "group": resource.group,
+        "version": resource.version,
+        "resource": resource.plural,
+        "namespace": namespace,
+        "name": name,
+        "subresource": subresource,
+    }
+    body = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    request = calls.create(ACCESS_REVIEWS, body).request
+    return Call(request, lambda data: codec.decode(_Review, data).status)
+
+
+def token_request(
+    service_account: str, namespace: str, *, audiences: Sequence[str] = (), expiration_s: int = 3600
+) -> Call[Token]:
+    """Ask for a token of a service account; servers give no less than ten minutes."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"namespace": namespace},
+        "spec": {"audiences": list(audiences), "expirationSeconds": expiration_s},
+    }
+    accounts = resource_of(ServiceAccount)
+    request = calls.create(accounts, body, name=service_account, subresource="token").request
+    return Call(request, lambda data: codec.decode(_TokenRequest, data).status)

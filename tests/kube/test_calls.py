@@ -1,0 +1,231 @@
+"""Paths, queries, content types and bodies, without a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runup.api.codec import DecodeError
+from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import ConfigMap, Node, Pod
+from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource, resource_of
+from runup.api.workloads_v1 import Deployment
+from runup.kube import calls, reviews
+from runup.kube.errors import Gone
+from runup.kube.request import Request, segment
+
+NODES, PODS, MAPS = resource_of(Node), resource_of(Pod), resource_of(ConfigMap)
+VERSIONS, DEPLOYMENTS = resource_of(ClusterVersion), resource_of(Deployment)
+MAP = {"metadata": {"name": "a", "namespace": "ns"}, "data": {"k": "v"}}
+VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        pytest.param(calls.get(Node, "n1"), "GET /api/v1/nodes/n1", id="a cluster-scoped core object"),
+        pytest.param(calls.get(Pod, "p", "ns"), "GET /api/v1/namespaces/ns/pods/p", id="a namespaced core object"),
+        pytest.param(calls.get(ClusterVersion, "version"), f"GET {VERSION}", id="an object of a group"),
+        pytest.param(calls.get(Node, "a:b@c"), "GET /api/v1/nodes/a:b@c", id="a colon in a name stays readable"),
+        pytest.param(calls.get(Node, "a?b c"), "GET /api/v1/nodes/a%3Fb%20c", id="what ends a path is encoded"),
+        pytest.param(
+            calls.get_raw(DEPLOYMENTS, "d", "ns", subresource="scale"),
+            "GET /apis/apps/v1/namespaces/ns/deployments/d/scale",
+            id="a subresource",
+        ),
+        pytest.param(calls.get_path("/version"), "GET /version", id="any path"),
+        pytest.param(calls.list_page(Pod), "GET /api/v1/pods?limit=500", id="a list over all namespaces"),
+        pytest.param(
+            calls.list_page(Pod, "ns", label_selector="a=b,c", field_selector="spec.nodeName=n", limit=2),
+            "GET /api/v1/namespaces/ns/pods?labelSelector=a%3Db%2Cc&fieldSelector=spec.nodeName%3Dn&limit=2",
+            id="a list with selectors",
+        ),
+        pytest.param(
+            calls.list_page(Pod, limit=0, resource_version="7"),
+            "GET /api/v1/pods?resourceVersion=7",
+            id="a list in one piece, no older than a version",
+        ),
+        pytest.param(
+            calls.list_raw(NODES, continue_="t=", resource_version="7"),
+            "GET /api/v1/nodes?limit=500&continue=t%3D",
+            id="a continue token goes without a version",
+        ),
+        pytest.param(
+            calls.watch(Pod, "ns", resource_version="7", label_selector="a=b", timeout_seconds=60),
+            "GET /api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=60"
+            "&labelSelector=a%3Db",
+            id="a watch",
+        ),
+        pytest.param(calls.create(MAPS, MAP), "POST /api/v1/namespaces/ns/configmaps", id="create"),
+        pytest.param(calls.replace(MAPS, MAP), "PUT /api/v1/namespaces/ns/configmaps/a", id="replace"),
+        pytest.param(
+            calls.apply(MAPS, MAP, field_manager="m", force=True, dry_run=True, field_validation="Strict"),
+            "PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=m&force=true&dryRun=All&fieldValidation=Strict",
+            id="apply by force, strictly, as a trial",
+        ),
+        pytest.param(
+            calls.merge_patch(VERSIONS, "version", {}, subresource="status"),
+            f"PATCH {VERSION}/status",
+            id="a merge patch of the status",
+        ),
+        pytest.param(
+            calls.merge_patch(VERSIONS, "version", {}, dry_run=True, field_validation="Strict", field_manager="m"),
+            f"PATCH {VERSION}?dryRun=All&fieldValidation=Strict&fieldManager=m",
+            id="a strict trial of a merge patch",
+        ),
+        pytest.param(calls.delete(NODES, "n"), "DELETE /api/v1/nodes/n", id="delete"),
+        pytest.param(
+            reviews.may_i("list", PODS),
+            "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            id="an access review",
+        ),
+        pytest.param(
+            reviews.token_request("sa", "ns"),
+            "POST /api/v1/namespaces/ns/serviceaccounts/sa/token",
+            id="a token request",
+        ),
+    ],
+)
+def test_request_line(request_: calls.Call[Any], expected: str) -> None:
+    """Every call has the method, path and query that the API documents."""
+    assert str(request_.request) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "content_type", "body"),
+    [
+        pytest.param(calls.create(MAPS, MAP), "application/json", MAP, id="create"),
+        pytest.param(
+            calls.apply(MAPS, MAP, field_manager="m"),
+            "application/apply-patch+yaml",
+            {"apiVersion": "v1", "kind": "ConfigMap", **MAP},
+            id="apply names its kind",
+        ),
+        pytest.param(
+            calls.merge_patch(MAPS, "a", {"data": {"k": None}}, "ns"),
+            "application/merge-patch+json",
+            {"data": {"k": None}},
+            id="a merge patch keeps its nulls",
+        ),
+        pytest.param(
+            calls.json_patch(MAPS, "a", [{"op": "remove", "path": "/data"}], "ns"),
+            "application/json-patch+json",
+            [{"op": "remove", "path": "/data"}],
+            id="json patch",
+        ),
+        pytest.param(
+            calls.strategic_patch(MAPS, "a", {"data": {}}, "ns"),
+            "application/strategic-merge-patch+json",
+            {"data": {}},
+            id="strategic merge patch",
+        ),
+        pytest.param(
+            calls.delete(NODES, "n", uid="u", resource_version="3", propagation="Foreground", grace_period_s=0),
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Foreground",
+                "preconditions": {"uid": "u", "resourceVersion": "3"},
+                "gracePeriodSeconds": 0,
+            },
+            id="delete with preconditions",
+        ),
+        pytest.param(
+            reviews.may_i("get", DEPLOYMENTS, "ns", name="d", subresource="status"),
+            "application/json",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {
+                    "resourceAttributes": {
+                        "verb": "get",
+                        "group": "apps",
+                        "version": "v1",
+                        "resource": "deployments",
+                        "namespace": "ns",
+                        "name": "d",
+                        "subresource": "status",
+                    }
+                },
+            },
+            id="an access review names group, resource and subresource",
+        ),
+    ],
+)
+def test_body(call: calls.Call[Any], content_type: str, body: Any) -> None:
+    """The body is JSON, and its content type says which kind of change it is."""
+    assert dict(call.request.headers)["Content-Type"] == content_type
+    assert json.loads(call.request.body or b"") == body
+
+
+def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
+    """Following an arbitrary resource as `Object` asks for PartialObjectMetadata, and takes the whole if need be."""
+    accept = dict(calls.list_page(Object, resource=NODES).request.headers)["Accept"]
+    assert accept.split(",") == [
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+        "application/json",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
+def test_a_name_that_is_another_path_is_refused(name: str) -> None:
+    """A name can neither leave its collection nor be the collection."""
+    with pytest.raises(ValueError, match="cannot be the name"):
+        segment(name)
+    with pytest.raises(ValueError, match="cannot be the name"):
+        calls.delete(NODES, name)
+
+
+def test_one_namespaced_object_needs_its_namespace() -> None:
+    """Without it the path would be a cluster-scoped one, which does not exist."""
+    with pytest.raises(ValueError, match="a namespace is needed"):
+        calls.get(Pod, "p")
+
+
+def test_a_page_has_its_items_version_and_token() -> None:
+    """Nulls where lists may be are empty."""
+    page = calls.list_page(Node).decode(
+        b'{"metadata":{"resourceVersion":"5","continue":"t"},"items":[{"metadata":{"name":"a","labels":null}}]}'
+    )
+    assert ([node.metadata.name for node in page.items], page.resource_version, page.continue_) == (["a"], "5", "t")
+    assert calls.list_page(Node).decode(b'{"metadata":{"resourceVersion":"5"},"items":null}').items == ()
+
+
+def test_raw_items_get_the_identity_that_a_list_leaves_out() -> None:
+    """Items of a list carry no apiVersion and kind of their own."""
+    widgets = Resource("example.com", "v1", "Widget", "widgets", namespaced=True)
+    page = calls.list_raw(widgets).decode(b'{"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"a"}}]}')
+    assert page.items == ({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}},)
+
+
+def test_a_watch_line_is_an_event() -> None:
+    """Type and object; an ERROR line is the error it describes, an unknown type is not guessed at."""
+    decode = calls.watch(Node, resource_version="1").decode
+    event = decode(b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"2"}}}')
+    assert (event.type, event.object.metadata.name) == ("ADDED", "a")
+    with pytest.raises(Gone, match="too old"):
+        decode(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}')
+    with pytest.raises(DecodeError, match="NEWS"):
+        decode(b'{"type":"NEWS","object":{}}')
+
+
+@pytest.mark.parametrize(
+    ("request_", "repeatable"),
+    [
+        pytest.param(calls.get(Node, "n").request, True, id="get"),
+        pytest.param(calls.replace(NODES, MAP).request, True, id="replace"),
+        pytest.param(calls.delete(NODES, "n").request, True, id="delete"),
+        pytest.param(calls.apply(NODES, MAP, field_manager="m").request, True, id="apply"),
+        pytest.param(calls.merge_patch(NODES, "n", {}).request, True, id="merge patch"),
+        pytest.param(calls.create(NODES, MAP).request, False, id="create"),
+        pytest.param(calls.json_patch(NODES, "n", []).request, False, id="json patch"),
+        pytest.param(calls.strategic_patch(NODES, "n", {}).request, False, id="strategic merge patch"),
+    ],
+)
+def test_only_what_has_one_effect_when_sent_twice_is_repeatable(request_: Request, repeatable: bool) -> None:
+    """A create, or a patch that appends, must not be sent again when it is unknown whether it arrived."""
+    assert request_.repeatable is repeatable

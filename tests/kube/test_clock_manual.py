@@ -1,0 +1,82 @@
+"""The clock that tests move."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from runup.kube.clock import ManualClock, SystemClock, within
+
+
+async def test_sleepers_wake_in_order_each_at_its_time() -> None:
+    """Whoever falls asleep again within the time is woken again, in between the others."""
+    clock = ManualClock()
+    woken: list[tuple[str, float]] = []
+
+    async def every(name: str, seconds: float) -> None:
+        while True:
+            await clock.sleep(seconds)
+            woken.append((name, clock.monotonic()))
+
+    tasks = [asyncio.create_task(every("two", 2)), asyncio.create_task(every("three", 3))]
+    await clock.advance(6)
+    assert woken == [("two", 2), ("three", 3), ("two", 4), ("three", 6), ("two", 6)]
+    assert clock.monotonic() == 6
+    for task in tasks:
+        task.cancel()
+
+
+async def test_time_stands_still_until_moved() -> None:
+    """A sleeper does not wake before its time, and `now` follows in whole seconds."""
+    clock = ManualClock()
+    start = clock.now()
+    task = asyncio.create_task(clock.sleep(1.5))
+    await clock.advance(1.4)
+    assert not task.done()
+    assert clock.sleeping == pytest.approx((0.1,))
+    await clock.advance(0.1)
+    assert task.done()
+    assert (clock.now() - start).total_seconds() == 1
+
+
+async def test_a_cancelled_sleeper_is_forgotten() -> None:
+    """Cancelling a sleep leaves nothing behind."""
+    clock = ManualClock()
+    task = asyncio.create_task(clock.sleep(5))
+    await clock.advance(1)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert clock.sleeping == ()
+    await clock.advance(10)
+
+
+async def test_within_gives_the_result_or_cancels() -> None:
+    """Work that is done in time gives its result; work that is not is cancelled, and nothing goes on behind."""
+    clock = ManualClock()
+
+    async def answer() -> int:
+        return 7
+
+    assert await within(clock, 5, answer()) == 7
+    cancelled = asyncio.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    waiting = asyncio.create_task(within(clock, 5, forever()))
+    await clock.advance(5)
+    with pytest.raises(TimeoutError):
+        await waiting
+    assert cancelled.is_set()
+    assert clock.sleeping == ()
+
+
+def test_the_real_clock_speaks_as_kubernetes_does() -> None:
+    """Aware, UTC, whole seconds."""
+    now = SystemClock().now()
+    assert now.isoformat().endswith("+00:00")
+    assert now.microsecond == 0

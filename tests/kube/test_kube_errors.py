@@ -1,0 +1,104 @@
+"""From an answer that is no success to the error that says what happens next."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runup.kube import errors
+from runup.kube.errors import ApiError, Transient, error_of
+from runup.kube.request import Request
+
+REQUEST = Request("GET", "/api/v1/nodes/a")
+
+
+def _status(code: int, reason: str, **more: Any) -> bytes:
+    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": "m", **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (409, "Conflict", errors.Conflict),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (410, "Gone", errors.Gone),
+        (410, "Expired", errors.Gone),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.ServerError),
+        (500, "ServerTimeout", errors.ServerError),
+        (503, "ServiceUnavailable", errors.ServerError),
+        (504, "Timeout", errors.ServerError),
+        (405, "MethodNotAllowed", ApiError),
+        (415, "UnsupportedMediaType", ApiError),
+        (403, "", errors.Forbidden),
+        (599, "Weird", errors.ServerError),
+    ],
+)
+def test_the_reason_decides_the_type(code: int, reason: str, expected: type[ApiError]) -> None:
+    """409 is two errors, and several codes are one; without a known reason the code decides."""
+    error = error_of(code, {}, _status(code, reason), REQUEST)
+    assert type(error) is expected
+    assert (error.message, error.code, error.request) == ("m", code, REQUEST)
+    assert isinstance(error, Transient) is (code == 429 or code >= 500)
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "expected"),
+    [
+        pytest.param({"Retry-After": "3"}, None, 3.0, id="the header"),
+        pytest.param(
+            {"retry-after": "3"}, {"retryAfterSeconds": 9}, 3.0, id="the header in lower case, before details"
+        ),
+        pytest.param({}, {"retryAfterSeconds": 9}, 9.0, id="the Status's details"),
+        pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, None, id="a date is no wish"),
+        pytest.param({}, None, None, id="nothing said"),
+    ],
+)
+def test_retry_after(headers: dict[str, str], details: Any, expected: float | None) -> None:
+    """How long the server asks to wait, in seconds."""
+    error = error_of(429, headers, _status(429, "TooManyRequests", details=details), REQUEST)
+    assert isinstance(error, errors.TooManyRequests)
+    assert error.retry_after_s == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "expected", "says"),
+    [
+        pytest.param(404, b"404 page not found\n", errors.NotFound, "404 page not found", id="an unknown path"),
+        pytest.param(503, b"<html>" + b"x" * 9999, errors.ServerError, "...)", id="a proxy's page is cut short"),
+        pytest.param(502, b"", errors.ServerError, "gateway", id="an empty body"),
+        pytest.param(401, b"\xff\xfe", errors.Unauthorized, "provide credentials", id="bytes that are no text"),
+        pytest.param(403, b'{"kind":"Status","code":"x"}', errors.Forbidden, "does not allow", id="a broken Status"),
+        pytest.param(307, b"", ApiError, "status code 307", id="a redirect is not followed"),
+    ],
+)
+def test_a_body_that_is_no_status(code: int, body: bytes, expected: type[ApiError], says: str) -> None:
+    """A proxy's or router's answer becomes the same error, and what it said is shown."""
+    error = error_of(code, {}, body, REQUEST)
+    assert type(error) is expected
+    assert says in error.message
+    assert len(error.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        pytest.param(b"404 page not found", True, id="the path is unknown"),
+        pytest.param(_status(404, "NotFound", details={}), True, id="the server names no object"),
+        pytest.param(
+            _status(404, "NotFound", details={"name": "a", "kind": "nodes"}), False, id="one object is missing"
+        ),
+    ],
+)
+def test_a_missing_kind_is_not_a_missing_object(body: bytes, missing: bool) -> None:
+    """The whole API being unknown is told apart from one object of it not being there."""
+    error = error_of(404, {}, body, REQUEST)
+    assert isinstance(error, errors.NotFound)
+    assert error.api_missing is missing

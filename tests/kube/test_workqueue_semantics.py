@@ -1,0 +1,142 @@
+"""The work queue behaves as client-go's."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runup.kube.clock import ManualClock
+from runup.kube.workqueue import QueueShutDown, WorkQueue
+
+
+async def test_a_key_is_queued_once() -> None:
+    """However often a key is added, there is one entry; others keep their order."""
+    queue: WorkQueue[str] = WorkQueue(ManualClock())
+    for key in ("a", "b", "a", "a"):
+        queue.add(key)
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert len(queue) == 0
+
+
+async def test_a_key_has_one_worker() -> None:
+    """A key added while it is worked on comes back when that is done, not before."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    again = asyncio.create_task(queue.get())
+    await clock.advance(1)
+    assert not again.done()
+    queue.done("a")
+    assert await again == "a"
+
+
+async def test_a_delayed_key_comes_at_its_time() -> None:
+    """The soonest of several delays of a key counts, and counts once."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    queue.add_after("a", 20)
+    getting = asyncio.create_task(queue.get())
+    await clock.advance(4.9)
+    assert not getting.done()
+    await clock.advance(0.1)
+    assert await getting == "a"
+    queue.done("a")
+    again = asyncio.create_task(queue.get())
+    await clock.advance(60)
+    assert not again.done()
+    again.cancel()
+
+
+async def test_a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one() -> None:
+    """A worker that sleeps until a far delay does not miss a nearer one, nor a key added at once."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add_after("late", 100)
+    getting = asyncio.create_task(queue.get())
+    await clock.advance(0)
+    queue.add_after("soon", 1)
+    await clock.advance(1)
+    assert await getting == "soon"
+    getting = asyncio.create_task(queue.get())
+    await clock.advance(0)
+    queue.add("now")
+    await clock.advance(0)
+    assert await getting == "now"
+
+
+async def test_back_off_doubles_a_key_and_is_forgotten() -> None:
+    """5 ms, 10 ms, ... up to the longest, each key by itself; success starts over."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=0.02)
+    waits = []
+    for _ in range(5):
+        queue.add_rate_limited("a")
+        before = clock.monotonic()
+        getting = asyncio.create_task(queue.get())
+        await clock.advance(0)
+        (wait,) = clock.sleeping
+        await clock.advance(wait)
+        assert await getting == "a"
+        queue.done("a")
+        waits.append(clock.monotonic() - before)
+    assert waits == pytest.approx([0.005, 0.01, 0.02, 0.02, 0.02])
+    assert (queue.failures("a"), queue.failures("b")) == (5, 0)
+    queue.forget("a")
+    assert queue.failures("a") == 0
+
+
+async def test_every_worker_gets_work() -> None:
+    """Two waiting workers, two keys: neither waits for the other."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    workers = [asyncio.create_task(queue.get()) for _ in range(2)]
+    await clock.advance(0)
+    queue.add("a")
+    queue.add("b")
+    assert sorted(await asyncio.gather(*workers)) == ["a", "b"]
+
+
+async def test_shut_down_hands_out_what_is_queued_and_ends_the_workers() -> None:
+    """Queued keys are worked on, delayed and new ones are not."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add("a")
+    queue.add_after("b", 1)
+    queue.shut_down()
+    queue.add("c")
+    assert await queue.get() == "a"
+    with pytest.raises(QueueShutDown):
+        await queue.get()
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "get", "done", "later"]), st.sampled_from("abc")), max_size=40))
+async def test_no_change_is_lost_in_any_order(steps: list[tuple[str, str]]) -> None:
+    """Whatever happens in whatever order, a key added is handed out afterwards, and never to two workers at once."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    working: set[str] = set()
+    owed: set[str] = set()
+    for step, key in steps:
+        if step == "add" or step == "later":
+            queue.add(key) if step == "add" else queue.add_after(key, 1)
+            owed.add(key)
+        elif step == "done" and key in working:
+            working.discard(key)
+            queue.done(key)
+        elif step == "get" and len(queue):
+            got = await queue.get()
+            assert got not in working
+            working.add(got)
+            owed.discard(got)
+    for key in tuple(working):
+        queue.done(key)
+    clock.jump(1)
+    while owed:
+        owed.discard(await asyncio.wait_for(queue.get(), 5))
