@@ -1,20 +1,20 @@
 """The sandbox's API server: GETs a second, and one change delivered to 200 watchers.
 
-The server is a process of its own, the load comes from this one: raw HTTP/1.1 over TLS on loopback, so that the client's
-own work does not set the figure.
+The server is a process of its own, the load comes from this one: raw HTTP/1.1 over TLS on loopback, so that the
+client's own work does not set the figure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from runup.api.scheme import resource_of
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.config import ClusterConfig
+from runup.kube.errors import KubeError
+from runup.kube.tls import context_for
 
 CONNECTIONS = 16
 GET_SECONDS = 5.0
@@ -51,8 +53,8 @@ def _ready(kubeconfig: Path, server: subprocess.Popen[bytes]) -> ClusterConfig:
             raise RuntimeError(f"the API server ended with {server.returncode}")
         try:
             loaded = config.load(str(kubeconfig))
-            SyncClient(loaded).send(calls.version())
-        except Exception:
+            SyncClient(loaded).send(calls.get_path("/readyz"))
+        except KubeError:
             time.sleep(0.05)
         else:
             return loaded
@@ -69,7 +71,7 @@ class Connection:
     async def open(cls, cluster: ClusterConfig) -> Connection:
         """Connect as the administrator."""
         host, port = cluster.server.removeprefix("https://").split(":")
-        context: ssl.SSLContext = config.ssl_context(cluster)
+        context = context_for(cluster, cluster.auth.credential(datetime.now(UTC)))
         return cls(*await asyncio.open_connection(host, int(port), ssl=context, limit=1 << 20))
 
     async def get(self, path: str) -> bytes:

@@ -89,8 +89,8 @@ def _tolerates(toleration: JSON, taint: JSON) -> bool:
 class Budgets:
     """The status of PodDisruptionBudgets, by the arithmetic of Kubernetes' disruption controller.
 
-    Counts come from the pods that the selector matches. Where the cluster shows none of them, as in a dump without pods,
-    the counts that the budget came with stay.
+    Counts come from the pods that the selector matches. Where the cluster shows none of them, as in a dump without
+    pods, the counts that the budget came with stay.
     """
 
     name = "disruption"

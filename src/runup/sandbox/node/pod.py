@@ -1,7 +1,7 @@
 """One pod on its node: from its binding to its end, each change written to its status.
 
-Restarts back off from 1 s to 30 s (a kubelet: 10 s to 5 min), for nobody wants to wait that long in a sandbox; the first
-restart comes at once, as a kubelet's does.
+Restarts back off from 1 s to 30 s (a kubelet: 10 s to 5 min), for nobody wants to wait that long in a sandbox; the
+first restart comes at once, as a kubelet's does.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class BubblewrapRunner:
     """A container by `bwrap`; its processes die with the agent."""
 
     name = "bubblewrap"
-    not_isolated = ("network", "memory (sampled, then killed)")
+    not_isolated: tuple[str, ...] = ("network", "memory (sampled, then killed)")
     limits_memory = False
     mounts = True
 

@@ -21,7 +21,7 @@ class ProcessRunner:
     """A plain process."""
 
     name = "process"
-    not_isolated = ("files", "processes", "network", "memory (sampled, then killed)")
+    not_isolated: tuple[str, ...] = ("files", "processes", "network", "memory (sampled, then killed)")
     limits_memory = False
     mounts = False
 

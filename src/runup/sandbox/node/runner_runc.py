@@ -32,7 +32,7 @@ class RuncRunner:
     """A container by `runc run`; `state` is runc's own folder, one a sandbox."""
 
     name = "runc"
-    not_isolated = ("network",)
+    not_isolated: tuple[str, ...] = ("network",)
     limits_memory = True
     mounts = True
 

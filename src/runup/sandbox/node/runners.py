@@ -14,4 +14,5 @@ NAMES = ("runc", "bubblewrap", "process")
 
 def runners(state: Path) -> dict[str, Runner]:
     """The runners by name; `state` is a folder that runc may use."""
-    return {"runc": RuncRunner(state), "bubblewrap": BubblewrapRunner(), "process": ProcessRunner()}
+    known: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
+    return {runner.name: runner for runner in known}

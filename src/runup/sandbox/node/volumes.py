@@ -24,7 +24,7 @@ class Config(Protocol):
 
 def prepare(volume: JSON, folder: Path, *, host: Path, config: Config, account: Path) -> Path:
     """The folder (or file) on this host that the volume is; `host` stands for the node's root. Raises BadPod."""
-    name = volume["name"]
+    name = str(volume["name"])
     target = folder / "volumes" / name
     if "hostPath" in volume:
         return _host_path(volume["hostPath"], host)
@@ -66,7 +66,7 @@ def write(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def _host_path(source: JSON, host: Path) -> Path:
-    path = host / source["path"].lstrip("/")
+    path = host / str(source["path"]).lstrip("/")
     kind = source.get("type") or ""
     if kind in {"DirectoryOrCreate", ""}:
         path.mkdir(parents=True, exist_ok=True)

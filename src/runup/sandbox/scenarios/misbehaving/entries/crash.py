@@ -3,5 +3,5 @@
 
 import sys
 
-print("loading checks", file=sys.stderr)
+sys.stderr.write("loading checks\n")
 raise RuntimeError("checks/storage: index out of range")

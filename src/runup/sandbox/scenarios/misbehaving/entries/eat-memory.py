@@ -6,5 +6,5 @@ import threading
 taken = []
 pause = threading.Event()
 while True:
-    taken.append(bytes(b"x") * (16 << 20))
+    taken.append(b"x" * (16 << 20))
     pause.wait(0.02)

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Puts a symbolic link where the report should be."""
 
-import json
 import os
 import pathlib
 import signal
