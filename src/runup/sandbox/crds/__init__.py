@@ -10,14 +10,13 @@ def files() -> list[Path]:
     return sorted(Path(__file__).parent.glob("*.crd.yaml"))
 
 
-def of_release(major: int) -> list[Path]:
-    """What a release of this major version carries.
-
-    Up to 4 ClusterVersion has one variant a feature set; from 5 on the preflight is generally available, and there is
-    one for all.
+def of_release(*, generally_available: bool) -> list[Path]:
+    """What a release carries: one ClusterVersion for all where the preflight is generally available, else one variant
+    a feature set.
     """
+    variants = "clusterversions-"
     return [
         file
         for file in files()
-        if "clusterversions" not in file.name or ("clusterversions-" in file.name) == (major < 5)
+        if "clusterversions" not in file.name or (variants not in file.name) == generally_available
     ]

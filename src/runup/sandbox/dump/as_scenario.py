@@ -1,7 +1,7 @@
 """A dump in, a scenario out: the cluster as it was, plus the releases that it could be asked about.
 
-Invented are only the releases, and a FeatureGate with the preflight's gates open where the dump has none (the
-scenario's notes say so). Everything else is the dump's, or absent.
+Invented are only the releases, and where the dump has none a FeatureGate with the preflight's gates open and a channel
+(the scenario's notes say so). Everything else is the dump's, or absent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from runup.sandbox.manifests import JSON, identity
 from runup.sandbox.scenario import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+# Set where a cluster has none: without a channel no version can be found by name.
+CHANNEL = "sandbox"
 # How many of the versions that the cluster was offered are made as releases.
 MAX_OFFERED = 5
 
@@ -39,7 +41,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
             kubernetes=kubernetes,
             feature_set=feature_set,
             gates=() if gate else GATES,
-            channel=spec.get("channel") or "",
+            channel=spec.get("channel") or CHANNEL,
         ),
         releases=tuple(
             ReleaseSpec(version=version, kubernetes=_kubernetes_of(version, current, kubernetes))
@@ -49,9 +51,15 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         # Pods of a dump show what was; nothing new is declared ready that the cluster did not have.
         workloads=Workloads(other_images="pending"),
         folders=(base,),
-        objects=dump.objects,
+        objects=tuple(_with_channel(obj) for obj in dump.objects),
         notes=tuple(_notes(dump, gate)),
     )
+
+
+def _with_channel(obj: JSON) -> JSON:
+    if obj["kind"] != "ClusterVersion" or (obj.get("spec") or {}).get("channel"):
+        return obj
+    return {**obj, "spec": {**(obj.get("spec") or {}), "channel": CHANNEL}}
 
 
 def current_version(cluster_version: JSON) -> str:
@@ -127,6 +135,8 @@ def _notes(dump: Dump, gate: JSON | None) -> list[str]:
     notes = []
     if gate is None:
         notes.append(f"the dump has no FeatureGate: one with {' and '.join(GATES)} open was made")
+    if not (dump.cluster_version.get("spec") or {}).get("channel"):
+        notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
     absent = (kind for kind in ("Infrastructure", "Network") if not dump.one("config.openshift.io", kind, "cluster"))
     notes.extend(f"the dump has no {kind}: what depends on it is unknown" for kind in absent)
     if dump.skipped:
