@@ -111,9 +111,7 @@ class App:
         kind = parts.kinds.find(target.group, target.version, target.resource)
         if kind is None or (target.namespace and not kind.namespaced and target.resource != "namespaces"):
             return self._document(request)
-        if target.resource == "namespaces" and not target.subresource:
-            target = replace(target, namespace="")
-        elif target.resource == "namespaces":
+        if (target.resource == "namespaces" and not target.subresource) or target.resource == "namespaces":
             target = replace(target, namespace="")
         if target.subresource:
             return await parts.subresources.handle(request, target, kind)

@@ -41,7 +41,7 @@ def read_object(request: Request) -> JSON:
     if not isinstance(value, dict):
         raise bad_request(
             f'couldn\'t get version/kind; json parse error: json: cannot unmarshal {_go_type(value)} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }}'
-        )  # noqa: E501
+        )
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from runup.sandbox.apiserver.kinds import Kind, STATUS, Subresource
+from runup.sandbox.apiserver.kinds import STATUS, Kind, Subresource
 from runup.sandbox.apiserver.objects import rfc3339
 
 JSON = dict[str, Any]

@@ -12,9 +12,9 @@ from runup.sandbox.apiserver.admission import CRD_FINALIZER
 from runup.sandbox.apiserver.http import Request
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.objects import meta
+from runup.sandbox.apiserver.options import WriteOptions
 from runup.sandbox.apiserver.rest import Rest
 from runup.sandbox.apiserver.routing import Target
-from runup.sandbox.apiserver.options import WriteOptions
 from runup.sandbox.apiserver.schemas import Schemas
 from runup.sandbox.store import Event, Store
 

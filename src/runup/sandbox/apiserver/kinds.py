@@ -102,7 +102,7 @@ def _review(group: str, kind: str, plural: str, *, namespaced: bool = False) -> 
     return Kind(group, "v1", kind, plural, namespaced=namespaced, verbs=("create",))
 
 
-_APPS = {"categories": ("all",), "generation": True}
+_APPS: dict[str, Any] = {"categories": ("all",), "generation": True}
 _RBAC = "rbac.authorization.k8s.io"
 _EVENT_FIELDS = (
     "involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",

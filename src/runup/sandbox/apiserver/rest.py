@@ -11,7 +11,7 @@ import base64
 import copy
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import orjson
@@ -19,7 +19,7 @@ import yaml
 
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.accept import Form, negotiate
+from runup.sandbox.apiserver.accept import negotiate
 from runup.sandbox.apiserver.admission import Admission
 from runup.sandbox.apiserver.body import (
     PATCH_TYPES,
@@ -32,7 +32,7 @@ from runup.sandbox.apiserver.body import (
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind, KindTable
-from runup.sandbox.apiserver.objects import carry_over, encoder, list_bytes, meta, rfc3339, same, stamp_new
+from runup.sandbox.apiserver.objects import carry_over, encoder, meta, rfc3339, same, stamp_new
 from runup.sandbox.apiserver.options import ListOptions, WriteOptions, list_options, write_options
 from runup.sandbox.apiserver.patch import managed
 from runup.sandbox.apiserver.patch.apply import apply_patch
@@ -42,7 +42,7 @@ from runup.sandbox.apiserver.patch.strategic import strategic_merge
 from runup.sandbox.apiserver.render import Renderer
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.schemas import Schemas
-from runup.sandbox.apiserver.selectors import Selector, parse_selector
+from runup.sandbox.apiserver.selectors import parse_selector
 from runup.sandbox.apiserver.views import from_stored, to_stored
 from runup.sandbox.apiserver.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
 from runup.sandbox.store import Conflict, Entry, Expired, Store, StoreError

@@ -1,6 +1,6 @@
 """What a path means: the verb and the resource that authorization, audit and handlers speak of.
 
-Follows k8s.io/apiserver's RequestInfo: `/api/v1/...` and `/apis/GROUP/VERSION/...` are resource requests, the rest are not.
+Follows k8s.io/apiserver's RequestInfo: `/api/v1/...` and `/apis/GROUP/VERSION/...` are resource requests, others not.
 """
 
 from __future__ import annotations

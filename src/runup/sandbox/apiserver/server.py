@@ -78,14 +78,14 @@ class ApiServer:
     async def start(self) -> None:
         """Open the data folder, listen, and write the kubeconfig. Raises StoreError or OSError."""
         self.data.mkdir(parents=True, exist_ok=True)
-        ca, serving = certs.load_or_create(self.data / "pki", self.clock.now())
+        ca, _ = certs.load_or_create(self.data / "pki", self.clock.now())
         self._ca = ca
         self.store = Store(self.data / "store.db", monotonic=self.clock.monotonic)
         await self.store.open()
         try:
             self._app = self._build()
             await self._first_objects()
-            await self._listen(ca, serving)
+            await self._listen(ca)
         except BaseException:
             await self.store.close()
             raise
@@ -140,17 +140,17 @@ class ApiServer:
             if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
                 await self.rest.create_object(nobody, kind, metadata.get("namespace", ""), obj, options)
 
-    async def _listen(self, ca: certs.KeyPair, serving: certs.KeyPair) -> None:
+    async def _listen(self, ca: certs.KeyPair) -> None:
         server = web.Server(self._serve, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls(ca, serving), backlog=1024)
+        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls(ca), backlog=1024)
         await site.start()
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
 
-    def _tls(self, ca: certs.KeyPair, serving: certs.KeyPair) -> ssl.SSLContext:
+    def _tls(self, ca: certs.KeyPair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         pki = self.data / "pki"
         context.load_cert_chain(pki / "server.crt", pki / "server.key")
@@ -174,7 +174,7 @@ class ApiServer:
     # -- the rim to aiohttp ----------------------------------------------------------------------------------------
 
     async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
-        raw._client_max_size = _TRANSPORT_LIMIT  # noqa: SLF001 - web.Server offers no other way to set it
+        raw._client_max_size = _TRANSPORT_LIMIT
         headers = {name.lower(): value for name, value in raw.headers.items()}
         if "impersonate-group" in headers:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))

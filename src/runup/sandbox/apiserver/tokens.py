@@ -1,4 +1,4 @@
-"""ServiceAccount tokens: JSON web tokens signed by the server's own key (ES256), bound to an account and maybe a pod."""
+"""ServiceAccount tokens: JSON web tokens signed by the server's own key (ES256), bound to an account, maybe a pod."""
 
 from __future__ import annotations
 

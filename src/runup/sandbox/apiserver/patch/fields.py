@@ -1,162 +1,317 @@
-"""Field sets: which fields of an object somebody owns, as paths, and in the form of `managedFields` (FieldsV1).
+"""Field sets: which fields of an object there are, which changed, and how `fieldsV1` writes them down.
 
-A path is a tuple of elements, each a string as FieldsV1 writes it: `f:name` for a member, `k:{...}` for the entry of a
-map list by its keys, `v:...` for the entry of a set. What a path ends in is owned as a whole. The rules are those of
-sigs.k8s.io/structured-merge-diff: lists of type set and map are entered, atomic ones are leaves.
+A path is a tuple of elements as fieldsV1 spells them: `f:name` a member, `k:{"type":"Ready"}` an item of a list-map,
+`v:"x"` a member of a set. A `FieldSet` is a set of such paths. The rules are those of structured-merge-diff
+(sigs.k8s.io/structured-merge-diff, typed/{tofieldset,compare,merge,remove}.go): lists are atomic unless the schema says
+otherwise, maps are granular unless it says otherwise.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import orjson
 
 from runup.sandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]
 Path = tuple[str, ...]
-MISSING = object()
-
-# What the server sets, and what identifies an object, belongs to nobody.
-_NOBODYS = frozenset(
-    {
-        ("f:apiVersion",),
-        ("f:kind",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in (
-                "name", "namespace", "uid", "creationTimestamp", "generation", "resourceVersion", "managedFields",
-                "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "clusterName",
-            )
-        ),
-    }
-)  # fmt: skip
+FieldSet = frozenset[Path]
 
 
-def owned_by_writer(tree: Structural | None, obj: JSON) -> set[Path]:
-    """The leaves that somebody who writes the whole of `obj` would own."""
-    return {path for path, _ in leaves(tree, obj)}
+@cache
+def metadata_node() -> Structural:
+    """ObjectMeta, which no custom resource's schema describes."""
+    text = Structural(type="string")
+    texts = Structural(type="object", additional=text)
+    owner = Structural(
+        type="object",
+        properties=dict.fromkeys(("apiVersion", "kind", "name", "uid"), text)
+        | {name: Structural(type="boolean") for name in ("controller", "blockOwnerDeletion")},
+        map_type="atomic",
+    )
+    scalars = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation",
+               "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")  # fmt: skip
+    return Structural(
+        type="object",
+        properties=dict.fromkeys(scalars, text)
+        | {
+            "labels": texts,
+            "annotations": texts,
+            "finalizers": Structural(type="array", items=text, list_type="set"),
+            "ownerReferences": Structural(type="array", items=owner, list_type="map", list_keys=("uid",)),
+            "managedFields": Structural(type="array"),
+        },
+    )
 
 
-def leaves(tree: Structural | None, obj: JSON) -> Iterator[tuple[Path, Any]]:
-    """Every leaf of an object with its value; entries of map lists and sets are leaves beside what is in them."""
-    for path, value in _walk(tree, obj, ()):
-        if not any(path[: len(each)] == each for each in _NOBODYS) and path:
-            yield path, value
+def typed_root(tree: Structural | None) -> Structural:
+    """The schema's root with ObjectMeta in its place; without a schema, a root whose other fields are untyped."""
+    properties = dict(tree.properties) if tree else {}
+    text = Structural(type="string")
+    properties |= {"apiVersion": text, "kind": text, "metadata": metadata_node()}
+    return Structural(type="object", properties=properties, additional=tree.additional if tree else None)
 
 
-def _walk(node: Structural | None, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
-    if isinstance(value, dict) and not (node and node.map_type == "atomic") and (value or not path):
-        for name, member in value.items():
-            yield from _walk(node.field(name) if node else None, member, (*path, f"f:{name}"))
-    elif isinstance(value, list) and value and node is not None and node.list_type in {"set", "map"}:
-        for item in value:
-            entry = (*path, element(node, item))
-            yield entry, MISSING if node.list_type == "map" else item
-            if node.list_type == "map":
-                yield from _walk(node.items, item, entry)
-    else:
-        yield path, value
+def child(node: Structural | None, name: str) -> Structural | None:
+    """The node of a member; None where the schema knows nothing."""
+    return node.field(name) if node else None
+
+
+def is_atomic(node: Structural | None, value: Any) -> bool:
+    """Whether `value` is one indivisible field."""
+    if isinstance(value, dict):
+        return node is not None and node.map_type == "atomic"
+    if isinstance(value, list):
+        return node is None or node.list_type == "atomic"
+    return True
 
 
 def element(node: Structural, item: Any) -> str:
-    """The path element of a list's entry."""
-    if node.list_type == "set":
-        return f"v:{_compact(item)}"
-    keys = {}
-    for key in sorted(node.list_keys):
-        if isinstance(item, dict) and key in item:
-            keys[key] = item[key]
-        elif node.items is not None and (child := node.items.field(key)) is not None and child.has_default:
-            keys[key] = child.default
-    return f"k:{_compact(keys)}"
+    """The path element of a list item: its keys, or its value in a set."""
+    if node.list_type == "map" and isinstance(item, dict):
+        keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
+        return (
+            "k:" + orjson.dumps({k: v for k, v in keys.items() if v is not None}, option=orjson.OPT_SORT_KEYS).decode()
+        )
+    return "v:" + orjson.dumps(item, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def value_at(tree: Structural | None, obj: Any, path: Path) -> Any:
-    """The value that a path leads to, or MISSING."""
-    node, value = tree, obj
-    for step in path:
-        if step.startswith("f:"):
-            if not isinstance(value, dict) or step[2:] not in value:
-                return MISSING
-            value, node = value[step[2:]], node.field(step[2:]) if node else None
-            continue
-        found = _entry(node, value, step)
-        if found is None:
-            return MISSING
-        value, node = value[found], node.items if node else None
+def _key_default(node: Structural, key: str) -> Any:
+    key_node = child(node.items, key)
+    return key_node.default if key_node and key_node.has_default else None
+
+
+def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Every item with its path element."""
+    return ((element(node, item), item) for item in items)
+
+
+# -- what fields there are ---------------------------------------------------------------------------------------------
+
+
+def field_set(root: Structural, obj: JSON) -> FieldSet:
+    """The fields that an applied configuration names."""
+    found: set[Path] = set()
+    _collect(root, obj, (), found)
+    return frozenset(found)
+
+
+def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
+    if is_atomic(node, value):
+        found.add(path)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            here = (*path, f"f:{name}")
+            _collect(child(node, name), member, here, found)
+            if member is None or member == {} or node is None or name not in node.properties:
+                found.add(here)
+    elif node is not None:
+        for key, item in elements(node, value):
+            _collect(node.items, item, (*path, key), found)
+            found.add((*path, key))
+
+
+# -- what changed ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The paths that differ between two states."""
+
+    added: set[Path] = field(default_factory=set)
+    modified: set[Path] = field(default_factory=set)
+    removed: set[Path] = field(default_factory=set)
+
+    @property
+    def changed(self) -> set[Path]:
+        """Added or modified."""
+        return self.added | self.modified
+
+
+_ABSENT: Any = object()
+
+
+def compare(root: Structural, old: JSON, new: JSON) -> Comparison:
+    """What changed from `old` to `new`."""
+    result = Comparison()
+    _compare(root, old, new, (), result)
+    return result
+
+
+def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    if old is _ABSENT or new is _ABSENT:
+        (result.added if old is _ABSENT else result.removed).add(path)
+        present = new if old is _ABSENT else old
+        if not present or is_atomic(node, present):
+            return
+        old, new = (_ABSENT, new) if old is _ABSENT else (old, _ABSENT)
+        _descend(node, old, new, path, result)
+        return
+    if type(old) is not type(new) or is_atomic(node, new) or (not old and not new):
+        if old != new:
+            result.modified.add(path)
+        return
+    if old != new:
+        _descend(node, old, new, path, result)
+
+
+def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    sample = old if new is _ABSENT else new
+    if isinstance(sample, dict):
+        before = {} if old is _ABSENT else old
+        after = {} if new is _ABSENT else new
+        for name in (*before, *(name for name in after if name not in before)):
+            pair = before.get(name, _ABSENT), after.get(name, _ABSENT)
+            _compare(child(node, name), *pair, (*path, f"f:{name}"), result)
+    elif node is not None:
+        old_items = {} if old is _ABSENT else dict(elements(node, old))
+        new_items = {} if new is _ABSENT else dict(elements(node, new))
+        for key in (*old_items, *(key for key in new_items if key not in old_items)):
+            _compare(node.items, old_items.get(key, _ABSENT), new_items.get(key, _ABSENT), (*path, key), result)
+
+
+# -- merging and removing ----------------------------------------------------------------------------------------------
+
+
+def merged(node: Structural | None, live: Any, config: Any) -> Any:
+    """`live` with the applied `config` laid over it."""
+    if isinstance(live, dict) and isinstance(config, dict) and not is_atomic(node, config):
+        result = dict(live)
+        for name, value in config.items():
+            if value is None:
+                result.pop(name, None)
+            elif name in result:
+                result[name] = merged(child(node, name), result[name], value)
+            else:
+                result[name] = merged(child(node, name), _empty_like(value), value)
+        return result
+    if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
+        return _merged_list(node, live, config)
+    return config
+
+
+def _empty_like(value: Any) -> Any:
+    # Nulls within a new map mean nothing; merging into an empty one drops them.
+    return {} if isinstance(value, dict) else _ABSENT
+
+
+def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
+    """Items of both; those of the configuration in its order, those of the live list where they stood among them."""
+    left, right = list(elements(node, live)), list(elements(node, config))
+    in_left, in_right = dict(left), dict(right)
+    shared = [key for key, _ in right if key in in_left]
+    result: list[Any] = []
+    done: set[str] = set()
+    at_left = at_right = at_shared = 0
+    while at_left < len(left) or at_right < len(right):
+        key_left = left[at_left][0] if at_left < len(left) else None
+        key_right = right[at_right][0] if at_right < len(right) else None
+        if key_left is not None and key_left not in in_right:
+            result.append(left[at_left][1])
+            at_left += 1
+        elif (
+            key_left is not None
+            and key_left != key_right
+            and (key_left in done or (at_shared < len(shared) and shared[at_shared] != key_left))
+        ):
+            at_left += 1
+        elif key_right is not None:
+            value = right[at_right][1]
+            result.append(merged(node.items, in_left[key_right], value) if key_right in in_left else value)
+            done.add(key_right)
+            at_shared += key_right in in_left
+            at_right += 1
+            at_left += key_left == key_right
+        else:
+            at_left += 1
+    return result
+
+
+def without(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
+    """`value` without the fields and items that `paths` names; a map or list that becomes empty by it goes too."""
+    return _without(node, value, _trie(paths))
+
+
+def _trie(paths: Iterable[Path]) -> JSON:
+    root: JSON = {}
+    for path in paths:
+        here = root
+        for part in path:
+            here = here.setdefault(part, {})
+        here["."] = {}
+    return root
+
+
+def _without(node: Structural | None, value: Any, trie: JSON) -> Any:
+    if isinstance(value, dict):
+        result = {}
+        for name, member in value.items():
+            below = trie.get(f"f:{name}")
+            kept = member if below is None else _ABSENT if "." in below else _without(child(node, name), member, below)
+            if kept is not _ABSENT:
+                result[name] = kept
+        return result or _ABSENT
+    if isinstance(value, list) and node is not None:
+        kept_items = []
+        for key, item in elements(node, value):
+            below = trie.get(key)
+            kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
+            if kept is not _ABSENT:
+                kept_items.append(kept)
+        return kept_items or _ABSENT
     return value
 
 
-def remove_at(tree: Structural | None, obj: Any, path: Path) -> None:
-    """Take away what a path leads to, and containers that become empty by it."""
-    steps: list[tuple[Any, Any]] = []
-    node, value = tree, obj
-    for step in path:
-        place: Any = step[2:] if step.startswith("f:") else _entry(node, value, step)
-        if place is None or (isinstance(value, dict) and place not in value) or not isinstance(value, dict | list):
-            return
-        steps.append((value, place))
-        value = value[place]
-        node = (node.field(step[2:]) if step.startswith("f:") else node.items) if node else None
-    container, place = steps.pop()
-    del container[place]
-    while steps and not container:
-        container, place = steps.pop()
-        if place == "metadata" or (isinstance(container, dict) and place in {"spec", "status"} and not steps):
-            return
-        del container[place]
+# -- fieldsV1 ----------------------------------------------------------------------------------------------------------
 
 
-def _entry(node: Structural | None, value: Any, step: str) -> int | None:
-    if node is None or not isinstance(value, list):
-        return None
-    return next((index for index, item in enumerate(value) if element(node, item) == step), None)
+def to_fields_v1(paths: Iterable[Path]) -> JSON:
+    """The nested form that managedFields carries."""
+    return _ordered(_trie(paths))
 
 
-def to_fields_v1(paths: set[Path]) -> JSON:
-    """The nested form; `.` marks a container that is owned itself beside what is in it."""
-    root: JSON = {}
-    for path in sorted(paths):
-        at = root
-        for step in path:
-            at = at.setdefault(step, {})
-        at.setdefault(".", {})
-    return _without_lone_dots(root)
-
-
-def _without_lone_dots(node: JSON) -> JSON:
-    if set(node) == {"."}:
+def _ordered(trie: JSON) -> JSON:
+    # A leaf is written as {}; "." is needed only beside children.
+    children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
+    if not children:
         return {}
-    return {key: _without_lone_dots(child) if key != "." else {} for key, child in node.items()}
+    head: JSON = {".": {}} if "." in trie else {}
+    return head | {key: _ordered(trie[key]) for key in children}
 
 
-def from_fields_v1(fields: JSON, prefix: Path = ()) -> set[Path]:
-    """The paths of the nested form."""
+def from_fields_v1(fields: JSON) -> FieldSet:
+    """The paths of a `fieldsV1`."""
     found: set[Path] = set()
-    for key, child in fields.items():
+    _read(fields, (), found)
+    return frozenset(found)
+
+
+def _read(fields: JSON, path: Path, found: set[Path]) -> None:
+    for key, below in fields.items():
         if key == ".":
-            found.add(prefix)
-        elif child:
-            found |= from_fields_v1(child, (*prefix, key))
+            found.add(path)
+        elif below:
+            _read(below, (*path, key), found)
         else:
-            found.add((*prefix, key))
-    return found
+            found.add((*path, key))
 
 
-def text_of(path: Path) -> str:
-    """As an error names it: `.spec.containers[name="a"].image`."""
-    parts = []
-    for step in path:
-        if step.startswith("f:"):
-            parts.append(f".{step[2:]}")
-        elif step.startswith("v:"):
-            parts.append(f"[={step[2:]}]")
-        else:
-            keys = json.loads(step[2:])
-            parts.append("[" + ",".join(f"{key}={_compact(value)}" for key, value in keys.items()) + "]")
-    return "".join(parts)
+def show(path: Path) -> str:
+    """A path as conflicts print it: `.spec.containers[name="a"].image`."""
+    return "".join(_show(part) for part in path)
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+def _show(part: str) -> str:
+    kind, text = part[0], part[2:]
+    if kind == "f":
+        return f".{text}"
+    if kind == "v":
+        return f"[={text}]"
+    if kind == "i":
+        return f"[{text}]"
+    keys: JSON = orjson.loads(text)
+    return "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"

@@ -1,76 +1,125 @@
-"""Who owns which fields (`metadata.managedFields`): read, changed by ordinary writes, written."""
+"""`metadata.managedFields`: who owns which field, kept by every write.
+
+In: the object before and after, and who writes. Out: the entries, in Kubernetes' order. Rules of
+k8s.io/apimachinery/pkg/util/managedfields: an update takes what it changed from everybody else; what nobody set
+is owned by nobody; an object that was never tracked stays untracked until somebody applies to it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
-from runup.sandbox.apiserver.patch.fields import Path, from_fields_v1, leaves, to_fields_v1
+from runup.sandbox.apiserver.patch.fields import (
+    FieldSet,
+    Path,
+    compare,
+    field_set,
+    from_fields_v1,
+    to_fields_v1,
+    typed_root,
+)
 from runup.sandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]
-UPDATE, APPLY = "Update", "Apply"
+
+# As many updaters as are kept apart (maxUpdateManagers); the oldest are thrown together beyond that.
+_MAX_UPDATERS = 10
+_ANCIENT = "ancient-changes"
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+_SERVER_FIELDS = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+                     "managedFields", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
+    }
+)  # fmt: skip
+# Structs that Go has even when nothing is in them: their own path is never "added" to a built-in object.
+_ALWAYS_THERE = frozenset({"f:spec", "f:status", "f:template", "f:strategy", "f:updateStrategy", "f:jobTemplate"})
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """One entry: who wrote how through which version and subresource, and what is theirs."""
+class Manager:
+    """The identity of an entry; two writes with the same one share it."""
 
-    manager: str
+    name: str
     operation: str
-    api_version: str
-    subresource: str
-    fields: frozenset[Path]
-    time: str = ""
+    version: str
+    subresource: str = ""
 
-    def is_same(self, manager: str, operation: str, api_version: str, subresource: str) -> bool:
-        """Whether a write belongs to this entry; an applier is the same whatever version it applies."""
-        same = (self.manager, self.operation, self.subresource) == (manager, operation, subresource)
-        return same and (operation == APPLY or self.api_version == api_version)
+    @property
+    def applies(self) -> bool:
+        """Whether it is an applier."""
+        return self.operation == "Apply"
 
 
-def read(obj: JSON | None) -> list[Owner]:
-    """The owners of an object; entries that nobody can read are dropped."""
-    entries = meta(obj).get("managedFields") if obj else None
-    return [
-        Owner(
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What one manager owns, and since when."""
+
+    paths: FieldSet
+    time: str
+
+
+Managers = dict[Manager, Ownership]
+
+
+def read(obj: JSON | None) -> Managers:
+    """The managers of an object; an applier is the same one whatever version it applies in."""
+    found: Managers = {}
+    for entry in (meta(obj).get("managedFields") or ()) if obj else ():
+        if not entry.get("manager") and not entry.get("operation"):
+            continue
+        manager = Manager(
             entry.get("manager", ""),
-            entry.get("operation", UPDATE),
+            entry.get("operation", ""),
             entry.get("apiVersion", ""),
             entry.get("subresource", ""),
-            frozenset(from_fields_v1(entry.get("fieldsV1") or {})),
-            entry.get("time", ""),
         )
-        for entry in entries or ()
-        if isinstance(entry, dict) and entry
-    ]
+        found[manager] = Ownership(from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
+    return found
 
 
-def write(obj: JSON, owners: list[Owner]) -> None:
-    """Put the owners into the object; one that owns nothing is left out."""
-    entries = []
-    # Appliers first, then by time: the order that a real server keeps.
-    for owner in sorted(owners, key=lambda each: (each.operation != APPLY, each.time, each.manager)):
-        if not owner.fields:
-            continue
-        entry: JSON = {
-            "manager": owner.manager,
-            "operation": owner.operation,
-            "apiVersion": owner.api_version,
-            "time": owner.time,
-            "fieldsType": "FieldsV1",
-            "fieldsV1": to_fields_v1(set(owner.fields)),
-        }
-        if owner.subresource:
-            entry["subresource"] = owner.subresource
-        entries.append(entry)
+def write(obj: JSON, managers: Managers) -> None:
+    """Put the entries into the object's metadata."""
+    entries = [_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
+    entries.sort(
+        key=lambda e: (e["operation"], e.get("time") or "", e["manager"], e["apiVersion"], e.get("subresource", ""))
+    )
     if entries:
         meta(obj)["managedFields"] = entries
     else:
         meta(obj).pop("managedFields", None)
+
+
+def _entry(manager: Manager, owned: Ownership) -> JSON:
+    entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
+    if owned.time:
+        entry["time"] = owned.time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(owned.paths)}
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def tracked(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
+    """Those of `paths` that a write through `subresource` can own."""
+    kept = (path for path in paths if path and path not in _SERVER_FIELDS)
+    if not kind.has_status:
+        return frozenset(kept)
+    if subresource == "status":
+        return frozenset(path for path in kept if path[0] == "f:status" or _is_annotation(kind, path))
+    return frozenset(path for path in kept if path[0] != "f:status")
+
+
+def _is_annotation(kind: Kind, path: Path) -> bool:
+    return not kind.custom and path[:2] in {("f:metadata", "f:annotations"), ("f:metadata", "f:labels")}
 
 
 def on_update(
@@ -83,20 +132,63 @@ def on_update(
     now: datetime,
     subresource: str,
 ) -> None:
-    """Record a create, update or patch: what it changed is the writer's, and nobody else's any more."""
-    # An empty list is how a client asks for a clean slate.
-    cleared = old is not None and meta(new).get("managedFields") == []
-    owners = [] if cleared else read(old)
-    before = dict(leaves(tree, old)) if old else {}
-    after = dict(leaves(tree, new))
-    changed = {path for path, value in after.items() if path not in before or before[path] != value}
-    gone = set(before) - set(after)
-    if not changed and not gone:
-        write(new, owners)
+    """Record a create, update or patch (not apply) in `new`."""
+    given = meta(new).get("managedFields")
+    if given == [{}]:
+        meta(new).pop("managedFields")
         return
-    part = subresource if subresource == "status" else ""
-    ours = next((o for o in owners if o.is_same(manager, UPDATE, kind.api_version, part)), None)
-    kept = [replace(o, fields=o.fields - changed - gone) for o in owners if o is not ours]
-    fields = (ours.fields if ours else frozenset()) | changed
-    mine = Owner(manager, UPDATE, kind.api_version, part, frozenset(fields - gone), rfc3339(now))
-    write(new, [*kept, mine])
+    managers = (read(new) if given and old is not None else {}) or read(old)
+    if old is not None and not managers:
+        meta(new).pop("managedFields", None)
+        return
+    root = typed_root(tree)
+    changes = compare(root, old or {"metadata": {}}, new)
+    managers = released(managers, changes.changed | changes.removed)
+    mine = tracked(kind, _go_like(kind, changes.changed, new) if old is None else changes.changed, subresource)
+    if mine:
+        me = Manager(manager, "Update", kind.api_version, subresource)
+        before = managers.get(me)
+        managers[me] = Ownership(mine | before.paths if before else mine, rfc3339(now))
+    write(new, _capped(managers))
+
+
+def _go_like(kind: Kind, paths: Iterable[Path], obj: JSON) -> Iterable[Path]:
+    if kind.custom:
+        return paths
+    return (path for path in paths if not _is_struct(path, obj))
+
+
+def _is_struct(path: Path, obj: JSON) -> bool:
+    if path[-1] not in _ALWAYS_THERE and path[-2:] != ("f:template", "f:metadata"):
+        return False
+    value: Any = obj
+    for part in path:
+        value = value.get(part[2:]) if isinstance(value, dict) else None
+    return isinstance(value, dict) and bool(value)
+
+
+def released(managers: Managers, paths: set[Path]) -> Managers:
+    """`managers` without `paths`; who owns nothing any more is gone."""
+    left = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
+    return {manager: owned for manager, owned in left.items() if owned.paths}
+
+
+def _capped(managers: Managers) -> Managers:
+    updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
+    surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
+    if not surplus:
+        return managers
+    surplus = updaters[: len(surplus) + 1]
+    kept = {manager: owned for manager, owned in managers.items() if manager not in surplus}
+    ancient = Manager(_ANCIENT, "Update", surplus[0].version)
+    paths = frozenset[Path]().union(*(managers[m].paths for m in surplus))
+    kept[ancient] = Ownership(paths, managers[surplus[-1]].time)
+    return kept
+
+
+def everything(tree: Structural | None, kind: Kind, live: JSON) -> Managers:
+    """The owner of an object that nobody tracked until now, when somebody applies to it."""
+    paths = tracked(kind, field_set(typed_root(tree), live), "") | tracked(
+        kind, field_set(typed_root(tree), live), "status"
+    )
+    return {Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version): Ownership(paths, "")}

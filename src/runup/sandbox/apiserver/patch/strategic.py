@@ -1,6 +1,7 @@
-"""Strategic merge patch: built-in kinds' lists merge by the keys of their types, with `$patch` directives.
+"""Strategic merge patch: a merge patch that knows which lists are keyed, for built-in kinds.
 
-(kubernetes/community, contributors/devel/sig-api-machinery/strategic-merge-patch.md)
+Understands `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/x`, `$setElementOrder/x` and `$retainKeys`.
+Keys and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernetes-patch-strategy`).
 """
 
 from __future__ import annotations
@@ -8,97 +9,129 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from runup.sandbox.apiserver.errors import bad_request
+from runup.sandbox.apiserver.errors import ApiError, bad_request
+from runup.sandbox.apiserver.patch.fields import child, typed_root
 from runup.sandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]
-_DIRECTIVE = "$patch"
-_DELETE_FROM = "$deleteFromPrimitiveList/"
-_ORDER = "$setElementOrder/"
-_RETAIN = "$retainKeys"
+
+_DELETE_PREFIX = "$deleteFromPrimitiveList/"
+_ORDER_PREFIX = "$setElementOrder/"
+# ObjectMeta's lists, which every kind has.
+_META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
 
 
-def strategic_merge(tree: Structural | None, obj: Any, patch: Any) -> Any:
-    """`obj` after `patch`; without a tree every list is replaced. Raises ApiError 400 for a directive nobody knows."""
+def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
+    """`obj` with `patch` merged into it, neither changed; raises ApiError 400 for a patch that makes no sense."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    directive = patch.get(_DIRECTIVE)
-    rest = {key: value for key, value in patch.items() if key != _DIRECTIVE}
-    if directive == "replace":
-        return copy.deepcopy(rest)
-    if directive == "delete":
-        return {}
-    if directive not in {None, "merge"}:
-        raise bad_request(f'Unknown patch type "{directive}" found in the patch')
-    result = dict(obj) if isinstance(obj, dict) else {}
-    if _RETAIN in rest:
-        result = {key: value for key, value in result.items() if key in set(rest.pop(_RETAIN))}
-    for key, value in rest.items():
-        if not key.startswith("$"):
-            _member(tree, result, key, value)
-    for key, value in rest.items():
-        _directive(tree, result, key, value)
+        raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
+    return _map(typed_root(tree), copy.deepcopy(obj), patch)
+
+
+def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
+    match patch.get("$patch"):
+        case "replace":
+            return _clean({key: value for key, value in patch.items() if key != "$patch"})
+        case "delete":
+            return {}
+        case None | "merge":
+            pass
+        case other:
+            raise bad_request(f"Unknown patch type found: {other}")
+    result = original
+    if "$retainKeys" in patch:
+        result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_PREFIX):
+            name = key.removeprefix(_DELETE_PREFIX)
+            if isinstance(result.get(name), list):
+                result[name] = [item for item in result[name] if item not in value]
+        elif not key.startswith("$"):
+            _member(node, result, key, value)
+    for key, order in patch.items():
+        if key.startswith(_ORDER_PREFIX):
+            _reorder(node, result, key.removeprefix(_ORDER_PREFIX), order)
     return result
 
 
-def _member(tree: Structural | None, result: JSON, key: str, value: Any) -> None:
-    node = tree.field(key) if tree else None
+def _member(node: Structural | None, result: JSON, key: str, value: Any) -> None:
+    below = child(node, key)
+    current = result.get(key)
     if value is None:
         result.pop(key, None)
-    elif isinstance(value, list) and node is not None and "merge" in node.patch_strategy:
-        result[key] = _merge_list(node, result.get(key) or [], value)
     elif isinstance(value, dict):
-        result[key] = strategic_merge(node, result.get(key), value)
+        if current is None and value.get("$patch") == "delete":
+            return
+        result[key] = _map(below, current if isinstance(current, dict) else {}, value)
+        if value.get("$patch") == "delete":
+            result.pop(key, None)
+    elif isinstance(value, list):
+        result[key] = _list(key, below, current if isinstance(current, list) else [], value)
     else:
-        result[key] = _without_directives(value)
+        result[key] = value
 
 
-def _merge_list(node: Structural, items: list[Any], patch: list[Any]) -> list[Any]:
-    key = node.patch_merge_key
-    if any(isinstance(each, dict) and each == {_DIRECTIVE: "replace"} for each in patch):
-        return [copy.deepcopy(each) for each in patch if each != {_DIRECTIVE: "replace"}]
-    if not key:
-        return [*items, *(each for each in patch if each not in items)]
-    result = list(items)
-    for each in patch:
-        if not isinstance(each, dict) or key not in each:
-            raise bad_request(f"map: {each} does not contain declared merge key: {key}")
-        at = next((index for index, item in enumerate(result) if item.get(key) == each[key]), None)
-        if each.get(_DIRECTIVE) == "delete":
-            result = [item for item in result if item.get(key) != each[key]]
+def _merge_key(key: str, node: Structural | None) -> str | None:
+    """The key of a keyed list, empty for a list merged as a set, None for one that is replaced."""
+    if key in _META_KEYS and (node is None or not node.patch_merge_key):
+        return _META_KEYS[key]
+    if node is None or "merge" not in node.patch_strategy.split(","):
+        return None
+    return node.patch_merge_key
+
+
+def _list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
+    merge_key = _merge_key(key, node)
+    if merge_key is None:
+        return _clean_list(patch)
+    if merge_key == "":
+        return original + [item for item in patch if item not in original]
+    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
+        return _clean_list([item for item in patch if item.get("$patch") != "replace"])
+    result = list(original)
+    for item in patch:
+        if not isinstance(item, dict) or merge_key not in item:
+            raise _missing_key(item, merge_key)
+        at = next(
+            (i for i, old in enumerate(result) if isinstance(old, dict) and old.get(merge_key) == item[merge_key]), None
+        )
+        if item.get("$patch") == "delete":
+            if at is not None:
+                del result[at]
         elif at is None:
-            result.append(strategic_merge(node.items, {}, each))
+            result.append(_map(node.items if node else None, {}, item))
         else:
-            result[at] = strategic_merge(node.items, result[at], each)
+            result[at] = _map(node.items if node else None, result[at], item)
     return result
 
 
-def _directive(tree: Structural | None, result: JSON, key: str, value: Any) -> None:
-    if key.startswith(_DELETE_FROM):
-        name = key.removeprefix(_DELETE_FROM)
-        if isinstance(result.get(name), list):
-            result[name] = [item for item in result[name] if item not in value]
-    elif key.startswith(_ORDER):
-        name = key.removeprefix(_ORDER)
-        node = tree.field(name) if tree else None
-        if isinstance(result.get(name), list):
-            result[name] = _ordered(result[name], value, node.patch_merge_key if node else "")
+def _missing_key(item: Any, merge_key: str) -> ApiError:
+    return bad_request(f"map: {item} does not contain declared merge key: {merge_key}")
 
 
-def _ordered(items: list[Any], order: list[Any], key: str) -> list[Any]:
-    """Items that `order` names in its order, the others after them in theirs."""
-    names = [each.get(key) if key and isinstance(each, dict) else each for each in order]
+def _reorder(node: Structural | None, result: JSON, key: str, order: Any) -> None:
+    items = result.get(key)
+    if not isinstance(items, list) or not isinstance(order, list):
+        return
+    merge_key = _merge_key(key, child(node, key))
 
-    def rank(item: Any) -> int:
-        name = item.get(key) if key and isinstance(item, dict) else item
-        return names.index(name) if name in names else len(names)
+    def place(item: Any) -> Any:
+        return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
-    return sorted(items, key=rank)
+    wanted = [place(item) for item in order]
+    ordered = sorted((item for item in items if place(item) in wanted), key=lambda item: wanted.index(place(item)))
+    # What the client did not know of keeps its place relative to what stood before it.
+    queue, merged_items = list(ordered), []
+    for item in items:
+        merged_items.append(queue.pop(0) if place(item) in wanted else item)
+    result[key] = merged_items
 
 
-def _without_directives(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_directives(each) for each in value]
+def _clean(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_directives(each) for key, each in value.items() if not key.startswith("$")}
+        return {key: _clean(member) for key, member in value.items() if member is not None and not key.startswith("$")}
     return value
+
+
+def _clean_list(items: list[Any]) -> list[Any]:
+    return [_clean(item) for item in items]
