@@ -12,8 +12,16 @@ from pathlib import Path
 from runup.sandbox.dump.layout import BadDump, Layout
 from runup.sandbox.manifests import JSON, BadManifest, identity, objects_in
 
-# What belongs to the server that held the object, or would tie the copy to it.
-_DROPPED_METADATA = ("resourceVersion", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+# What belongs to the server that held the object, or would tie the copy to it. An owner is named by its uid, which is
+# another one here: the garbage collector would take every copy for an orphan.
+_DROPPED_METADATA = (
+    "ownerReferences",
+    "resourceVersion",
+    "managedFields",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 # Kinds that a cluster writes by the thousand and that say nothing about an update, or that must not be copied.
 _SKIPPED_KINDS = frozenset({"Event", "Secret", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision"})
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
