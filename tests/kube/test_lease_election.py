@@ -229,6 +229,8 @@ async def test_a_short_failure_is_survived(election: Election) -> None:
     await election.pass_time(one, 8)
     assert one.leading
     assert election.diary == ["one leads"]
+    await one.clock.advance(2)
+    await eventually(lambda: not one.leading)
 
 
 async def test_two_that_ask_at_once(election: Election) -> None:

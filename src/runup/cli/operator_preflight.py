@@ -17,6 +17,8 @@ from runup import __version__
 from runup.cli.errors import CommandError
 
 FORMAT = "preflight-v1-json"
+# By this the server's audit log tells a target from the managing operator, whose account it may share.
+AGENT = f"runup-preflight/{__version__}"
 
 
 @click.command("preflight")
@@ -87,7 +89,7 @@ async def _run(
     sink: Sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
     if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
         sink = ConfigMapSink(config, namespace, request.preflight_id)
-    async with ReadOnlyClient(config, namespace=namespace) as client:
+    async with ReadOnlyClient(config, namespace=namespace, user_agent=AGENT) as client:
         target = PreflightTarget(
             client,
             request,

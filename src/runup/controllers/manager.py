@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import structlog
 
+from runup import __version__
 from runup.api.config_v1 import Infrastructure, Release
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.execute import Executor
@@ -137,7 +138,9 @@ class Manager:
             release, self._options.place, version_hash, self._options.architecture, self._options.update_service
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
-        async with Client(self._config, clock=self._clock) as client:
+        async with Client(
+            self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
+        ) as client:
             if self._options.listen:
                 options = self._options
                 await self.endpoint.start(

@@ -122,6 +122,7 @@ class Cluster:
         scheduler.watch(pods)
         nodes.add_listener(lambda *_: _requeue_unscheduled(scheduler, pods))
         disruption.watch(budgets)
+        pods.add_listener(lambda _change, old, new: _requeue_budgets(disruption, budgets, old, new))
         agent = NodeAgent(client, pods, place, self._clock)
         stack.push_async_callback(agent.close)
         graph = Graph(client, self._clock)
@@ -199,6 +200,16 @@ def _requeue_unscheduled(scheduler: Loop, pods: Cache[WholePod]) -> None:
     for pod in pods.all():
         if not pod.spec.get("nodeName"):
             scheduler.queue.add(key_of(pod))
+
+
+def _requeue_budgets(
+    disruption: Loop, budgets: Cache[PodDisruptionBudget], old: WholePod | None, new: WholePod | None
+) -> None:
+    """A pod that came, went or became ready changes what the budgets of its namespace allow."""
+    pod = new or old
+    for budget in budgets.all():
+        if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
+            disruption.queue.add(key_of(budget))
 
 
 async def serve(data: Path) -> None:

@@ -10,7 +10,9 @@ from runup.sandbox import crds
 from runup.sandbox.apiserver import openapi
 from runup.sandbox.apiserver.kinds import BUILTIN, Kind
 
-CRD = yaml.safe_load(next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text())
+CRD = yaml.safe_load(
+    next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text()
+)
 CLUSTER_VERSION = Kind("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False, crd=CRD)
 
 

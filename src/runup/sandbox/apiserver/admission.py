@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver import defaults, errors, rules
 from runup.sandbox.apiserver.errors import FieldFault
-from runup.sandbox.apiserver.http import Request
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import drop_empty_meta, meta
 from runup.sandbox.store import Store
@@ -33,7 +32,7 @@ class Admission:
         # Set once the server is put together.
         self.definitions: DefinitionRules | None = None
 
-    def before_create(self, kind: Kind, obj: JSON, request: Request) -> None:
+    def before_create(self, kind: Kind, obj: JSON) -> None:
         """Complete a new object; raises ApiError 403 or 404 when its namespace does not take it."""
         drop_empty_meta(obj)
         if kind.namespaced:
@@ -41,10 +40,14 @@ class Admission:
         if kind.resource == "namespaces":
             obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
             obj.setdefault("status", {}).setdefault("phase", "Active")
-            meta(obj).setdefault("labels", {})["kubernetes.io/metadata.name"] = meta(obj)["name"]
+            meta(obj).setdefault("labels", {})["kubernetes.io/metadata.name"] = meta(obj).get("name", "")
+        if kind.resource == "pods" and "status" not in obj:
+            defaults.pod_status(obj)
+        if kind.resource == "jobs.batch":
+            defaults.job_selector(obj)
         self._complete(kind, obj)
 
-    def before_update(self, kind: Kind, new: JSON, old: JSON, part: str, request: Request) -> None:
+    def before_update(self, kind: Kind, new: JSON) -> None:
         """Complete a changed object."""
         drop_empty_meta(new)
         self._complete(kind, new)
@@ -75,7 +78,7 @@ class Admission:
 
     def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """What breaks the rules of every kind and of this one."""
-        return []
+        return list(validation.faults(kind, obj, old))
 
     def _check_namespace(self, kind: Kind, obj: JSON) -> None:
         name = meta(obj)["namespace"]

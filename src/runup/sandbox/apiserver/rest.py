@@ -194,7 +194,7 @@ class Rest:
         if kind.custom and kind.has_status:
             obj.pop("status", None)
         obj = self.schemas.default(kind, obj)
-        self.admission.before_create(kind, obj, request)
+        self.admission.before_create(kind, obj)
         managed.on_update(
             self.schemas.tree(kind), kind, None, obj, manager=options.manager, now=self.clock.now(), subresource=""
         )
@@ -325,7 +325,7 @@ class Rest:
         new = _only(kind, part, new, old)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self.schemas.default(kind, new)
-        self.admission.before_update(kind, new, old, part, request)
+        self.admission.before_update(kind, new)
         if not applying:
             managed.on_update(
                 self.schemas.tree(kind), kind, old, new, manager=options.manager, now=self.clock.now(), subresource=part
@@ -457,7 +457,7 @@ class Rest:
         if kind.has_status:
             obj.pop("status", None)
         obj = self.schemas.default(kind, obj)
-        self.admission.before_create(kind, obj, request)
+        self.admission.before_create(kind, obj)
         meta(obj)["managedFields"] = fields
         self._validate(kind, obj, None)
         return await self._store_new(kind, target.namespace, obj, options)

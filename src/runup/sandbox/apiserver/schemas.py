@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runup.sandbox.apiserver import defaults
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.schema import Schema, Structural, compile_schema
@@ -44,9 +45,9 @@ class Schemas:
         return pruned, list(unknown)
 
     def default(self, kind: Kind, obj: JSON) -> JSON:
-        """`obj` with the schema's defaults."""
+        """`obj` with the schema's defaults, and those that the server has for its built-in kinds."""
         schema = self.of(kind)
-        return schema.default(obj) if schema else obj
+        return defaults.fill(kind, schema.default(obj) if schema else obj)
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """What the schema finds wrong, transition rules included when there is an old object."""

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from runup.api import codec
+from runup.api.meta_v1 import LabelSelector
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.body import read_object
@@ -128,8 +130,8 @@ class Special:
         assert budgets is not None
         for entry in self._rest.store.items(budgets.storage, namespace):
             budget = entry.load()
-            selector = ((budget.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
-            if selector and all(labels.get(key) == value for key, value in selector.items()):
+            selector = (budget.get("spec") or {}).get("selector")
+            if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
                 self._check_budget(budget)
 
     def _check_budget(self, budget: JSON) -> None:

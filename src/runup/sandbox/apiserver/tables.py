@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -112,7 +113,7 @@ def _custom(column: JSON, obj: JSON, now: datetime) -> Any:
     if column["type"] in {"integer", "number", "boolean"}:
         return found[0]
     value = found[0]
-    return value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
 def _at(path: str, otherwise: Any = "") -> Cell:

@@ -8,6 +8,7 @@ Follows structured-merge-diff's merge/update.go.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any

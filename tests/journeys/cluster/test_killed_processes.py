@@ -1,0 +1,126 @@
+"""kill -9 of everything that a preflight runs on, and what the target asked the server for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.journeys.conftest import RUNUP, Sandbox
+from tests.servers import eventually
+
+from runup.api.config_v1 import ClusterVersion
+from runup.domain.conditions import find
+
+EXPECTED = {
+    "DualStackIncompatible",
+    "PodDisruptionBudgetBlocksDrain",
+    "RemovedAPIInUse",
+    "ClusterOperatorUpgradeable-storage",
+    "MachineConfigPoolPaused-infra",
+    "NodeCordoned",
+    "UpdatePathNotOffered",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """A sandbox that these tests may hurt."""
+    data = Path(tempfile.mkdtemp(prefix="runup-test-killed-"))
+    try:
+        words = ["sandbox", "start", "--data", str(data), "--runner", "process"]
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
+        assert done.returncode == 0, done.stderr
+        yield Sandbox(data)
+    finally:
+        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def processes(sandbox: Sandbox, *words: str) -> list[int]:
+    """Ids of the processes of this sandbox whose command line has all the words."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(sandbox.data) in command and all(word in command for word in words):
+            found.append(int(folder.name))
+    return found
+
+
+def kill(sandbox: Sandbox, *words: str) -> None:
+    """SIGKILL, and wait until another process has taken the place."""
+    before = eventually(lambda: processes(sandbox, *words), f"a process {words}")
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: set(processes(sandbox, *words)) - set(before), f"a new process {words}")
+
+
+def names(cluster_version: ClusterVersion, target: str) -> set[str]:
+    """The risks of a target."""
+    entries = cluster_version.status.conditional_updates
+    return next((set(entry.risk_names) for entry in entries if entry.release.version == target), set())
+
+
+def is_complete(cluster_version: ClusterVersion) -> bool:
+    """Whether the last preflight of 5.2.0 came to its end with the risks that are there."""
+    completed = find(cluster_version.status.conditions, "PreflightCompleted")
+    return bool(completed and completed.status == "True") and names(cluster_version, "5.2.0") == EXPECTED
+
+
+@pytest.mark.xdist_group("killed")
+@pytest.mark.parametrize(
+    "victim",
+    [
+        pytest.param(("cluster-version-operator", "\0start\0"), id="the managing operator"),
+        pytest.param(("cluster-version-operator", "\0preflight\0"), id="the target"),
+        pytest.param(("runup.sandbox.apiserver",), id="the API server"),
+        pytest.param(("runup.sandbox.cluster",), id="the node agent with everything on it"),
+    ],
+)
+def test_the_final_status_is_what_it_would_have_been(sandbox: Sandbox, victim: tuple[str, ...]) -> None:
+    """Killed in the middle of a preflight, whatever it is, the same risks stand there in the end."""
+    assert sandbox.run("upgrade", "--preflight", "--to=5.2.0").code == 0
+    kill(sandbox, *victim)
+    sandbox.until(is_complete, "the preflight's end")
+    done = sandbox.run("upgrade", "--clear-preflight")
+    assert done.code == 0, done.err
+    eventually(lambda: not processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target's end")
+
+
+@pytest.mark.xdist_group("killed")
+def test_the_operator_killed_at_every_step(sandbox: Sandbox) -> None:
+    """Once for each step: asked for, workload made, report there, cleared."""
+    steps = (
+        lambda: sandbox.run("upgrade", "--preflight", "--to=5.2.0"),
+        lambda: eventually(lambda: processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target"),
+        lambda: sandbox.until(lambda cv: names(cv, "5.2.0"), "the first risks"),
+    )
+    for step in steps:
+        step()
+        kill(sandbox, "cluster-version-operator", "\0start\0")
+    sandbox.until(is_complete, "the preflight's end")
+    sandbox.run("upgrade", "--clear-preflight")
+    kill(sandbox, "cluster-version-operator", "\0start\0")
+    eventually(lambda: not processes(sandbox, "cluster-version-operator", "\0preflight\0"), "the target's end")
+
+
+@pytest.mark.xdist_group("killed")
+def test_the_target_only_reads(sandbox: Sandbox) -> None:
+    """The server's audit log has no write by the target: its requests are told from the operator's by their agent."""
+    sandbox.run("upgrade", "--preflight", "--to=5.2.0")
+    sandbox.until(is_complete, "the preflight's end")
+    sandbox.run("upgrade", "--clear-preflight")
+    events = [json.loads(line) for line in (sandbox.data / "audit.log").read_text().splitlines()]
+    asked = [event for event in events if "preflight" in event.get("userAgent", "")]
+    assert {"list", "watch"} <= {event["verb"] for event in asked}
+    written = [event["requestURI"] for event in asked if event["verb"] not in {"get", "list", "watch"}]
+    assert written == []

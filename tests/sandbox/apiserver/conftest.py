@@ -1,0 +1,26 @@
+"""An API server in this process, on a port of its own, and a client of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from runup.kube.client import Client
+from runup.kube.config import load
+from runup.sandbox.apiserver.server import ApiServer
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
+    """A server with an empty store."""
+    async with ApiServer(data=tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[Client]:
+    """The administrator."""
+    async with Client(load(str(server.kubeconfig))) as connected:
+        yield connected
