@@ -105,7 +105,10 @@ def test_files_merge_as_kubectl_merges_them(tmp_path: Path) -> None:
     one.write_text(
         yaml.dump(
             {
-                "contexts": [{"name": "mine", "context": {"cluster": "k", "user": "u", "namespace": "first"}}],
+                "contexts": [
+                    {"name": name, "context": {"cluster": "k", "user": "u", "namespace": "first"}}
+                    for name in ("mine", "c")
+                ],
                 "current-context": "mine",
             }
         )
@@ -114,7 +117,7 @@ def test_files_merge_as_kubectl_merges_them(tmp_path: Path) -> None:
     environ = {"KUBECONFIG": f"{tmp_path}/none::{one}:{two}"}
     loaded = config.load(environ=environ)
     assert (loaded.context, loaded.namespace, loaded.ca_data) == ("mine", "first", b"TWO")
-    assert config.load(context="c", environ=environ).context == "c"
+    assert config.load(context="c", environ=environ).namespace == "first"
     assert config.load(environ={"KUBECONFIG": f"{two}:{one}"}).context == "c"
 
 
