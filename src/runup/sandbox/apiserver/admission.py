@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from runup.sandbox.apiserver import defaults, errors, rules
+from runup.sandbox.apiserver import defaults, errors, validation
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import drop_empty_meta, meta

@@ -57,7 +57,7 @@ class App:
         rest.authorize = self._authorize_as
         self._verbs: dict[str, Handler] = {
             "get": rest.get,
-            "list": rest.list,
+            "list": rest.list_,
             "watch": rest.watch,
             "create": rest.create,
             "update": rest.update,
@@ -83,7 +83,7 @@ class App:
             response = await self._dispatch(request, target)
         except ApiError as error:
             failure = error
-        except Exception as error:  # one bug must not take the server down, and its text belongs in the log alone
+        except Exception as error:  # noqa: BLE001 - one bug must not take the server down
             _LOG.exception("%s %s", request.method, uri)
             failure = errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:

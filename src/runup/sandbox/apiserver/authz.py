@@ -1,7 +1,7 @@
 """May they: role-based access control over the Roles and bindings that are stored.
 
-In: a user and what they want (`Attributes`). Out: allowed or not. `system:masters` may do everything. Rules are read from
-the store when first needed after a change, then kept by user.
+In: a user and what they want (`Attributes`). Out: allowed or not. `system:masters` may do everything. Rules are read
+from the store when first needed after a change, then kept by user.
 """
 
 from __future__ import annotations
@@ -194,5 +194,6 @@ def refusal(user: User, wanted: Attributes) -> ApiError:
     if not wanted.resource:
         return forbidden("", "", "", f'User "{user.name}" cannot {wanted.verb} path "{wanted.path}"')
     where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-    why = f'User "{user.name}" cannot {wanted.verb} resource "{wanted.full_resource}" in API group "{wanted.group}" {where}'
+    what = f'resource "{wanted.full_resource}" in API group "{wanted.group}"'
+    why = f'User "{user.name}" cannot {wanted.verb} {what} {where}'
     return forbidden(wanted.resource, wanted.group, wanted.name, why)

@@ -39,9 +39,9 @@ def read_object(request: Request) -> JSON:
         raise unsupported_media_type(_OBJECT_TYPES)
     value = decode_yaml(request.body) if kind.endswith("yaml") else decode_json(request.body)
     if not isinstance(value, dict):
-        raise bad_request(
-            f'couldn\'t get version/kind; json parse error: json: cannot unmarshal {_go_type(value)} into Go value of type struct {{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }}'
-        )
+        go_type = 'struct { APIVersion string "json:"apiVersion,omitempty""; Kind string "json:"kind,omitempty"" }'
+        why = f"json: cannot unmarshal {_go_type(value)} into Go value of type {go_type}"
+        raise bad_request(f"couldn't get version/kind; json parse error: {why}")
     return value
 
 

@@ -1,7 +1,7 @@
 """What a real server fills into built-in objects (SetDefaults_* in k8s.io/kubernetes/pkg/apis), as far as users notice.
 
-In: a resource and an object. Out: the same object, completed in place. Applied before comparison, so that writing back what
-was read changes nothing.
+In: a resource and an object. Out: the same object, completed in place. Applied before comparison, so that writing back
+what was read changes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def complete(resource: str, obj: JSON) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """What a container's imagePullPolicy is when it says nothing: only what may change under its name is pulled always."""
+    """A container's imagePullPolicy when it says nothing: only what may change under its name is pulled always."""
     tag = image.rpartition("/")[2].partition(":")[2]
     return "IfNotPresent" if "@" in image or tag not in {"", "latest"} else "Always"
 

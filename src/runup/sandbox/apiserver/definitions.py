@@ -9,7 +9,6 @@ from typing import Any
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import crds
 from runup.sandbox.apiserver.admission import CRD_FINALIZER
-from runup.sandbox.apiserver.http import Request
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.options import WriteOptions
@@ -68,7 +67,6 @@ class Definitions:
             self._tasks.pop(name, None)
 
     async def _delete_all(self, kind: Kind) -> None:
-        request = Request("DELETE", "", {}, {})
         options: JSON = {"propagationPolicy": "", "gracePeriodSeconds": None, "preconditions": {}, "dryRun": []}
         changed = asyncio.Event()
         stop = self._store.subscribe(kind.storage, lambda _: changed.set())
@@ -77,7 +75,7 @@ class Definitions:
                 changed.clear()
                 for entry in entries:
                     with contextlib.suppress(Exception):
-                        await self._rest.delete_one(request, kind, entry.namespace, entry.name, dict(options))
+                        await self._rest.delete_one(kind, entry.namespace, entry.name, dict(options))
                 if self._store.count(kind.storage):
                     await changed.wait()
         finally:
@@ -95,7 +93,7 @@ class Definitions:
 
         target = Target("update", "", kind.group, kind.version, "", kind.plural, "", name)
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
-        await self._rest.change(Request("PUT", "", {}, {}), kind, target, without_finalizer, options)
+        await self._rest.change(kind, target, without_finalizer, options)
 
     def conflict(self, crd: JSON) -> str:
         """Why the names of a definition cannot be had, empty when they can."""

@@ -1,8 +1,8 @@
 """The verbs on stored resources: get, list, watch, create, update, patch, delete, deletecollection.
 
-In: a `Request`, what its path means, and the `Kind`. Out: a `Response`. One rule runs through all writes: read the object
-with its revision, compute the new one, store it only if that revision is still current, else begin again. What is
-special about a kind is in its `Kind` row, in `Admission` and in the schema, not here.
+In: a `Request`, what its path means, and the `Kind`. Out: a `Response`. One rule runs through all writes: read
+the object with its revision, compute the new one, store it only if that revision is still current, else begin again.
+What is special about a kind is in its `Kind` row, in `Admission` and in the schema, not here.
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ class Rest:
         """One stored object in the form that the client accepts."""
         form, as_yaml = negotiate(request.header("accept"))
         raw = self.renderer.one(kind, entry, form, request.query.get("includeObject", ""))
-        return _body(raw, status, as_yaml, request)
+        return _body(raw, status, as_yaml)
 
     def answer_dict(self, request: Request, kind: Kind, obj: JSON, status: int = 200) -> Response:
         """An object that is not (or no longer) stored, in the form that the client accepts."""
         raw = encoder(kind)(to_stored(kind, obj))
         return self.answer(request, kind, Entry(kind.storage, _key(obj), 0, raw), status)
 
-    def list(self, request: Request, target: Target, kind: Kind) -> Response:
+    def list_(self, request: Request, target: Target, kind: Kind) -> Response:
         """A list or a page of it."""
         form, as_yaml = negotiate(request.header("accept"))
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
-        rv, entries, after = self._candidates(kind, target.namespace, options)
+        rv, entries = self._candidates(kind, target.namespace, options)
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
         metadata: JSON = {"resourceVersion": str(rv)}
@@ -115,23 +115,23 @@ class Rest:
             if not selector:
                 metadata["remainingItemCount"] = rest
         raw = self.renderer.many(kind, entries, metadata, form, request.query.get("includeObject", ""))
-        return _body(raw, 200, as_yaml, request)
+        return _body(raw, 200, as_yaml)
 
-    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, list[Entry], str]:
+    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, list[Entry]]:
         current = self.store.rv
         try:
             if options.continue_:
                 rv, after = _read_token(options.continue_)
-                return rv, self.store.items_at(kind.storage, rv, namespace, after), after
+                return rv, self.store.items_at(kind.storage, rv, namespace, after)
             wanted = options.resource_version
             if wanted and wanted > current:
                 raise errors.too_large_resource_version(wanted, current)
             exact = options.match == "Exact" or (options.limit and wanted and not options.match)
             if wanted and exact:
-                return wanted, self.store.items_at(kind.storage, wanted, namespace), ""
+                return wanted, self.store.items_at(kind.storage, wanted, namespace)
         except Expired as error:
             raise errors.expired(_CONTINUE_TOO_OLD if options.continue_ else str(error)) from None
-        return current, self.store.items(kind.storage, namespace), ""
+        return current, self.store.items(kind.storage, namespace)
 
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
         """A watch: a response that goes on."""
@@ -177,12 +177,10 @@ class Rest:
         """POST of a new object."""
         options = write_options(request, "CreateOptions")
         obj = self.decode(request, kind, read_object(request), options)
-        entry = await self.create_object(request, kind, target.namespace, obj, options)
+        entry = await self.create_object(kind, target.namespace, obj, options)
         return self.answer(request, kind, entry, 201)
 
-    async def create_object(
-        self, request: Request, kind: Kind, namespace: str, obj: JSON, options: WriteOptions
-    ) -> Entry:
+    async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Store a new object (already decoded and pruned); raises ApiError."""
         self._check_place(kind, namespace, "", obj)
         name = meta(obj).get("name", "")
@@ -272,23 +270,19 @@ class Rest:
             entry = self.entry(kind, target.namespace, target.name)
             raise errors.invalid(kind.kind, kind.group, target.name, [_MustBeSpecified()])
         if self.store.get(kind.storage, target.namespace, target.name) is None and kind.resource in _CREATE_ON_UPDATE:
-            entry = await self.create_object(request, kind, target.namespace, body, options)
+            entry = await self.create_object(kind, target.namespace, body, options)
             return self.answer(request, kind, entry, 201)
-        entry = await self.change(
-            request, kind, target, lambda _: copy.deepcopy(body), options, asked=asked, unconditional=not asked
-        )
+        entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked)
         return self.answer(request, kind, entry)
 
     async def change(
         self,
-        request: Request,
         kind: Kind,
         target: Target,
         compute: Change,
         options: WriteOptions,
         *,
         asked: int = 0,
-        unconditional: bool = True,
         applying: bool = False,
         subresource: str | None = None,
     ) -> Entry:
@@ -308,7 +302,7 @@ class Rest:
             if uid and uid != meta(old).get("uid"):
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta(old).get('uid')}"
                 raise errors.conflict(kind.plural, kind.group, target.name, why)
-            new = self._finish(request, kind, old, new, options, part, applying=applying)
+            new = self._finish(kind, old, new, options, part, applying=applying)
             try:
                 return await self._store_change(kind, entry, old, new, options)
             except Conflict as error:
@@ -318,9 +312,7 @@ class Rest:
             raise errors.not_found(kind.plural, kind.group, target.name)
         raise errors.conflict(kind.plural, kind.group, target.name)
 
-    def _finish(
-        self, request: Request, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool
-    ) -> JSON:
+    def _finish(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool) -> JSON:
         carry_over(kind, new, old)
         new = _only(kind, part, new, old)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
@@ -379,7 +371,7 @@ class Rest:
         options = write_options(request, "PatchOptions")
         patch = _read_patch(request)
         uninterested = self._reader(request, kind, options, type_, patch)
-        entry = await self.change(request, kind, target, uninterested, options)
+        entry = await self.change(kind, target, uninterested, options)
         return self.answer(request, kind, entry)
 
     def _reader(self, request: Request, kind: Kind, options: WriteOptions, type_: str, patch: Any) -> Change:
@@ -434,7 +426,7 @@ class Rest:
 
         if self.store.get(kind.storage, target.namespace, target.name) is not None:
             entry = await self.change(
-                request, kind, target, compute, options, asked=_int(meta(config).get("resourceVersion")), applying=True
+                kind, target, compute, options, asked=_int(meta(config).get("resourceVersion")), applying=True
             )
             return self.answer(request, kind, entry)
         if target.subresource or meta(config).get("resourceVersion") or meta(config).get("uid"):
@@ -476,13 +468,13 @@ class Rest:
     async def delete(self, request: Request, target: Target, kind: Kind) -> Response:
         """DELETE of one object: at once, or marked until its finalizers (or its grace period) are over."""
         options = self._delete_options(request)
-        gone, entry = await self.delete_one(request, kind, target.namespace, target.name, options)
+        gone, entry = await self.delete_one(kind, target.namespace, target.name, options)
         if gone and kind.resource not in _RETURN_DELETED:
             uid = meta(entry.load()).get("uid", "")
             details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
             status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
             status["details"] = {key: value for key, value in details.items() if value}
-            return _body(orjson.dumps(status), 200, False, request)
+            return _body(orjson.dumps(status), 200, False)
         return self.answer(request, kind, entry, 200)
 
     def _delete_options(self, request: Request) -> JSON:
@@ -518,9 +510,7 @@ class Rest:
             options["propagationPolicy"] = "Orphan" if options["orphanDependents"] else "Background"
         return options
 
-    async def delete_one(
-        self, request: Request, kind: Kind, namespace: str, name: str, options: JSON
-    ) -> tuple[bool, Entry]:
+    async def delete_one(self, kind: Kind, namespace: str, name: str, options: JSON) -> tuple[bool, Entry]:
         """Delete or mark one object; returns whether it is gone, and its last (or new) state. Raises ApiError."""
         for _ in range(_RETRIES):
             entry = self.entry(kind, namespace, name)
@@ -583,13 +573,13 @@ class Rest:
         deleted = []
         for entry in chosen:
             try:
-                deleted.append((await self.delete_one(request, kind, entry.namespace, entry.name, options))[1])
+                deleted.append((await self.delete_one(kind, entry.namespace, entry.name, options))[1])
             except ApiError as error:
                 if error.code != 404:
                     raise
         form, as_yaml = negotiate(request.header("accept"))
         raw = self.renderer.many(kind, deleted, {"resourceVersion": str(self.store.rv)}, form, "")
-        return _body(raw, 200, as_yaml, request)
+        return _body(raw, 200, as_yaml)
 
 
 # Kinds whose deletion answers with the object (ReturnDeletedObject in the registries of kube-apiserver).
@@ -692,7 +682,7 @@ def _read_patch(request: Request) -> Any:
         raise errors.bad_request(f"error decoding patch: {error}") from None
 
 
-def _body(raw: bytes, status: int, as_yaml: bool, request: Request) -> Response:
+def _body(raw: bytes, status: int, as_yaml: bool) -> Response:
     if as_yaml:
         text = yaml.safe_dump(orjson.loads(raw), sort_keys=True, default_flow_style=False)
         return Response(status, text.encode(), "application/yaml")

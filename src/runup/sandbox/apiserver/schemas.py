@@ -47,7 +47,10 @@ class Schemas:
     def default(self, kind: Kind, obj: JSON) -> JSON:
         """`obj` with the schema's defaults, and those that the server has for its built-in kinds."""
         schema = self.of(kind)
-        return defaults.fill(kind, schema.default(obj) if schema else obj)
+        completed = schema.default(obj) if schema else obj
+        if not kind.custom:
+            defaults.complete(kind.resource, completed)
+        return completed
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """What the schema finds wrong, transition rules included when there is an old object."""

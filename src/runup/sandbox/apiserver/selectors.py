@@ -149,11 +149,11 @@ def _value_list(tokens: _Tokens, key: str) -> tuple[str, ...]:
     if (token := tokens.next()) != "(":
         raise bad_request(f"unable to parse requirement: found '{token}', expected: '('")
     values: list[str] = []
-    while (token := tokens.next()) != ")":
-        if not token:
+    while (part := tokens.next()) != ")":
+        if not part:
             raise bad_request("unable to parse requirement: found '', expected: ',', ')' or identifier")
-        if token != ",":
-            values.append(_checked_value(key, token))
+        if part != ",":
+            values.append(_checked_value(key, part))
     return tuple(values) or ("",)
 
 

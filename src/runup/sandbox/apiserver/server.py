@@ -132,13 +132,12 @@ class ApiServer:
 
     async def _first_objects(self) -> None:
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
-        nobody = Request("POST", "", {}, {})
         for obj in bootstrap.objects():
             group, _, version = obj["apiVersion"].rpartition("/")
             kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
             metadata = obj["metadata"]
             if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
-                await self.rest.create_object(nobody, kind, metadata.get("namespace", ""), obj, options)
+                await self.rest.create_object(kind, metadata.get("namespace", ""), obj, options)
 
     async def _listen(self, ca: certs.KeyPair) -> None:
         server = web.Server(self._serve, access_log=None)

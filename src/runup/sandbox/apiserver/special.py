@@ -121,7 +121,7 @@ class Special:
             "preconditions": (body.get("deleteOptions") or {}).get("preconditions") or {},
             "dryRun": (body.get("deleteOptions") or {}).get("dryRun") or [],
         }
-        await self._rest.delete_one(request, kind, target.namespace, target.name, options)
+        await self._rest.delete_one(kind, target.namespace, target.name, options)
         return json_response(_success(), 201)
 
     def _check_budgets(self, namespace: str, pod: JSON) -> None:
@@ -205,7 +205,7 @@ class Special:
 
     async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
-        return await self._rest.change(request, kind, target, compute, options)
+        return await self._rest.change(kind, target, compute, options)
 
 
 def _scheduled(pod: JSON, now: str) -> JSON:

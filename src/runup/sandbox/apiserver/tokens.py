@@ -105,7 +105,8 @@ class TokenSigner:
 
 def _claims(payload: JSON) -> Claims:
     bound = payload["kubernetes.io"]
-    kind, about = next(((k, bound[k.lower()]) for k in ("Pod", "Secret", "Node") if k.lower() in bound), ("", {}))
+    kind = next((name for name in ("Pod", "Secret", "Node") if name.lower() in bound), "")
+    about: JSON = bound[kind.lower()] if kind else {}
     return Claims(
         namespace=bound["namespace"],
         account=bound["serviceaccount"]["name"],

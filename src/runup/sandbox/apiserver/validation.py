@@ -1,7 +1,7 @@
-"""The rules of built-in objects that are not in a schema: labels, what may not change, what must fit together.
+"""The rules of built-in objects that are not in a schema: names, labels, what may not change, what must fit together.
 
 In: a kind, the object, and the object before (None for a new one). Out: faults, worded as k8s.io/kubernetes/pkg/apis
-words them; names and selectors are in `rules`, which calls this. Custom resources get the rules of metadata; the rest of theirs is in their schema.
+words them. Custom resources get the rules of metadata; the rest of theirs is in their schema.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from runup.api import codec
+from runup.api.meta_v1 import LabelSelector
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.schema import Fault, FieldError, validate_crd, validate_crd_update
-from runup.sandbox.apiserver.schema.names import dns1123_label, dns1123_subdomain
+from runup.sandbox.apiserver.schema.names import dns1035_label, dns1123_label, dns1123_subdomain
 
 JSON = dict[str, Any]
 Faults = Iterator[FieldError]
@@ -37,11 +39,18 @@ _POD_MUTABLE = (
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
 _RBAC = "rbac.authorization.k8s.io"
+# Groups whose names only must fit into a URL: RBAC's, and those that OpenShift serves by an API server of its own (a
+# dump's objects of these have names such as `sha256:...`).
+_PATH_SEGMENTS = frozenset(
+    {_RBAC, *(f"{name}.openshift.io" for name in ("image", "oauth", "quota", "security", "template", "user"))}
+)
+# What selects its pods for good, and how Kubernetes calls it in the message about an empty selector.
+_SELECTING = {"StatefulSet": "statefulset", "DaemonSet": "daemonset"}
 
 
 def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     """Everything that is wrong with `obj`."""
-    found = list(_metadata(obj, old))
+    found = list(_metadata(kind, obj, old))
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
     if rule is not None:
         found += rule(obj, old)
@@ -51,8 +60,29 @@ def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
 # -- metadata ----------------------------------------------------------------------------------------------------------
 
 
-def _metadata(obj: JSON, old: JSON | None) -> Faults:
+def _path_segment(name: str) -> str:
+    if name in {".", ".."}:
+        return f"may not be '{name}'"
+    return ", ".join(f"may not contain '{character}'" for character in "/%" if character in name)
+
+
+def _name_fault(kind: Kind, name: str) -> str:
+    if kind.group in _PATH_SEGMENTS:
+        return _path_segment(name)
+    if kind.group == "" and kind.kind == "Namespace":
+        return dns1123_label(name)
+    if kind.group == "" and kind.kind == "Service":
+        return dns1035_label(name)
+    return dns1123_subdomain(name)
+
+
+def _metadata(kind: Kind, obj: JSON, old: JSON | None) -> Faults:
     metadata = meta(obj)
+    name = metadata.get("name")
+    if not name:
+        yield FieldError(Fault.REQUIRED, "metadata.name", None, "name or generateName is required")
+    elif old is None and (why := _name_fault(kind, name)):
+        yield FieldError(Fault.INVALID, "metadata.name", name, why)
     yield from _labels(metadata.get("labels") or {}, "metadata.labels")
     yield from _annotations(metadata.get("annotations") or {})
     if old is not None and meta(old).get("deletionTimestamp"):
@@ -163,16 +193,32 @@ def _not_negative(spec: JSON, *names: str) -> Faults:
             yield FieldError(Fault.INVALID, f"spec.{name}", value, "must be greater than or equal to 0")
 
 
-def _workload(obj: JSON, _old: JSON | None) -> Faults:
+def _workload(obj: JSON, old: JSON | None) -> Faults:
     spec = obj.get("spec") or {}
     template = spec.get("template") or {}
     yield from _not_negative(spec, "replicas", "minReadySeconds", "revisionHistoryLimit")
-    if not spec.get("selector"):
-        yield FieldError(Fault.REQUIRED, "spec.selector")
+    yield from _selector(obj, old)
     yield from _pod_spec(template.get("spec") or {}, "spec.template.spec")
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in {None, "Always"}:
         yield FieldError(Fault.NOT_SUPPORTED, "spec.template.spec.restartPolicy", policy, 'supported values: "Always"')
+
+
+def _selector(obj: JSON, old: JSON | None) -> Faults:
+    spec = obj.get("spec") or {}
+    selector = spec.get("selector")
+    if not isinstance(selector, dict):
+        yield FieldError(Fault.REQUIRED, "spec.selector")
+        return
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        why = f"empty selector is invalid for {_SELECTING.get(obj['kind'], 'deployment')}"
+        yield FieldError(Fault.INVALID, "spec.selector", selector, why)
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if not codec.convert(LabelSelector, selector).matches(labels):
+        why = "`selector` does not match template `labels`"
+        yield FieldError(Fault.INVALID, "spec.template.metadata.labels", labels, why)
+    if old is not None and selector != ((old.get("spec") or {}).get("selector") or {}):
+        yield FieldError(Fault.INVALID, "spec.selector", selector, "field is immutable")
 
 
 def _job(obj: JSON, old: JSON | None) -> Faults:

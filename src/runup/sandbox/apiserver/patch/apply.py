@@ -8,7 +8,6 @@ Follows structured-merge-diff's merge/update.go.
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -59,7 +58,7 @@ def apply_patch(
     me = _applier(managers, manager, kind, subresource)
     before = managers.pop(me, None)
     mine = managed.tracked(kind, field_set(root, config), subresource)
-    new = copy.deepcopy(merged(root, live or {}, config))
+    new: JSON = copy.deepcopy(merged(root, live or {}, config))
     if before is not None:
         new = _pruned(root, new, before.paths, mine, managers)
     changes = compare(root, live or {}, new)

@@ -260,6 +260,9 @@ def _without(node: Structural | None, value: Any, trie: JSON) -> Any:
         for key, item in elements(node, value):
             below = trie.get(key)
             kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
+            if isinstance(kept, dict) and isinstance(item, dict):
+                # An item that stays needs its keys, whoever owned them.
+                kept = {name: item[name] for name in node.list_keys if name in item} | kept
             if kept is not _ABSENT:
                 kept_items.append(kept)
         return kept_items or _ABSENT

@@ -31,7 +31,8 @@ def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
 def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
     match patch.get("$patch"):
         case "replace":
-            return _clean({key: value for key, value in patch.items() if key != "$patch"})
+            replaced: JSON = _clean({key: value for key, value in patch.items() if key != "$patch"})
+            return replaced
         case "delete":
             return {}
         case None | "merge":
@@ -121,10 +122,8 @@ def _reorder(node: Structural | None, result: JSON, key: str, order: Any) -> Non
     wanted = [place(item) for item in order]
     ordered = sorted((item for item in items if place(item) in wanted), key=lambda item: wanted.index(place(item)))
     # What the client did not know of keeps its place relative to what stood before it.
-    queue, merged_items = list(ordered), []
-    for item in items:
-        merged_items.append(queue.pop(0) if place(item) in wanted else item)
-    result[key] = merged_items
+    queue = iter(ordered)
+    result[key] = [next(queue) if place(item) in wanted else item for item in items]
 
 
 def _clean(value: Any) -> Any:
