@@ -100,7 +100,7 @@ def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
     """The certificates of a keyring; raises Unverified where it holds none."""
     try:
         found = list(pysequoia.Cert.split_bytes(keyring.data))
-    except Exception as error:  # noqa: BLE001  (pysequoia has no error type of its own)
+    except Exception as error:
         raise Unverified(f"keyring {keyring.name} cannot be read: {error}") from error
     if not found:
         raise Unverified(f"keyring {keyring.name} holds no public key")
@@ -239,5 +239,5 @@ def generate_key(user_id: str = "runup sandbox releases <releases@sandbox.invali
 def _key(secret: bytes) -> pysequoia.Tsk:
     try:
         return pysequoia.Tsk.from_bytes(secret)
-    except Exception as error:  # noqa: BLE001  (pysequoia has no error type of its own)
+    except Exception as error:
         raise BadImage(f"the signing key cannot be read: {error}") from error

@@ -106,7 +106,7 @@ async def test_force_takes_the_field_over(client: Client) -> None:
     await apply(client, config(a="1"), "first")
     taken = await apply(client, config(a="2"), "second", force=True)
     assert (taken["data"], owners(taken)) == ({"a": "2"}, [("second", "Apply", "")])
-    with pytest.raises(Conflict, match='conflict with "second": .data.a'):
+    with pytest.raises(Conflict, match=r'conflict with "second": \.data\.a'):
         await apply(client, config(a="1"), "first")
 
 

@@ -38,7 +38,10 @@ VARIANTS = {
     crd["metadata"]["annotations"].get("release.openshift.io/feature-set", ""): schema
     for crd, schema in (_load(file) for file in FILES if "clusterversions" in file.name)
 }
-BY_KIND = {crd["spec"]["names"]["kind"]: schema for crd, schema in (_load(f) for f in crds.of_release(generally_available=True))}
+BY_KIND = {
+    crd["spec"]["names"]["kind"]: schema
+    for crd, schema in (_load(file) for file in crds.of_release(generally_available=True))
+}
 
 RISK = {"name": "A", "message": "m", "url": "https://example.com", "matchingRules": [{"type": "Always"}]}
 APPLIES = {"type": "Applies", "status": "True", "reason": "R", "message": "", "lastTransitionTime": TIME}

@@ -1,23 +1,18 @@
 """Release images on the node: pulled from the sandbox's registry by digest, checked, unpacked once.
 
-Plain HTTP from loopback, without credentials; every blob's digest is checked as it is written.
+Nothing but that registry is asked; what is on the node already is not fetched again.
 """
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.oci import images
+from runup.oci import images, registry
 from runup.oci.errors import OciError
 from runup.oci.layers import open_image, unpack
 from runup.oci.layout import Layout
-from runup.oci.reference import Reference, digest_of, parse
-
-_TIMEOUT_S = 30.0
-_PIECE = 1 << 20
+from runup.oci.reference import parse
 
 
 class PullError(Exception):
@@ -42,11 +37,11 @@ class LocalImage:
 
 
 class ImageStore:
-    """The node's images in `folder`; `registry` is the one host that it pulls from."""
+    """The node's images in `folder`; `host` is the one registry that it pulls from."""
 
-    def __init__(self, folder: Path, registry: str) -> None:
+    def __init__(self, folder: Path, host: str) -> None:
         self._folder = folder
-        self.registry = registry
+        self.registry = host
         self._layout = Layout.create(folder / "layout")
 
     def is_release(self, pullspec: str) -> bool:
@@ -57,12 +52,16 @@ class ImageStore:
         """The image, from this node or from the registry; raises PullError."""
         try:
             reference = parse(pullspec)
-            digest = digest_of(pullspec) or self._resolve(reference)
+            if reference.host != self.registry:
+                raise PullError(f'"{pullspec}": this node pulls from {self.registry} alone')
+            digest = registry.resolve(reference)
             target = self._folder / "unpacked" / digest.replace(":", "-")
             if not target.is_dir():
-                self._fetch(reference, digest)
+                registry.pull(reference, self._layout)
                 unpack(open_image(self._layout, digest), target)
             config = open_image(self._layout, digest).config.config
+        except registry.RegistryError as error:
+            raise PullError(error.message) from error
         except OciError as error:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error
         return LocalImage(
@@ -74,44 +73,3 @@ class ImageStore:
             working_dir=config.working_dir,
             thin=config.labels.get(images.THIN_LABEL) == "thin",
         )
-
-    def _resolve(self, reference: Reference) -> str:
-        url = self._url(reference, f"manifests/{reference.tag or 'latest'}")
-        request = urllib.request.Request(url, method="HEAD", headers={"Accept": images.MANIFEST})  # noqa: S310
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 -- our own registry's URL
-                return str(answer.headers["Docker-Content-Digest"])
-        except (OSError, urllib.error.HTTPError) as error:
-            raise _refused(reference, error) from error
-
-    def _fetch(self, reference: Reference, digest: str) -> None:
-        if not self._layout.blob(digest).is_file():
-            self._blob(reference, f"manifests/{digest}", digest)
-        data = self._layout.read(digest)
-        manifest = images.decode(images.Manifest, data, digest)
-        for blob in (manifest.config, *manifest.layers):
-            if not self._layout.blob(blob.digest).is_file():
-                self._blob(reference, f"blobs/{blob.digest}", blob.digest)
-        self._layout.add_manifest(images.Descriptor(media_type=images.MANIFEST, digest=digest, size=len(data)))
-
-    def _blob(self, reference: Reference, path: str, digest: str) -> None:
-        accept = {"Accept": f"{images.MANIFEST}, {images.DOCKER_MANIFEST}, */*"}
-        request = urllib.request.Request(self._url(reference, path), headers=accept)  # noqa: S310
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer, self._layout.incoming() as writer:  # noqa: S310
-                while piece := answer.read(_PIECE):
-                    writer.write(piece)
-                writer.commit(digest)
-        except OSError as error:
-            raise _refused(reference, error) from error
-
-    def _url(self, reference: Reference, path: str) -> str:
-        if reference.host != self.registry:
-            raise PullError(f'"{reference}": this node pulls from {self.registry} alone')
-        return f"http://{self.registry}/v2/{reference.path}/{path}"
-
-
-def _refused(reference: Reference, error: Exception) -> PullError:
-    if isinstance(error, urllib.error.HTTPError) and error.code == 404:
-        return PullError(f"reading manifest {reference}: manifest unknown")
-    return PullError(f'failed to pull image "{reference}": {error}')

@@ -1,0 +1,99 @@
+"""token, binding, eviction, scale and log."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from runup.api.scheme import Resource
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import BadRequest, Conflict, TooManyRequests
+from runup.sandbox.apiserver.server import ApiServer
+
+JSON = dict[str, Any]
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+META = {"name": "web", "namespace": "default", "labels": {"app": "web"}}
+POD: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": META, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+
+
+async def test_a_token_proves_its_account(client: Client) -> None:
+    """TokenRequest answers a token and when it ends; less than ten minutes is refused."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}}
+    await client.send(calls.create(ACCOUNTS, account))
+    body: JSON = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"namespace": "default"},
+    }
+    asked = calls.create(ACCOUNTS, {**body, "spec": {}}, name="robot", subresource="token")
+    answer = await client.send(asked)
+    assert answer["status"]["token"].count(".") == 2
+    short = calls.create(ACCOUNTS, {**body, "spec": {"expirationSeconds": 60}}, name="robot", subresource="token")
+    with pytest.raises(BadRequest, match="may not specify a duration less than 10 minutes"):
+        await client.send(short)
+
+
+async def test_a_pod_is_bound_once(client: Client) -> None:
+    """Binding sets the node and the condition PodScheduled; a second one is a conflict."""
+    await client.send(calls.create(PODS, POD))
+    target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": META, "target": target}
+    await client.send(calls.create(PODS, binding, name="web", subresource="binding"))
+    pod = await client.send(calls.get_raw(PODS, "web", "default"))
+    assert pod["spec"]["nodeName"] == "n1"
+    assert {c["type"]: c["status"] for c in pod["status"]["conditions"]} == {"PodScheduled": "True"}
+    with pytest.raises(Conflict):
+        await client.send(calls.create(PODS, binding, name="web", subresource="binding"))
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"matchLabels": {"app": "web"}}, id="by labels"),
+        pytest.param({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, id="by expressions"),
+        pytest.param({}, id="everything"),
+    ],
+)
+async def test_a_budget_stops_an_eviction(client: Client, selector: JSON) -> None:
+    """429 with the budget's arithmetic; the pod stays."""
+    await client.send(calls.create(PODS, POD))
+    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": copy.deepcopy(META)}
+    await client.send(calls.create(BUDGETS, {**budget, "spec": {"minAvailable": 1, "selector": selector}}))
+    status = {"status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}}
+    await client.send(calls.merge_patch(BUDGETS, "web", status, "default", subresource="status"))
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": META}
+    with pytest.raises(TooManyRequests, match="Cannot evict pod as it would violate the pod's disruption budget"):
+        await client.send(calls.create(PODS, eviction, name="web", subresource="eviction"))
+    assert (await client.send(calls.get_raw(PODS, "web", "default")))["metadata"]["name"] == "web"
+
+
+async def test_scale_is_read_and_written(client: Client) -> None:
+    """The form of autoscaling/v1."""
+    template = {"metadata": {"labels": META["labels"]}, "spec": POD["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": META["labels"]}, "template": template}
+    await client.send(
+        calls.create(DEPLOYMENTS, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": META, "spec": spec})
+    )
+    patch = {"spec": {"replicas": 5}}
+    answer = await client.send(calls.merge_patch(DEPLOYMENTS, "web", patch, "default", subresource="scale"))
+    assert (answer["kind"], answer["spec"], answer["status"]["selector"]) == ("Scale", {"replicas": 5}, "app=web")
+    found = await client.send(calls.get_raw(DEPLOYMENTS, "web", "default"))
+    assert found["spec"]["replicas"] == 5
+
+
+async def test_a_log_is_read_from_its_end(client: Client, server: ApiServer) -> None:
+    """`tailLines` counts lines; a container that the pod does not have is refused."""
+    pod = await client.send(calls.create(PODS, POD))
+    folder = server.data / "pods" / f"default_web_{pod['metadata']['uid']}"
+    folder.mkdir(parents=True)
+    (folder / "c.log").write_bytes(b"one\ntwo\nthree\n")
+    path = "/api/v1/namespaces/default/pods/web/log"
+    assert await client.send(calls.get_path(path, (("tailLines", "2"),))) == b"two\nthree\n"
+    with pytest.raises(BadRequest, match="container other is not valid for pod web"):
+        await client.send(calls.get_path(path, (("container", "other"),)))
