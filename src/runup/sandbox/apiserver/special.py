@@ -101,7 +101,7 @@ class Special:
 
         def compute(pod: JSON) -> JSON:
             spec = pod.setdefault("spec", {})
-            if spec.get("nodeName") and spec["nodeName"] != node:
+            if spec.get("nodeName"):
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
                 raise errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
             spec["nodeName"] = node
