@@ -1,0 +1,62 @@
+"""`runup sandbox` as typed: what it refuses, in one line, with nothing left behind."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.journeys.conftest import RUNUP
+
+SAMPLES = Path(__file__).parents[2] / "sandbox" / "dump" / "samples"
+
+
+def typed(*words: str) -> subprocess.CompletedProcess[str]:
+    """`runup sandbox` with these words."""
+    return subprocess.run([*RUNUP, "sandbox", *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["--scenario", "typo"], "choose one of skip-level", id="an unknown scenario lists them"),
+        pytest.param(["--import", "/nowhere/at-all"], "there is no folder", id="no dump"),
+        pytest.param(["--import", str(SAMPLES / "cases")], "import one of them", id="several dumps in a folder"),
+        pytest.param(["--data", "/proc/runup"], "cannot be written", id="a folder that cannot be written"),
+    ],
+)
+def test_a_start_that_cannot_be(tmp_path: Path, words: list[str], told: str) -> None:
+    """Non-zero, one error with the way out, no data folder."""
+    data = tmp_path / "data"
+    done = typed("start", "--data", str(data), *words)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not data.exists()
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    """It is named, and --port with it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = typed("start", "--data", str(tmp_path / "data"), "--port", str(port))
+    assert done.returncode != 0
+    assert f"port {port} is in use; give another with --port" in done.stderr
+
+
+def test_a_folder_of_something_else(tmp_path: Path) -> None:
+    """A folder with other files is not taken over, and not removed."""
+    (tmp_path / "mine.txt").write_text("mine")
+    assert "holds no sandbox" in typed("start", "--data", str(tmp_path)).stderr
+    assert typed("reset", "--data", str(tmp_path)).returncode == 1
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_nothing_runs(tmp_path: Path) -> None:
+    """status says so with exit code 1; stop has nothing to do."""
+    assert typed("status", "--data", str(tmp_path)).returncode == 1
+    done = typed("stop", "--data", str(tmp_path))
+    assert (done.returncode, done.stdout.strip()) == (0, f"no sandbox runs in {tmp_path}")
