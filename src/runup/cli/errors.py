@@ -119,4 +119,10 @@ def _of_file(error: Exception) -> Failure | None:
 def message_of(error: Exception) -> str:
     """The bare message of an API error, for texts such as `Unable to upgrade: ...`."""
     message = getattr(error, "message", None)
-    return message if isinstance(message, str) else str(error)
+    if not isinstance(message, str):
+        return str(error)
+    # A refused patch quotes the whole patched object first; the fault after it is what a reader needs.
+    _, found, fault = (
+        message.partition('": strict decoding error: ') if message.startswith(' "" is invalid: ') else ("",) * 3
+    )
+    return f"strict decoding error: {fault}" if found else message

@@ -20,7 +20,7 @@ from runup.cli.render.text import Output, err
 from runup.cli.targets import Flags, update_patch
 from runup.domain.conditions import find
 from runup.kube import calls
-from runup.kube.errors import BadRequest, KubeError
+from runup.kube.errors import BadRequest, Invalid, KubeError
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -105,8 +105,9 @@ def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, clu
     """Raise CommandError unless the server would store `mode`: it refuses the field, or drops it in its answer."""
     try:
         kept = wanted(dry_run()) is not None
-    except BadRequest as error:
-        if "desiredUpdate.mode" not in error.message:
+    except (BadRequest, Invalid) as error:
+        # A real server answers a strict patch with 422, and quotes the whole object before the fault.
+        if 'unknown field "spec.desiredUpdate.mode"' not in error.message:
             raise
         kept = False
     if not kept:

@@ -41,6 +41,7 @@ from runup.sandbox.apiserver.patch.merge import merge
 from runup.sandbox.apiserver.patch.strategic import strategic_merge
 from runup.sandbox.apiserver.render import Renderer
 from runup.sandbox.apiserver.routing import Target
+from runup.sandbox.apiserver.schema import Fault, FieldError
 from runup.sandbox.apiserver.schemas import Schemas
 from runup.sandbox.apiserver.selectors import parse_selector
 from runup.sandbox.apiserver.views import from_stored, to_stored
@@ -215,21 +216,42 @@ class Rest:
         """A body as an object of `kind`: type checked, unknown fields dropped (refused when strict)."""
         _check_type(kind, obj)
         faults = [f'duplicate field "{path}"' for path in self._duplicates(request, options)]
-        obj, unknown = self.schemas.prune(kind, obj)
+        pruned, unknown = self.schemas.prune(kind, obj)
         faults += [f'unknown field "{path}"' for path in unknown]
-        self._report(request, faults, options)
-        return obj
+        version, name = obj["apiVersion"].rpartition("/")[2], obj["kind"]
+        why = f'{name} in version "{version}" cannot be handled as a {kind.kind}'
+        self._report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
+        return pruned
+
+    def _decode_applied(
+        self, request: Request, kind: Kind, target: Target, config: JSON, options: WriteOptions
+    ) -> JSON:
+        """An applied configuration. A field that the schema does not know can have no owner: it is always refused."""
+        _check_type(kind, config)
+        duplicates = [f'duplicate field "{path}"' for path in self._duplicates(request, options)]
+        self._report(
+            request, duplicates, options, lambda text: errors.bad_request(f"error strict decoding YAML: {text}")
+        )
+        pruned, unknown = self.schemas.prune(kind, config)
+        if unknown:
+            what = f"{target.namespace}/{target.name}; {kind.api_version}, Kind={kind.kind}"
+            lines = [f".{path}: field not declared in schema" for path in unknown]
+            text = lines[0] if len(lines) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in lines)
+            raise ApiError(500, "", f"failed to create typed patch object ({what}): {text}")
+        return pruned
 
     def _duplicates(self, request: Request, options: WriteOptions) -> list[str]:
         if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
             return []
         return duplicate_fields(request.body)
 
-    def _report(self, request: Request, faults: list[str], options: WriteOptions) -> None:
+    def _report(
+        self, request: Request, faults: list[str], options: WriteOptions, refusal: Callable[[str], ApiError]
+    ) -> None:
         if not faults or options.validation == "Ignore":
             return
         if options.strict:
-            raise errors.bad_request(f"strict decoding error: {', '.join(faults)}")
+            raise refusal(f"strict decoding error: {', '.join(faults)}")
         request.warnings.extend(fault for fault in faults if fault not in request.warnings)
 
     def _check_place(self, kind: Kind, namespace: str, name: str, obj: JSON) -> None:
@@ -268,7 +290,12 @@ class Rest:
         asked = _int(meta(body).get("resourceVersion"))
         if kind.custom and not meta(body).get("resourceVersion"):
             entry = self.entry(kind, target.namespace, target.name)
-            raise errors.invalid(kind.kind, kind.group, target.name, [_MustBeSpecified()])
+            raise errors.invalid(
+                kind.kind,
+                kind.group,
+                target.name,
+                [FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")],
+            )
         if self.store.get(kind.storage, target.namespace, target.name) is None and kind.resource in _CREATE_ON_UPDATE:
             entry = await self.create_object(kind, target.namespace, body, options)
             return self.answer(request, kind, entry, 201)
@@ -389,16 +416,18 @@ class Rest:
                 new = strategic_merge(self.schemas.tree(kind), old, patch)
             if not isinstance(new, dict):
                 raise errors.bad_request("the patch does not leave an object")
-            return self._decoded_patch(request, kind, new, options)
+            shown = go_format(patch) if type_.startswith("application/strategic") else orjson.dumps(new).decode()
+            return self._decoded_patch(request, kind, new, options, shown)
 
         return compute
 
-    def _decoded_patch(self, request: Request, kind: Kind, new: JSON, options: WriteOptions) -> JSON:
+    def _decoded_patch(self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str) -> JSON:
         new.setdefault("apiVersion", kind.api_version)
         new.setdefault("kind", kind.kind)
         _check_type(kind, new)
         new, unknown = self.schemas.prune(kind, new)
-        self._report(request, [f'unknown field "{path}"' for path in unknown], options)
+        faults = [f'unknown field "{path}"' for path in unknown]
+        self._report(request, faults, options, lambda text: _invalid_patch(shown, text))
         return new
 
     async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
@@ -407,7 +436,7 @@ class Rest:
         if not isinstance(config, dict):
             raise errors.bad_request("error decoding YAML: the body is not an object")
         _check_apply(config, target.name)
-        config = self.decode(request, kind, config, options)
+        config = self._decode_applied(request, kind, target, config, options)
         self._check_place(kind, target.namespace, target.name, config)
         tree = self.schemas.tree(kind)
 
@@ -598,13 +627,17 @@ _CREATE_ON_UPDATE = frozenset(
 _STATUS_ON_CREATE = frozenset({"nodes"})
 
 
-class _MustBeSpecified:
-    reason = "FieldValueInvalid"
-    path = "metadata.resourceVersion"
-    body = "Invalid value: 0: must be specified for an update"
+def _invalid_patch(shown: str, why: str) -> ApiError:
+    return errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])
 
-    def __str__(self) -> str:
-        return f"{self.path}: {self.body}"
+
+def go_format(value: Any) -> str:
+    """A value as Go's `%+v` prints it: how a strategic patch is quoted in errors."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_format(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_format(item) for item in value)}]"
+    return "<nil>" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _only(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
