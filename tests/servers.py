@@ -25,14 +25,14 @@ CLUSTER_VERSIONS = resource_of(ClusterVersion)
 DEADLINE_S = 20.0
 
 
-def eventually(condition: Callable[[], Any], what: str) -> Any:
+def eventually(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
     """The first true value of `condition`; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + deadline_s
     while time.monotonic() < deadline:
         if found := condition():
             return found
         time.sleep(0.02)
-    raise AssertionError(f"{what} did not happen within {DEADLINE_S} s")
+    raise AssertionError(f"{what} did not happen within {deadline_s} s")
 
 
 @dataclass(frozen=True)
