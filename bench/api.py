@@ -39,7 +39,7 @@ def api_server() -> Iterator[ClusterConfig]:
     """A fresh API server, ready; ended afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", folder, "--port", "0"]
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as server:
+        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             try:
                 yield _ready(Path(folder) / "admin.kubeconfig", server)
             finally:
@@ -140,7 +140,7 @@ async def _fan_out(cluster: ClusterConfig) -> dict[str, Any]:
 
 def _change(client: SyncClient, number: int) -> None:
 
-    client.send(calls.merge_patch(resource_of(ConfigMap), "bench", {"data": {"number": str(number)}}, "default"))
+    client.send(calls.merge_patch(resource_of(ConfigMap), "bench", {"data": {"number": str(number + 1)}}, "default"))
 
 
 def run() -> dict[str, Any]:
