@@ -158,8 +158,8 @@ class App:
                 raise errors.internal("requested impersonation without impersonating a user")
             return None
         self._require_impersonation(who, name, groups)
-        if name.startswith("system:serviceaccount:") and not groups:
-            _, _, namespace, _ = name.split(":", 3)
+        if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
+            namespace = name.split(":")[2]
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         if name != "system:anonymous" and "system:authenticated" not in groups:
             groups = (*groups, "system:authenticated")

@@ -107,7 +107,8 @@ class Rest:
         rv, entries = self._candidates(kind, target.namespace, options)
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
-        metadata: JSON = {"resourceVersion": str(rv)}
+        # Lists of custom resources name both members always, as Go's unstructured lists do.
+        metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
         if options.limit and len(entries) > options.limit:
             rest = len(entries) - options.limit
             entries = entries[: options.limit]
@@ -184,6 +185,8 @@ class Rest:
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Store a new object (already decoded and pruned); raises ApiError."""
         self._check_place(kind, namespace, "", obj)
+        if meta(obj).get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         name = meta(obj).get("name", "")
         if not name and meta(obj).get("generateName"):
             name = meta(obj)["name"] = meta(obj)["generateName"][:58] + _suffix()

@@ -198,7 +198,10 @@ class ApiServer:
     async def _stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
         answer = web.StreamResponse(status=response.status, headers=_headers(response))
         answer.enable_chunked_encoding()
-        await answer.prepare(raw)
+        writer = await answer.prepare(raw)
+        if writer is not None and hasattr(writer, "send_headers"):
+            # aiohttp keeps them for the first chunk; a watcher must know at once that its watch is there.
+            writer.send_headers()
         stream = response.stream
         if stream is None:
             return answer

@@ -1,10 +1,8 @@
-"""Subresources that are not the object itself: token, binding, eviction, log, scale, finalize."""
+"""Subresources that are not the object itself: token, binding, eviction, finalize; and where the rest are."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,43 +11,42 @@ from runup.api.meta_v1 import LabelSelector
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.body import read_object
-from runup.sandbox.apiserver.http import Request, Response, is_true, json_response
+from runup.sandbox.apiserver.http import Request, Response, json_response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.options import WriteOptions, write_options
-from runup.sandbox.apiserver.patch.merge import merge
+from runup.sandbox.apiserver.pod_logs import PodLogs
 from runup.sandbox.apiserver.rest import Rest
 from runup.sandbox.apiserver.routing import Target
+from runup.sandbox.apiserver.scale import Scale
 from runup.sandbox.apiserver.subresources import Handler
 from runup.sandbox.apiserver.tokens import AUDIENCE, Claims, TokenSigner
 
 JSON = dict[str, Any]
 # The limits of a requested token's life (pkg/registry/core/serviceaccount/storage/token.go), in seconds.
 _SHORTEST_S, _USUAL_S, _LONGEST_S = 600, 3600, 1 << 32
-_LOG_LOOK_S = 0.2
 
 
 def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> dict[tuple[str, str], Handler]:
     """Handlers by (resource, subresource); "*" stands for every resource."""
-    special = Special(rest, signer, clock, pods)
+    special = Special(rest, signer, clock)
     return {
         ("serviceaccounts", "token"): special.token,
         ("pods", "binding"): special.binding,
         ("pods", "eviction"): special.eviction,
-        ("pods", "log"): special.log,
+        ("pods", "log"): PodLogs(rest, clock, pods).serve,
         ("namespaces", "finalize"): special.finalize,
-        ("*", "scale"): special.scale,
+        ("*", "scale"): Scale(rest).serve,
     }
 
 
 class Special:
     """The handlers; one for the whole server."""
 
-    def __init__(self, rest: Rest, signer: TokenSigner, clock: Clock, pods: Path) -> None:
+    def __init__(self, rest: Rest, signer: TokenSigner, clock: Clock) -> None:
         self._rest = rest
         self._signer = signer
         self._clock = clock
-        self._pods = pods
 
     async def token(self, request: Request, target: Target, kind: Kind) -> Response:
         """TokenRequest: a token for a ServiceAccount."""
@@ -156,53 +153,6 @@ class Special:
         entry = await self._write(request, kind, target, compute)
         return self._rest.answer(request, kind, entry)
 
-    async def scale(self, request: Request, target: Target, kind: Kind) -> Response:
-        """How many replicas there are and should be, in one form for every workload."""
-        if target.verb != "get":
-            await self._write(request, kind, target, lambda obj: self._scaled(request, target, obj))
-        obj = self._rest.entry(kind, target.namespace, target.name).load()
-        return json_response(_scale_of(obj))
-
-    def _scaled(self, request: Request, target: Target, obj: JSON) -> JSON:
-        wanted = read_object(request) if target.verb == "update" else merge(_scale_of(obj), _json_patch_body(request))
-        replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or replicas < 0:
-            raise errors.bad_request(f"spec.replicas: Invalid value: {replicas}: must be greater than or equal to 0")
-        return {**obj, "spec": {**(obj.get("spec") or {}), "replicas": replicas}}
-
-    async def log(self, request: Request, target: Target, kind: Kind) -> Response:
-        """A container's log, as the node agent wrote it."""
-        pod = self._rest.entry(kind, target.namespace, target.name).load()
-        file = self._log_file(pod, request.query.get("container", ""))
-        if is_true(request.query.get("follow", "")):
-            return Response(content_type="text/plain", stream=self._follow(file))
-        data = await asyncio.to_thread(_read_log, file)
-        if "tailLines" in request.query:
-            lines = data.splitlines(keepends=True)
-            data = b"".join(lines[max(0, len(lines) - int(request.query["tailLines"])) :])
-        return Response(body=data, content_type="text/plain")
-
-    def _log_file(self, pod: JSON, container: str) -> Path:
-        name = meta(pod)["name"]
-        names = [each["name"] for each in (pod.get("spec") or {}).get("containers") or ()]
-        if not container and len(names) > 1:
-            choice = f"choose one of: [{' '.join(names)}]"
-            raise errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
-        chosen = container or (names[0] if names else "")
-        if chosen not in names:
-            raise errors.bad_request(f"container {chosen} is not valid for pod {name}")
-        folder = self._pods / f"{meta(pod)['namespace']}_{name}_{meta(pod)['uid']}"
-        return folder / f"{chosen}.log"
-
-    async def _follow(self, file: Path) -> AsyncIterator[bytes]:
-        at = 0
-        while True:
-            data = await asyncio.to_thread(_read_log, file, at)
-            at += len(data)
-            if data:
-                yield data
-            await self._clock.sleep(_LOG_LOOK_S)
-
     async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
@@ -216,35 +166,5 @@ def _scheduled(pod: JSON, now: str) -> JSON:
     return pod
 
 
-def _scale_of(obj: JSON) -> JSON:
-    metadata = meta(obj)
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    selector = (spec.get("selector") or {}).get("matchLabels") or {}
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"replicas": spec.get("replicas", 0)},
-        "status": {
-            "replicas": status.get("replicas", 0),
-            "selector": ",".join(f"{key}={value}" for key, value in sorted(selector.items())),
-        },
-    }
-
-
-def _json_patch_body(request: Request) -> JSON:
-    return read_object(Request(request.method, request.path, request.query, {}, request.body))
-
-
 def _success() -> JSON:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-
-
-def _read_log(file: Path, start: int = 0) -> bytes:
-    try:
-        with file.open("rb") as log:
-            log.seek(start)
-            return log.read()
-    except OSError:
-        return b""
