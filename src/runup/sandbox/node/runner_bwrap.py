@@ -30,9 +30,11 @@ class BubblewrapRunner:
 
     def command(self, launch: Launch) -> Command:
         """The `bwrap` command line."""
-        argv = [*_base(), *_root(launch)]
+        argv = _base()
+        # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
         for bind in launch.binds:
             argv += ["--ro-bind" if bind.read_only else "--bind", str(bind.source), bind.target]
+        argv += _root(launch)
         for name, value in launch.env.items():
             argv += ["--setenv", name, value]
         if launch.read_only_root:

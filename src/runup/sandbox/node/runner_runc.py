@@ -101,7 +101,8 @@ def _write_bundle(launch: Launch) -> None:
 
 def bundle(launch: Launch) -> JSON:
     """The OCI runtime configuration of `launch`."""
-    binds = (*root_binds(folders()), *unlinked_roots(), *image_binds(launch.image), *launch.binds)
+    # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
+    binds = (*launch.binds, *root_binds(folders()), *unlinked_roots(), *image_binds(launch.image))
     capabilities = dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES)
     return {
         "ociVersion": "1.0.2",
