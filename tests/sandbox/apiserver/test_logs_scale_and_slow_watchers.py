@@ -66,7 +66,7 @@ async def next_chunk(stream: AsyncIterator[bytes]) -> bytes:
 
 async def test_a_followed_log_ends_with_its_container(server: ApiServer, client: Client, log_file: Path) -> None:
     """The tail first, then what is added, and an end when the container has ended."""
-    log_file.write_bytes(b"one\ntwo\n")
+    append(log_file, b"one\ntwo\n")
     stream = (await read_log(server, follow="true", tailLines="1")).stream
     assert stream is not None
     assert await next_chunk(stream) == b"two\n"
@@ -81,7 +81,7 @@ async def test_a_followed_log_ends_with_its_container(server: ApiServer, client:
 
 async def test_a_log_may_be_cut(server: ApiServer, log_file: Path) -> None:
     """By lines from its end, by bytes from its beginning."""
-    log_file.write_bytes(b"one\ntwo\nthree\n")
+    append(log_file, b"one\ntwo\nthree\n")
     assert (await read_log(server, tailLines="2")).body == b"two\nthree\n"
     assert (await read_log(server, limitBytes="5")).body == b"one\nt"
 

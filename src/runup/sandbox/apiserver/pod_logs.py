@@ -80,7 +80,8 @@ def _chosen(pod: JSON, container: str) -> str:
         return container
     main = names["containers"]
     if len(main) == 1:
-        return main[0]
+        only: str = main[0]
+        return only
     choice = f"choose one of: [{' '.join(main)}]"
     if names["initContainers"]:
         choice += f" or one of the init containers: [{' '.join(names['initContainers'])}]"
