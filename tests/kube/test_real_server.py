@@ -101,7 +101,7 @@ async def test_writes(transport: Transport, admin: ClusterConfig) -> None:
         await transport.send(calls.merge_patch(MAPS, "a", stale, "ns"))
     patched = await transport.send(calls.json_patch(MAPS, "a", [{"op": "remove", "path": "/data/k"}], "ns"))
     assert patched.get("data", {}) == {}
-    with pytest.raises(errors.BadRequest, match="unknown field"):
+    with pytest.raises(errors.Invalid, match="unknown field"):
         await transport.send(calls.merge_patch(MAPS, "a", {"dta": {}}, "ns", field_validation="Strict"))
     with pytest.raises(errors.Conflict):
         await transport.send(calls.delete(MAPS, "a", "ns", uid="another"))
