@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,8 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[[], Manager]], None]:
-    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it."""
+async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
+    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options)."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -205,7 +206,7 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[[], 
             )
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
-            yield world, lambda: Manager(loaded, options, clock=SystemClock())
+            yield world, lambda **changes: Manager(loaded, replace(options, **changes), clock=SystemClock())
 
 
 @asynccontextmanager

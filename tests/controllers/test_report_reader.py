@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -70,3 +71,31 @@ def test_a_renamed_report_is_seen_and_an_unchanged_one_is_not_read_again(tmp_pat
     assert not reader.poll()
     reader.follow("another")
     assert reader.seen is None
+
+
+async def test_folders_of_earlier_preflights_are_removed(tmp_path: Path) -> None:
+    """Only what a preflight made: neither the current one's, nor a stranger's folder, nor what a link leads to."""
+    old, new = "preflight-3-0123456789", "preflight-4-abcdef0123"
+    for name in (old, new, "lost+found", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "report.json").write_bytes(encode(GOOD))
+    (tmp_path / "preflight-2-0123456789").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / old / "link").symlink_to(tmp_path / "elsewhere")
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+    running = asyncio.create_task(reader.run())
+    try:
+        await clock.advance(1)
+        assert (tmp_path / old).exists(), "nothing is followed yet, so nothing is known to be over"
+        reader.follow(new)
+        async with asyncio.timeout(20):
+            while (tmp_path / old).exists():
+                await clock.advance(1)
+    finally:
+        running.cancel()
+    assert _names(tmp_path) == {new, "lost+found", "elsewhere", "preflight-2-0123456789"}
+    assert _names(tmp_path / "elsewhere") == {"report.json"}
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}

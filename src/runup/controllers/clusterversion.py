@@ -202,13 +202,14 @@ class ClusterVersionController:
             pods=tuple(caches.pods.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id),
+            report_maps=tuple(sorted(reports.names_of(caches.config_maps.all()))),
             service=self._service.state,
             releases=dict(self._checks.states),
         )
 
     def _report(self, preflight_id: str) -> ReportSeen | None:
         if self._facts.place.report_sink == "configmap":
-            key = NamespacedName(self._facts.place.namespace, f"{reports.SINK_PREFIX}{preflight_id}")
+            key = NamespacedName(self._facts.place.namespace, workloads.report_map(preflight_id))
             return reports.from_config_map(self._caches.config_maps.get(key), preflight_id, self._clock)
         self._reader.follow(preflight_id)
         return self._reader.seen

@@ -29,6 +29,8 @@ from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.errors import Terminal
 from runup.domain.preflight.report import Report, encode
+from runup.domain.release import capabilities
+from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.inclusion import Filters
 from runup.domain.version import Version, VersionError
 from runup.kube import calls
@@ -138,7 +140,7 @@ class PreflightTarget:
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
         source = _version(self.request.source_version or _running_version(cluster), "source")
-        filters = _filters(self.request, source, cluster, gate)
+        filters = filters_of(self.request, source, cluster, gate)
         return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
@@ -263,14 +265,21 @@ def _running_version(cluster: ClusterVersion | None) -> str:
     return cluster.status.desired.version if cluster else ""
 
 
-def _filters(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
+def filters_of(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
     """Which of the release's checks this cluster gets: the rules of manifests; what is not known does not filter."""
     details = gate.status.feature_gates if gate else ()
     enabled = next((entry.enabled for entry in details if entry.version == str(source)), ())
+    gates = frozenset(attribute.name for attribute in enabled)
     return Filters(
         feature_set=gate.spec.feature_set if gate else None,
-        gates=frozenset(attribute.name for attribute in enabled) if gate else None,
+        gates=gates if gate else None,
         major=Version(request.target_version).major,
         profile=request.profile,
+        capabilities=_capabilities(cluster, gates) if cluster else None,
         overrides=cluster.spec.overrides if cluster else (),
     )
+
+
+def _capabilities(cluster: ClusterVersion, gates: frozenset[str]) -> Capabilities:
+    """What the cluster will have with this release: what it asks for, and what it has and can never turn off."""
+    return capabilities.enabled(cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities)

@@ -8,8 +8,8 @@ from typing import BinaryIO, Protocol
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
-from runup.controllers.sources.reports import SINK_PREFIX
 from runup.controllers.target_client import refuse_writes
+from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FILE_NAME
 from runup.kube import calls
 from runup.kube.client_sync import SyncClient
@@ -55,11 +55,13 @@ class ConfigMapSink:
     def __init__(self, config: ClusterConfig, namespace: str, preflight_id: str) -> None:
         self._config = config
         self._namespace = namespace
-        self._name = f"{SINK_PREFIX}{preflight_id}"
+        self._name = workloads.report_map(preflight_id)
 
     def write(self, data: bytes) -> None:
         """See `Sink.write`; what the server says is an OSError too."""
-        metadata = {"name": self._name, "namespace": self._namespace}
+        # The label is what the managing operator watches by.
+        labels = {workloads.APP_LABEL: workloads.NAME}
+        metadata = {"name": self._name, "namespace": self._namespace, "labels": labels}
         obj = {"metadata": metadata, "data": {FILE_NAME: data.decode()}}
         call = calls.apply(resource_of(ConfigMap), obj, field_manager=FIELD_MANAGER, force=True)
         refuse_writes(call.request, self._namespace)

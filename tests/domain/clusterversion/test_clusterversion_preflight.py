@@ -16,7 +16,8 @@ from runup.api.core_v1 import (
     ContainerStateTerminated,
     ContainerStateWaiting,
 )
-from runup.domain.preflight import history, workloads
+from runup.domain.plan import Delete, Plan
+from runup.domain.preflight import accounts, history, workloads
 from runup.domain.preflight.report import ReportedCheck
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
 
@@ -384,16 +385,34 @@ def test_a_dedicated_account_comes_and_goes_with_the_deployment() -> None:
         "apply ClusterRoleBinding",
         "apply Deployment",
     ]
-    resources = [name for rule in workloads.read_rules() for name in rule["resources"]]
-    assert "secrets" not in resources
-    assert {verb for rule in workloads.read_rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
+    resources = [name for rule in accounts.read_rules() for name in rule["resources"]]
+    assert not {"secrets", "configmaps"} & set(resources)
+    assert {verb for rule in accounts.read_rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
     world.ask(None).settle()
     assert [e for e in world.log if e.startswith("delete")] == [
+        "delete RoleBinding",
+        "delete Role",
         "delete ClusterRoleBinding",
         "delete ClusterRole",
         "delete ServiceAccount",
         "delete Deployment",
     ]
+
+
+def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:
+    """The running preflight's stays, another's goes; with the last pod the last one goes."""
+    world = started(service_account="dedicated", report_sink="configmap")
+    assert "apply RoleBinding" in world.log
+    own = workloads.report_map(world.attempt_id)
+    world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"))
+    assert _config_maps_deleted(world.step()) == ["preflight-report-preflight-1-0000000000"]
+    assert world.settle().observed.report_maps == (own,)
+    assert world.ask(None).settle().observed.report_maps == ()
+
+
+def _config_maps_deleted(plan: Plan) -> list[str]:
+    deletes = (action for action in plan.actions if isinstance(action, Delete))
+    return [action.key.name for action in deletes if action.resource.kind == "ConfigMap"]
 
 
 def test_a_restart_keeps_what_is_known() -> None:

@@ -252,6 +252,9 @@ class World:
         self.log.append(f"delete {action.resource.kind}")
         if action.resource.kind == "Deployment":
             self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
+        elif action.resource.kind == "ConfigMap":
+            left = tuple(name for name in self.observed.report_maps if name != action.key.name)
+            self._set(report_maps=left)
 
     def _patch(self, action: PatchStatus) -> None:
         self.log.append("patch status")

@@ -84,4 +84,6 @@ def test_a_dump_becomes_a_scenario() -> None:
     made = as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
     assert [release.version for release in made.releases] == ["4.16.3", "4.17.0", "4.16.9", "4.16.4"]
     assert (made.cluster.channel, made.cluster.gates) == (as_scenario.CHANNEL, as_scenario.GATES)
-    assert made.notes
+    notes = " ".join(made.notes)
+    assert "the dump has no FeatureGate" in notes
+    assert "the dump has no PodDisruptionBudget: checks find none" in notes

@@ -6,21 +6,23 @@ regular file, and is read up to a limit before anything looks at it.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from runup.api.core_v1 import ConfigMap
-from runup.domain.preflight import report
+from runup.domain.preflight import report, workloads
+from runup.domain.preflight.attempt import is_attempt_id
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
 from runup.domain.preflight.report import BadReport
 from runup.kube.clock import Clock
 
 # A rename is seen within this; a stat of one file costs microseconds.
 POLL_S = 0.25
-SINK_PREFIX = "preflight-report-"
 
 
 class ReportReader:
@@ -33,6 +35,7 @@ class ReportReader:
         self._on_change = on_change
         self._id = ""
         self._signature: tuple[int, ...] | None = None
+        self._cleared_for = ""
 
     def follow(self, preflight_id: str) -> None:
         """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
@@ -54,11 +57,22 @@ class ReportReader:
         return True
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Poll until cancelled; remove what earlier preflights left once another one is followed."""
         while True:
             await self._clock.sleep(POLL_S)
             if self.poll():
                 self._on_change()
+            if self._id and self._id != self._cleared_for:
+                self._cleared_for = self._id
+                await asyncio.to_thread(remove_others, self._folder, self._id)
+
+
+def remove_others(folder: Path, preflight_id: str) -> None:
+    """Remove the folders of other preflights in `folder`; what no preflight made, and what is a link, stays."""
+    for path in sorted(folder.glob("*")):
+        if path.name != preflight_id and is_attempt_id(path.name):
+            # It stops at symbolic links; what cannot be removed is in nobody's way.
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
@@ -78,6 +92,12 @@ def from_config_map(config_map: ConfigMap | None, preflight_id: str, clock: Cloc
     if config_map is None or report.FILE_NAME not in config_map.data:
         return None
     return parse(config_map.data[report.FILE_NAME].encode(), preflight_id, clock)
+
+
+def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:
+    """The names of those that hold a report."""
+    names = (config_map.metadata.name for config_map in config_maps)
+    return (name for name in names if name.startswith(workloads.REPORT_MAP_PREFIX))
 
 
 def parse(data: bytes, preflight_id: str, clock: Clock) -> ReportSeen:

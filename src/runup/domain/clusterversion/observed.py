@@ -48,7 +48,8 @@ class ReleaseCheck:
 class Observed:
     """One look at the cluster. `operators` is None, and `operators_error` says why, where they could not be listed.
 
-    `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`.
+    `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
+    ConfigMaps that hold reports.
     """
 
     cluster_version: ClusterVersion
@@ -60,5 +61,6 @@ class Observed:
     pods: tuple[Pod, ...] = ()
     history: ConfigMap | None = None
     report: ReportSeen | None = None
+    report_maps: tuple[str, ...] = ()
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)

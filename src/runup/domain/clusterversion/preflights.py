@@ -23,7 +23,7 @@ from runup.domain.clusterversion.request import PreflightRequest, Refused, Updat
 from runup.domain.clusterversion.view import View
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.plan import Action, Apply, Delete
-from runup.domain.preflight import conditions, workloads
+from runup.domain.preflight import accounts, conditions, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
@@ -57,6 +57,11 @@ class Preflight:
 
 def decide(view: View) -> Preflight:
     """See the module."""
+    decided = _decide(view)
+    return replace(decided, actions=(*decided.actions, *_stale_reports(view)))
+
+
+def _decide(view: View) -> Preflight:
     request = view.request
     if not isinstance(request, PreflightRequest):
         said = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
@@ -206,11 +211,10 @@ def _refuse(case: _Case) -> Preflight:
 def _start(case: _Case) -> Preflight:
     said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
     place = case.view.observed.facts.place
-    applies = [Apply(resource, obj) for resource, obj in workloads.account_objects(place)]
     # The Deployment comes last: while it is absent, everything before it is applied again.
-    applies.append(Apply(DEPLOYMENT, workloads.deployment(case.attempt, place)))
+    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
     pending = _pending(case, said, "the target is being started")
-    return replace(pending, actions=tuple(applies))
+    return replace(pending, actions=(*accounts.applies(place, case.attempt.id), wanted))
 
 
 def _stop_other(case: _Case) -> Preflight:
@@ -327,8 +331,7 @@ def _drift(case: _Case) -> tuple[Action, ...]:
     found = case.view.observed.deployment
     if found is None or workloads.is_as_wanted(found, wanted):
         return ()
-    accounts = [Apply(resource, obj) for resource, obj in workloads.account_objects(place)]
-    return (*accounts, Apply(DEPLOYMENT, wanted))
+    return (*accounts.applies(place, case.attempt.id), Apply(DEPLOYMENT, wanted))
 
 
 def _stop(view: View) -> tuple[Action, ...]:
@@ -336,15 +339,24 @@ def _stop(view: View) -> tuple[Action, ...]:
     found = view.observed.deployment
     if found is None or found.metadata.deletion_timestamp is not None:
         return ()
+    place = view.observed.facts.place
+    gone = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=found.metadata.uid)
+    if found.spec.template.spec.service_account_name != workloads.NAME:
+        return (gone,)
+    # All that it may have been given is taken away, whatever the flags say today.
+    made = replace(place, service_account="dedicated", report_sink="configmap")
+    return (*accounts.deletes(made, found.metadata.annotations.get(workloads.ID_ANNOTATION, "")), gone)
+
+
+def _stale_reports(view: View) -> tuple[Action, ...]:
+    """Remove the reports in ConfigMaps that nobody writes any more."""
+    found = view.observed.deployment
+    if found is None and view.observed.pods:
+        return ()
+    current = workloads.report_map(found.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if found else ""
     namespace = view.observed.facts.place.namespace
-    deletes: list[Action] = []
-    if found.spec.template.spec.service_account_name == workloads.NAME:
-        deletes = [
-            Delete(workloads.CLUSTER_ROLE_BINDING, NamespacedName("", workloads.NAME)),
-            Delete(workloads.CLUSTER_ROLE, NamespacedName("", workloads.NAME)),
-            Delete(workloads.SERVICE_ACCOUNT, NamespacedName(namespace, workloads.NAME)),
-        ]
-    return (*deletes, Delete(DEPLOYMENT, NamespacedName(namespace, workloads.NAME), uid=found.metadata.uid))
+    stale = (name for name in view.observed.report_maps if name != current)
+    return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)
 
 
 def _until(scene: Scene, found: Outcome) -> float | None:

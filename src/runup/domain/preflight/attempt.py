@@ -7,10 +7,13 @@ finds there which attempt runs, and that a failed one is not to be started again
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 
 from runup.api.config_v1 import Release
 from runup.api.meta_v1 import Wire
+
+_ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
 class Attempt(Wire, frozen=True):
@@ -34,6 +37,11 @@ def attempt_id(*, generation: int, image: str, source: str) -> str:
     """The same request gives the same ID, so that a killed operator finds its own work; safe as a folder's name."""
     text = "\n".join((str(generation), digest_of(image) or image, source))
     return f"preflight-{generation}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def is_attempt_id(name: str) -> bool:
+    """Whether `name` is what `attempt_id` gives, so that what is named so may be removed as a preflight's."""
+    return _ID.fullmatch(name) is not None
 
 
 def digest_of(image: str) -> str:

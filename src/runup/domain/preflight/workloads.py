@@ -1,4 +1,4 @@
-"""The preflight's Deployment as it should be, and the account it may run under.
+"""The preflight's Deployment as it should be.
 
 The target's image runs with as little as it needs: one writable folder on the node (the report's) and an empty /tmp,
 no privileges, small requests and limits, pinned by digest to the node whose folder we read.
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runup.api import codec
-from runup.api.scheme import RESOURCES, Resource
 from runup.api.workloads_v1 import Deployment
 from runup.domain.preflight import report
 from runup.domain.preflight.attempt import Attempt
@@ -25,10 +24,7 @@ SPEC_HASH = "preflight.runup.dev/spec-hash"
 COMMAND = "preflight"
 SELECTOR = f"{APP_LABEL}={NAME}"
 
-CLUSTER_ROLE = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-CLUSTER_ROLE_BINDING = Resource(
-    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
-)
+REPORT_MAP_PREFIX = "preflight-report-"
 
 JSON = dict[str, Any]
 
@@ -99,37 +95,9 @@ def report_path(preflight_id: str, place: Workplace) -> str:
     return f"{place.report_dir}/{preflight_id}/{report.FILE_NAME}"
 
 
-def account_objects(place: Workplace) -> tuple[tuple[Resource, JSON], ...]:
-    """ServiceAccount, ClusterRole and binding of the dedicated account; nothing where the operator's is used."""
-    if place.service_account != "dedicated":
-        return ()
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": place.namespace}
-    role_ref = {"apiGroup": CLUSTER_ROLE.group, "kind": "ClusterRole", "name": NAME}
-    meta = {"name": NAME, "labels": {APP_LABEL: NAME}}
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**meta, "namespace": place.namespace}}
-    role = {"apiVersion": CLUSTER_ROLE.api_version, "kind": "ClusterRole", "metadata": meta, "rules": read_rules()}
-    binding = {
-        "apiVersion": CLUSTER_ROLE.api_version,
-        "kind": "ClusterRoleBinding",
-        "metadata": meta,
-        "roleRef": role_ref,
-        "subjects": [subject],
-    }
-    return ((SERVICE_ACCOUNT, account), (CLUSTER_ROLE, role), (CLUSTER_ROLE_BINDING, binding))
-
-
-def read_rules() -> list[JSON]:
-    """get, list and watch for every kind that our checks can read. There is no Secret among them.
-
-    A target whose checks read more says which rule it lacked, and that check is Unknown.
-    """
-    by_group: dict[str, list[str]] = {}
-    for resource in RESOURCES.values():
-        by_group.setdefault(resource.group, []).append(resource.plural)
-    return [
-        {"apiGroups": [group], "resources": sorted(plurals), "verbs": ["get", "list", "watch"]}
-        for group, plurals in sorted(by_group.items())
-    ]
+def report_map(preflight_id: str) -> str:
+    """The name of the ConfigMap that holds the report where host paths are forbidden."""
+    return f"{REPORT_MAP_PREFIX}{preflight_id}"
 
 
 def label_value(text: str) -> str:
@@ -200,6 +168,3 @@ def _pod_annotations(attempt: Attempt) -> dict[str, str]:
 
 def _hash(spec: JSON) -> str:
     return hashlib.sha256(codec.encode(spec)).hexdigest()[:16]
-
-
-SERVICE_ACCOUNT = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)

@@ -12,6 +12,7 @@ import copy
 import secrets
 import uuid
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
@@ -474,7 +475,7 @@ class Rest:
         compute: Callable[[JSON | None], JSON],
         options: WriteOptions,
     ) -> Entry:
-        await self._authorize_create(request, target, kind)
+        await self._authorize_create(request, target)
         obj = compute(None)
         fields = meta(obj).get("managedFields")
         stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self.clock.now())
@@ -487,11 +488,10 @@ class Rest:
         return await self._store_new(kind, target.namespace, obj, options)
 
     # Set by the server: creating by patch needs the right to create.
-    async def _authorize_create(self, request: Request, target: Target, kind: Kind) -> None:
+    async def _authorize_create(self, request: Request, target: Target) -> None:
         if self.authorize is not None:
-            self.authorize(
-                request, Target("create", target.path, kind.group, kind.version, target.namespace, kind.plural)
-            )
+            # With the name, unlike a POST: a rule with resourceNames can allow it.
+            self.authorize(request, replace(target, verb="create", subresource=""))
 
     authorize: Callable[[Request, Target], None] | None = None
 

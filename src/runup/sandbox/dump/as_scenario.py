@@ -17,6 +17,8 @@ from runup.sandbox.scenario import ClusterSpec, Graph, ReleaseSpec, Scenario, Wo
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
 # Set where a cluster has none: without a channel no version can be found by name.
 CHANNEL = "sandbox"
+# Kinds that checks list: an empty list of them looks like nothing to worry about.
+_LISTED = ("ClusterOperator", "MachineConfigPool", "Node", "PodDisruptionBudget")
 # How many of the versions that the cluster was offered are made as releases.
 MAX_OFFERED = 5
 
@@ -134,11 +136,19 @@ def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
 def _notes(dump: Dump, gate: JSON | None) -> list[str]:
     notes = []
     if gate is None:
-        notes.append(f"the dump has no FeatureGate: one with {' and '.join(GATES)} open was made")
+        notes.append(
+            f"the dump has no FeatureGate: one of the default feature set with {' and '.join(GATES)} open was made; "
+            "whether the cluster's own feature set forbids updates is not known"
+        )
     if not (dump.cluster_version.get("spec") or {}).get("channel"):
         notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
     absent = (kind for kind in ("Infrastructure", "Network") if not dump.one("config.openshift.io", kind, "cluster"))
     notes.extend(f"the dump has no {kind}: what depends on it is unknown" for kind in absent)
+    notes.extend(
+        f"the dump has no {kind}: checks find none, which does not mean that the cluster had none"
+        for kind in _LISTED
+        if not any(identity(obj)[1] == kind for obj in dump.objects)
+    )
     if dump.skipped:
         notes.append(f"{dump.skipped} objects of kinds that say nothing about an update were left out")
     notes += [f"not readable, left out: {problem.message}" for problem in dump.problems]
