@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import json
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,14 +20,22 @@ class Run:
     code: int
 
 
+# The kernel counts what a parent has resident as a child's peak, up to its exec: a small process must be the parent.
+_LAUNCHER = """
+import json, os, sys, time
+started = time.perf_counter()
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
+    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+_, status, usage = os.wait4(pid, 0)
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+"""
+
+
 def process(argv: Sequence[str], env: dict[str, str] | None = None) -> Run:
-    """Run `argv` to its end, output thrown away."""
-    started = time.perf_counter()
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as child:
-        # wait4 alone gives the memory of this one child.
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    return Run(time.perf_counter() - started, usage.ru_maxrss / 1024, child.returncode)
+    """Run `argv` (its first word a path) to its end, output thrown away; raises CalledProcessError if that is none."""
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *argv]
+    done = subprocess.run(launcher, stdout=subprocess.PIPE, env=env, check=True, text=True)
+    return Run(*json.loads(done.stdout))
 
 
 def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
