@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from runup.sandbox.lifecycle import Progress
     from runup.sandbox.settings import Ready
 
 DATA = click.option("--data", metavar="DIR", help="The sandbox's folder (default: ~/.local/state/runup/sandbox).")
@@ -43,15 +44,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
     )
     folder = folder_of(data)
 
-    def run() -> int:
-        for done in lifecycle.start(folder, wanted, SystemClock()):
-            click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
-        _, _, ready = lifecycle.state(folder)
-        assert ready is not None
-        click.echo(how_to_use(folder, ready))
-        return 0
-
-    return guarded(run)
+    return guarded(lambda: _started(folder, lifecycle.start(folder, wanted, SystemClock())))
 
 
 @sandbox.command()
@@ -76,24 +69,9 @@ def reset(data: str | None) -> int:
     """Back to the scenario's start: end it, remove its folder, start it anew with the same settings."""
     from runup.kube.clock import SystemClock
     from runup.sandbox import lifecycle
-    from runup.sandbox.settings import Settings
 
-    def run() -> int:
-        folder, clock = folder_of(data), SystemClock()
-        _, before, _ = lifecycle.state(folder)
-        if before is None:
-            click.echo(f"error: there is no sandbox in {folder}; `runup sandbox start` makes one", err=True)
-            return 1
-        lifecycle.stop(folder, clock)
-        lifecycle.remove(folder)
-        wanted = Settings(
-            scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port
-        )
-        for done in lifecycle.start(folder, wanted, clock):
-            click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
-        return 0
-
-    return guarded(run)
+    folder = folder_of(data)
+    return guarded(lambda: _started(folder, lifecycle.reset(folder, SystemClock())))
 
 
 @sandbox.command()
@@ -160,6 +138,18 @@ def logs(component: str, follow: bool, data: str | None) -> int:
         return 0
 
     return guarded(run)
+
+
+def _started(folder: Path, steps: Iterator[Progress]) -> int:
+    """Tell the steps as they are done, then how to use what runs."""
+    from runup.sandbox import lifecycle
+
+    for done in steps:
+        click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
+    _, _, ready = lifecycle.state(folder)
+    assert ready is not None
+    click.echo(how_to_use(folder, ready))
+    return 0
 
 
 def guarded(run: Callable[[], int]) -> int:

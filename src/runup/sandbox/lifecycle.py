@@ -56,6 +56,22 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
         raise
 
 
+def reset(data: Path, clock: Clock) -> Iterator[Progress]:
+    """End the sandbox in `data`, remove it, and start it anew with its settings; raises SandboxError.
+
+    What it is made of is looked at first: where the dump is gone, the sandbox stays as it is.
+    """
+    before = settings.load(data)
+    if before is None:
+        text = f"there is no sandbox in {data}; `runup sandbox start` makes one"
+        raise SandboxError(text, reason="NotASandbox")
+    wanted = Settings(scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port)
+    _check(wanted)
+    stop(data, clock)
+    remove(data)
+    yield from start(data, wanted, clock)
+
+
 def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
     """End the sandbox in `data` and everything that it runs; whether there was one. Raises SandboxError."""
     pid = pid or settings.running_pid(data)
