@@ -11,27 +11,17 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import structlog
 import uvloop
 
-from runup.api.meta_v1 import key_of
-from runup.api.scheme import Resource, resource_of
-from runup.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.kube import calls
-from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import load as load_kubeconfig
 from runup.kube.errors import KubeError
-from runup.sandbox import releases, scenario, settings, setup
-from runup.sandbox.controllers import upkeep, workloads
-from runup.sandbox.controllers.garbage import GarbageCollector, Graph, NamespaceController
-from runup.sandbox.controllers.runner import Loop, follow
+from runup.sandbox import control_plane, releases, scenario, settings, setup
 from runup.sandbox.dump import as_scenario, layout, load
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.agent import NodeAgent, Place
@@ -43,9 +33,6 @@ from runup.sandbox.scenario import Scenario
 from runup.sandbox.settings import Ready, Settings
 from runup.sandbox.update_service import UpdateService
 
-NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
-# How often new CustomResourceDefinitions are looked for by the garbage collector.
-_DISCOVERY_S = 5.0
 log = structlog.get_logger("cluster")
 
 
@@ -103,44 +90,10 @@ class Cluster:
 
     async def _start(self, stack: contextlib.AsyncExitStack, client: Client, wanted: Scenario, registry: str) -> Place:
         place = await asyncio.to_thread(self._place, client, wanted, registry)
-        deployments, sets = Cache(WholeDeployment), Cache(WholeReplicaSet)
-        pods, jobs, nodes, budgets = Cache(WholePod), Cache(WholeJob), Cache(WholeNode), Cache(PodDisruptionBudget)
-        loops = [
-            Loop(workloads.Deployments(deployments, sets, pods, self._clock), client, self._clock),
-            Loop(workloads.ReplicaSets(sets, pods, self._clock), client, self._clock),
-            Loop(workloads.Jobs(jobs, pods, self._clock), client, self._clock),
-            Loop(upkeep.Scheduler(pods, nodes), client, self._clock),
-            Loop(upkeep.Budgets(budgets, pods), client, self._clock),
-        ]
-        of_deployments, of_sets, of_jobs, scheduler, disruption = loops
-        of_deployments.watch(deployments)
-        of_deployments.watch(sets, owners_of="Deployment")
-        of_sets.watch(sets)
-        of_sets.watch(pods, owners_of="ReplicaSet")
-        of_jobs.watch(jobs)
-        of_jobs.watch(pods, owners_of="Job")
-        scheduler.watch(pods)
-        nodes.add_listener(lambda *_: _requeue_unscheduled(scheduler, pods))
-        disruption.watch(budgets)
-        pods.add_listener(lambda _change, old, new: _requeue_budgets(disruption, budgets, old, new))
-        agent = NodeAgent(client, pods, place, self._clock)
+        watched = control_plane.Watched()
+        agent = NodeAgent(client, watched.pods, place, self._clock)
         stack.push_async_callback(agent.close)
-        graph = Graph(client, self._clock)
-        stack.push_async_callback(graph.close)
-        collector = GarbageCollector(graph, client, self._clock)
-        namespaces = NamespaceController(graph, client, self._clock)
-        for cache, resource in (
-            (deployments, workloads.DEPLOYMENTS),
-            (sets, workloads.REPLICA_SETS),
-            (pods, workloads.PODS),
-            (jobs, workloads.JOBS),
-            (nodes, NODES),
-            (budgets, resource_of(PodDisruptionBudget)),
-        ):
-            self._tasks.append(follow(client, cache, resource, self._clock))
-        runs: list[Coroutine[Any, Any, None]] = [loop.run() for loop in loops]
-        for run in (*runs, collector.run(), namespaces.run(), self._discover(graph)):
-            self._tasks.append(asyncio.create_task(run))
+        self._tasks = control_plane.start(stack, client, watched, self._clock)
         return place
 
     def _place(self, client: Client, wanted: Scenario, registry: str) -> Place:
@@ -157,12 +110,6 @@ class Cluster:
             ca=self._data / "pki" / "ca.crt",
             declare_others=wanted.workloads.other_images == "ready",
         )
-
-    async def _discover(self, graph: Graph) -> None:
-        while True:
-            with contextlib.suppress(KubeError):
-                await graph.discover()
-            await self._clock.sleep(_DISCOVERY_S)
 
     async def _set_up(
         self, client: Client, wanted: Scenario, built: tuple[releases.Release, ...], update_service: str
@@ -193,23 +140,6 @@ class Cluster:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _requeue_unscheduled(scheduler: Loop, pods: Cache[WholePod]) -> None:
-    """A node that came or changed may be the one that a pod waits for."""
-    for pod in pods.all():
-        if not pod.spec.get("nodeName"):
-            scheduler.queue.add(key_of(pod))
-
-
-def _requeue_budgets(
-    disruption: Loop, budgets: Cache[PodDisruptionBudget], old: WholePod | None, new: WholePod | None
-) -> None:
-    """A pod that came, went or became ready changes what the budgets of its namespace allow."""
-    pod = new or old
-    for budget in budgets.all():
-        if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
-            disruption.queue.add(key_of(budget))
 
 
 async def serve(data: Path) -> None:

@@ -1,0 +1,124 @@
+"""The controllers of a cluster, wired: what each of them watches, and the tasks that keep them at work.
+
+All of them are clients of an API server over HTTP. `start` gives the tasks; whoever calls it ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from runup.api.meta_v1 import key_of
+from runup.api.scheme import Resource, resource_of
+from runup.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
+from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import KubeError
+from runup.sandbox.controllers import upkeep, workloads
+from runup.sandbox.controllers.garbage import GarbageCollector, Graph, NamespaceController
+from runup.sandbox.controllers.runner import Loop, follow
+
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+# How often new CustomResourceDefinitions are looked for by the garbage collector.
+_DISCOVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the controllers see, shared by all of them and by the node agent."""
+
+    deployments: Cache[WholeDeployment] = field(default_factory=lambda: Cache(WholeDeployment))
+    sets: Cache[WholeReplicaSet] = field(default_factory=lambda: Cache(WholeReplicaSet))
+    pods: Cache[WholePod] = field(default_factory=lambda: Cache(WholePod))
+    jobs: Cache[WholeJob] = field(default_factory=lambda: Cache(WholeJob))
+    nodes: Cache[WholeNode] = field(default_factory=lambda: Cache(WholeNode))
+    budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
+
+    def resources(self) -> tuple[tuple[Cache[Any], Resource], ...]:
+        """Each cache, and what fills it."""
+        return (
+            (self.deployments, workloads.DEPLOYMENTS),
+            (self.sets, workloads.REPLICA_SETS),
+            (self.pods, workloads.PODS),
+            (self.jobs, workloads.JOBS),
+            (self.nodes, NODES),
+            (self.budgets, resource_of(PodDisruptionBudget)),
+        )
+
+
+def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
+    """Start every controller; `stack` closes what they hold open, after the tasks were ended."""
+    loops = (
+        _deployments(client, watched, clock),
+        _replica_sets(client, watched, clock),
+        _jobs(client, watched, clock),
+        _scheduler(client, watched, clock),
+        _budgets(client, watched, clock),
+    )
+    graph = Graph(client, clock)
+    stack.push_async_callback(graph.close)
+    collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
+    runs = (*(loop.run() for loop in loops), collector.run(), namespaces.run(), _discover(graph, clock))
+    following = [follow(client, cache, resource, clock) for cache, resource in watched.resources()]
+    return [*following, *(asyncio.create_task(run) for run in runs)]
+
+
+def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(workloads.Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
+    loop.watch(watched.deployments)
+    loop.watch(watched.sets, owners_of="Deployment")
+    return loop
+
+
+def _replica_sets(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(workloads.ReplicaSets(watched.sets, watched.pods, clock), client, clock)
+    loop.watch(watched.sets)
+    loop.watch(watched.pods, owners_of="ReplicaSet")
+    return loop
+
+
+def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(workloads.Jobs(watched.jobs, watched.pods, clock), client, clock)
+    loop.watch(watched.jobs)
+    loop.watch(watched.pods, owners_of="Job")
+    return loop
+
+
+def _scheduler(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(upkeep.Scheduler(watched.pods, watched.nodes), client, clock)
+    loop.watch(watched.pods)
+
+    def on_node(*_: object) -> None:
+        """A node that came or changed may be the one that a pod waits for."""
+        for pod in watched.pods.all():
+            if not pod.spec.get("nodeName"):
+                loop.queue.add(key_of(pod))
+
+    watched.nodes.add_listener(on_node)
+    return loop
+
+
+def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
+    loop = Loop(upkeep.Budgets(watched.budgets, watched.pods), client, clock)
+    loop.watch(watched.budgets)
+
+    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
+        """A pod that came, went or became ready changes what the budgets of its namespace allow."""
+        pod = new or old
+        for budget in watched.budgets.all():
+            if pod is not None and budget.metadata.namespace == pod.metadata.namespace:
+                loop.queue.add(key_of(budget))
+
+    watched.pods.add_listener(on_pod)
+    return loop
+
+
+async def _discover(graph: Graph, clock: Clock) -> None:
+    while True:
+        with contextlib.suppress(KubeError):
+            await graph.discover()
+        await clock.sleep(_DISCOVERY_S)
