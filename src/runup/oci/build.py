@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from runup.oci import images
 from runup.oci.errors import BadImage
 from runup.oci.images import Config, Descriptor, Execution, Manifest, RootFS
+from runup.oci.layers import Image
 from runup.oci.layout import Layout
 from runup.oci.reference import sha256
 
@@ -61,7 +63,7 @@ def build_release(
     metadata: Mapping[str, Any] | None = None,
     image_references: Mapping[str, str] | None = None,
     operator: bytes | None = THIN_OPERATOR,
-    base: Sequence[Layer] = (),
+    base: Image | None = None,
     tag: str = "",
     created: str = EPOCH,
     architecture: str = "amd64",
@@ -71,8 +73,8 @@ def build_release(
 
     `files` maps paths in the image (`manifests/...`, `release-manifests/...`, `preflight-checks/...`) to their bytes;
     release-metadata and image-references are written unless they are among them. `operator` is the file that
-    /usr/bin/cluster-version-operator becomes, None for an image that has none. `base` are layers to build upon, which
-    then bring the operator. Raises CannotWrite, BadImage.
+    /usr/bin/cluster-version-operator becomes, None for an image that has none. `base` is an image to build upon, which
+    then brings the operator and the architecture. Raises CannotWrite, BadImage.
     """
     content = {
         METADATA: release_metadata(version, previous, following, metadata or {}),
@@ -80,19 +82,23 @@ def build_release(
         **files,
     }
     executables = frozenset({OPERATOR})
-    if operator is not None and not base:
+    if operator is not None and base is None:
         content.setdefault(OPERATOR, operator)
-    thin = {images.THIN_LABEL: "thin"} if not base else {}
+    thin = {images.THIN_LABEL: "thin"} if base is None else {}
+    upon = base.config.config if base is not None else Execution()
     return build_image(
         layout,
-        [*base, layer_of(content, executables)],
+        [layer_of(content, executables)],
         tag=tag or version,
-        config=Execution(
+        config=replace(
+            upon,
             entrypoint=(f"/{OPERATOR}",),
-            labels={images.RELEASE_LABEL: version, **thin, **(labels or {})},
+            cmd=(),
+            labels={**upon.labels, images.RELEASE_LABEL: version, **thin, **(labels or {})},
         ),
         created=created,
-        architecture=architecture,
+        architecture=(base.config.architecture if base is not None else "") or architecture,
+        base=base,
     )
 
 
@@ -132,16 +138,19 @@ def build_image(
     config: Execution,
     created: str = EPOCH,
     architecture: str = "amd64",
+    base: Image | None = None,
 ) -> BuiltImage:
-    """Write an image of `layers` (the lowest first) into `layout`; blobs first, then the name."""
+    """Write an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the name."""
     target = Layout.create(layout)
-    rootfs = RootFS(type="layers", diff_ids=tuple(layer.diff_id for layer in layers))
+    under = _copied(base, target) if base is not None else ()
+    below = base.config.rootfs.diff_ids if base is not None else ()
+    rootfs = RootFS(type="layers", diff_ids=(*below, *(layer.diff_id for layer in layers)))
     described = Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
     manifest = Manifest(
         schema_version=2,
         media_type=images.MANIFEST,
         config=_add(target, images.CONFIG, _encode(described, rootfs)),
-        layers=tuple(_add(target, images.LAYER_GZIP, layer.data) for layer in layers),
+        layers=(*under, *(_add(target, images.LAYER_GZIP, layer.data) for layer in layers)),
     )
     descriptor = _add(target, images.MANIFEST, msgspec.json.encode(manifest))
     target.add_manifest(descriptor, tag)
@@ -181,6 +190,12 @@ def _encode(config: Config, rootfs: RootFS) -> bytes:
     document = msgspec.to_builtins(config)
     document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
     return msgspec.json.encode(document, order="sorted")
+
+
+def _copied(base: Image, target: Layout) -> tuple[Descriptor, ...]:
+    for layer in base.manifest.layers:
+        base.layout.copy_blob(layer.digest, target)
+    return base.manifest.layers
 
 
 def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:

@@ -37,6 +37,18 @@ class Unauthorized(OciError):
     reason = "RegistryUnauthorized"
 
 
+class BadCredentials(OciError):
+    """A credential file or helper that was to be asked cannot be used. The message never has what is in it."""
+
+    reason = "BadCredentials"
+
+
+class BadMirrors(OciError):
+    """What is said about mirrors cannot be used."""
+
+    reason = "BadMirrors"
+
+
 class Unreachable(OciError):
     """The registry or store did not answer, or answered with a server error: trying again may help."""
 
@@ -47,6 +59,12 @@ class CannotWrite(OciError):
     """An image could not be written (disk full, no permission); nothing half-written was left."""
 
     reason = "CannotWrite"
+
+
+class WouldReplace(OciError):
+    """The name is another image's, and nobody said that it may be taken away."""
+
+    reason = "WouldReplace"
 
 
 class Unverified(OciError):

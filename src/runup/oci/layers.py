@@ -6,13 +6,10 @@ more than a limit are refused; what a whiteout deletes is gone, whichever layer 
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import posixpath
 import shutil
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +19,10 @@ from runup.oci import images
 from runup.oci.errors import BadImage, CannotWrite
 from runup.oci.images import Config, Descriptor, Manifest
 from runup.oci.layout import Layout
+from runup.oci.tarstream import MAX_IMAGE_BYTES, OPAQUE, WHITEOUT, entries, hidden_by, inner_path, opened
 
 MAX_PAYLOAD_BYTES = 512 * 1024 * 1024
 """Most that the folders of a release may hold; OpenShift's are about 12 MB."""
-
-MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
-"""Most that an image may unpack to."""
-
-_WHITEOUT = ".wh."
-_OPAQUE = ".wh..wh..opq"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +70,20 @@ def read_folders(image: Image, folders: tuple[str, ...], *, limit: int = MAX_PAY
     found: dict[str, bytes] = {}
     total = 0
     for archive in _archives(image):
-        for entry in archive:
-            path = _path(entry.name, image)
-            if not path or not any(path == folder or path.startswith(f"{folder}/") for folder in folders):
-                _whiteout(path, found)
+        lower, found = found, {}
+        for path, entry in entries(archive, image.digest):
+            if whiteout := hidden_by(path):
+                _hide(lower, *whiteout)
                 continue
-            if _whiteout(path, found):
+            if not entry.isdir():
+                _hide(lower, path, stays=False)
+            if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
                 continue
-            if entry.isdir():
-                continue
-            found.pop(path, None)
-            if entry.islnk() or entry.issym():
-                found[path] = _link_target(entry, path, found, image)
-            elif entry.isreg():
-                total += entry.size
-                if total > limit:
-                    raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {limit} bytes")
-                found[path] = cast("BinaryIO", archive.extractfile(entry)).read()
-            else:
-                raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
+            total += entry.size
+            if total > limit:
+                raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {limit} bytes")
+            found[path] = _bytes_of(archive, entry, path, lower | found, image)
+        found = lower | found
     return dict(sorted(found.items()))
 
 
@@ -112,11 +99,12 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
         temporary.chmod(0o755)
         total = 0
         for archive in _archives(image):
-            for entry in archive:
+            own: set[Path] = set()
+            for path, entry in entries(archive, image.digest):
                 total += entry.size
                 if total > limit:
                     raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
-                _unpack_entry(archive, entry, temporary, image)
+                _unpack_entry(archive, entry, path, _Root(temporary, image.digest, own))
         temporary.rename(target)
     except OSError as error:
         raise CannotWrite(f"{target}: image {image.digest} cannot be unpacked: {error.strerror or error}") from error
@@ -131,77 +119,67 @@ def _archives(image: Image) -> Iterator[tarfile.TarFile]:
     if len(diff_ids) != len(image.manifest.layers):
         raise BadImage(f"image {image.digest}: config names {len(diff_ids)} layers, manifest another number")
     for layer, diff_id in zip(image.manifest.layers, diff_ids, strict=True):
-        if layer.media_type not in images.LAYERS:
-            raise BadImage(f"image {image.digest}: cannot read a layer of type {layer.media_type}")
-        with image.layout.open_blob(layer.digest) as blob:
-            packed = images.LAYERS[layer.media_type] == "gzip"
-            plain = _Hashed(cast("BinaryIO", gzip.GzipFile(fileobj=blob)) if packed else blob)
-            try:
-                with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive:
-                    yield archive
-                actual = plain.rest()
-            except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise BadImage(f"image {image.digest}: layer {layer.digest} is broken: {error}") from error
-            if actual != diff_id:
-                raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
+        with (
+            image.layout.open_blob(layer.digest) as blob,
+            opened(blob, layer, image.digest, limit=MAX_IMAGE_BYTES) as (archive, plain),
+        ):
+            yield archive
+            actual = plain.rest()
+        if actual != diff_id:
+            raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
 
 
-class _Hashed:
-    """A stream that hashes what is read from it."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._hash = hashlib.sha256()
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self._hash.update(data)
-        return data
-
-    def rest(self) -> str:
-        while self.read(1024 * 1024):
-            pass
-        return "sha256:" + self._hash.hexdigest()
+def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
+    prefix = f"{gone}/" if gone else ""
+    for known in [known for known in files if (known == gone and not stays) or known.startswith(prefix)]:
+        del files[known]
 
 
-def _path(name: str, image: Image) -> str:
-    """The entry's path from the root, empty for the root itself; raises BadImage where it leaves the root."""
-    if "\0" in name or ".." in name.split("/"):
-        raise BadImage(f"image {image.digest}: {name!r} leaves the image's root")
-    return posixpath.normpath("/" + name).lstrip("/")
-
-
-def _whiteout(path: str, found: dict[str, bytes]) -> bool:
-    folder, _, name = path.rpartition("/")
-    if not name.startswith(_WHITEOUT):
-        return False
-    gone = folder if name == _OPAQUE else posixpath.join(folder, name.removeprefix(_WHITEOUT))
-    for known in [known for known in found if known == gone or known.startswith(f"{gone}/")]:
-        del found[known]
-    return True
-
-
-def _link_target(entry: tarfile.TarInfo, path: str, found: dict[str, bytes], image: Image) -> bytes:
+def _bytes_of(
+    archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, known: dict[str, bytes], image: Image
+) -> bytes:
+    if entry.isreg():
+        return cast("BinaryIO", archive.extractfile(entry)).read()
+    if not entry.islnk() and not entry.issym():
+        raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
     named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
     target = posixpath.normpath("/" + named).lstrip("/")
-    if target not in found:
+    if target not in known:
         raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is no file beside it")
-    return found[target]
+    return known[target]
 
 
-def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path, image: Image) -> None:
-    path = _path(entry.name, image)
-    if not path:
-        return
-    target = _inside(root, path, image)
-    if target.name.startswith(_WHITEOUT):
-        hidden = [target.with_name(target.name.removeprefix(_WHITEOUT))]
-        if target.name == _OPAQUE:
-            hidden = list(target.parent.iterdir()) if target.parent.is_dir() else []
-        for gone in hidden:
-            _remove(gone)
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """Where an image is unpacked; `own` is what the layer at hand brought, which its whiteouts do not hide."""
+
+    folder: Path
+    image: str
+    own: set[Path]
+
+    def inside(self, path: str) -> Path:
+        """Where `path` is, its folders' links followed; raises BadImage where that is outside."""
+        # Links in the image stay inside, so resolving the parent cannot leave the root; checked all the same.
+        parent = (self.folder / path).parent.resolve()
+        if not parent.is_relative_to(self.folder.resolve()):
+            raise BadImage(f"image {self.image}: {path} leaves the image's root")
+        return parent / posixpath.basename(path)
+
+    def add(self, target: Path) -> None:
+        """Note that the layer at hand has `target`, and with it the folders that it is in."""
+        root = self.folder.resolve()
+        while target != root and target not in self.own:
+            self.own.add(target)
+            target = target.parent
+
+
+def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, root: _Root) -> None:
+    target = root.inside(path)
+    if hidden_by(path) is not None:
+        _remove_hidden(target, root)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
+    root.add(target)
     if entry.isdir():
         if target.is_symlink() or target.is_file():
             target.unlink()
@@ -211,34 +189,39 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, root: Path, 
     _remove(target)
     if entry.issym():
         # From where the link really is: its folder may have been reached through another link.
-        target.symlink_to(_safe_link(entry.linkname, target.relative_to(root.resolve()).as_posix(), image))
+        where = target.relative_to(root.folder.resolve()).as_posix()
+        target.symlink_to(_safe_link(entry.linkname, where, root.image))
     elif entry.islnk():
-        source = _inside(root, _path(entry.linkname, image), image)
+        source = root.inside(inner_path(entry.linkname, root.image))
         if source.is_symlink() or not source.is_file():
-            raise BadImage(f"image {image.digest}: {path} is a hard link to {entry.linkname}, which is no file")
+            raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is no file")
         shutil.copy(source, target)
     elif entry.isreg():
         with target.open("xb") as file:
             shutil.copyfileobj(cast("BinaryIO", archive.extractfile(entry)), file)
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
-        raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
+        raise BadImage(f"image {root.image}: {path} is no file, folder or link")
 
 
-def _inside(root: Path, path: str, image: Image) -> Path:
-    # Links in the image stay inside, so resolving the parent cannot leave the root; checked all the same.
-    parent = (root / path).parent.resolve()
-    if not parent.is_relative_to(root.resolve()):
-        raise BadImage(f"image {image.digest}: {path} leaves the image's root")
-    return parent / posixpath.basename(path)
+def _remove_hidden(whiteout: Path, root: _Root) -> None:
+    """Remove what lower layers brought and the whiteout file hides; below an opaque folder, whatever is not our own."""
+    if whiteout.name != OPAQUE:
+        gone = whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
+        if gone not in root.own:
+            _remove(gone)
+        return
+    for path in sorted(whiteout.parent.rglob("*"), reverse=True) if whiteout.parent.is_dir() else ():
+        if path not in root.own:
+            _remove(path)
 
 
-def _safe_link(link: str, path: str, image: Image) -> str:
+def _safe_link(link: str, path: str, image: str) -> str:
     folder = posixpath.dirname(path)
     target = link.lstrip("/") if link.startswith("/") else posixpath.join(folder, link)
     target = posixpath.normpath(target)
     if target == ".." or target.startswith("../"):
-        raise BadImage(f"image {image.digest}: {path} is a link to {link}, which leaves the image's root")
+        raise BadImage(f"image {image}: {path} is a link to {link}, which leaves the image's root")
     return posixpath.relpath("/" + target, "/" + folder)
 
 

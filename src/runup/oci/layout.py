@@ -121,6 +121,15 @@ class Layout:
                 _write_atomically(path, data)
         return digest
 
+    def copy_blob(self, digest: str, target: Layout) -> None:
+        """Bring a blob into another layout, checked on the way; raises ImageNotFound, BadImage, CannotWrite."""
+        if target.blob(digest).is_file():
+            return
+        with self.open_blob(digest) as stream, target.incoming() as writer:
+            while piece := stream.read(_CHUNK):
+                writer.write(piece)
+            writer.commit(digest)
+
     @contextlib.contextmanager
     def incoming(self) -> Iterator[BlobWriter]:
         """Write a blob piece by piece; nothing is left unless `commit` was called."""

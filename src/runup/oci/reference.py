@@ -86,6 +86,11 @@ def is_digest(text: str) -> bool:
     return length is None or (len(value) == length and all(char in "0123456789abcdef" for char in value))
 
 
+def is_tag(text: str) -> bool:
+    """Whether `text` can name an image in a registry."""
+    return _TAG.match(text) is not None
+
+
 def sha256(data: bytes) -> str:
     """The digest of `data`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()

@@ -1,134 +1,237 @@
-"""Pulling from and pushing to a registry: the OCI distribution protocol, without credentials.
+"""Images from and to registries: pulled into a layout, pushed out of one, or one file read out of an image's layers.
 
-Loopback is asked by plain HTTP, every other host by HTTPS. Every blob is hashed as it arrives and never named before
-it is whole. A registry that asks for credentials gets none, and the error says so.
+What arrives is hashed before anything looks at it, is never larger than it claims, and gets its name last. A broken
+download goes on where it stopped. Mirrors are asked first, for digests alone. Decision record 0007 says why not oras.
 """
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
+import hashlib
+import http.client
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode, urljoin, urlsplit
+from typing import TypeVar
+from urllib.parse import urlencode, urljoin
 
-from runup.oci import images
-from runup.oci.errors import OciError
-from runup.oci.images import Descriptor
+from runup.oci import images, mirrors
+from runup.oci.access import Access
+from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from runup.oci.images import Descriptor, Manifest
+from runup.oci.layers import for_architecture
 from runup.oci.layout import Layout, media_type_of
-from runup.oci.reference import Reference
+from runup.oci.reference import Reference, is_digest, sha256
+from runup.oci.tarstream import MAX_IMAGE_BYTES, Hidden, find_in_layer
+from runup.oci.transport import Interrupted, Question, Transport, broken, pause_s
 
-TIMEOUT_S = 30.0
-_PIECE = 1 << 20
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class RegistryError(OciError):
-    """The registry did not give or take what was asked; `reason` is ManifestUnknown where it has no such image."""
-
-    def __init__(self, message: str, *, reason: str = "RegistryError") -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-def resolve(reference: Reference) -> str:
-    """The digest that a tag points at now; raises RegistryError."""
-    if reference.digest:
-        return reference.digest
-    answer = _open(reference, "HEAD", f"manifests/{reference.tag or 'latest'}", {"Accept": _ACCEPT})
-    with answer:
-        digest = answer.headers.get("Docker-Content-Digest", "")
-    if not digest:
-        raise RegistryError(f"{reference}: the registry does not say which digest the tag has")
-    return str(digest)
-
-
-def pull(reference: Reference, layout: Layout) -> str:
-    """Copy an image into `layout` and give its digest; what is there already is not fetched again. Raises OciError."""
-    digest = resolve(reference)
-    _fetch(reference, f"manifests/{digest}", digest, layout)
-    data = layout.read(digest)
-    media_type = media_type_of(data)
-    if media_type in images.INDEXES:
-        for child in images.decode(images.Index, data, digest).manifests:
-            pull(reference.at(child.digest), layout)
-    else:
-        manifest = images.decode(images.Manifest, data, digest)
-        for blob in (manifest.config, *manifest.layers):
-            _fetch(reference, f"blobs/{blob.digest}", blob.digest, layout)
-    layout.add_manifest(Descriptor(media_type=media_type, digest=digest, size=len(data)))
-    return digest
-
-
-def push(layout: Layout, digest: str, reference: Reference) -> None:
-    """Copy an image out of `layout` under `reference`; blobs first, so that the name never points at half of it."""
-    data = layout.read(digest)
-    manifest = images.decode(images.Manifest, data, digest)
-    for blob in (manifest.config, *manifest.layers):
-        _upload(layout.blob(blob.digest), blob.digest, reference)
-    name = reference.tag or digest
-    headers = {"Content-Type": media_type_of(data)}
-    _open(reference, "PUT", f"manifests/{name}", headers, data).close()
-
+MAX_FILE_BYTES = 4 * 1024 * 1024
+"""Largest file that is read out of an image without pulling it."""
 
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
+_PIECE = 256 * 1024
+T = TypeVar("T")
 
 
-def _fetch(reference: Reference, path: str, digest: str, layout: Layout) -> None:
-    if layout.blob(digest).is_file():
-        return
-    with _open(reference, "GET", path, {"Accept": f"{_ACCEPT}, */*"}) as answer, layout.incoming() as writer:
-        while piece := _read(reference, answer):
-            writer.write(piece)
-        writer.commit(digest)
+class RegistryClient:
+    """Asks registries as `access` says. Blocks; an event loop calls it in a thread. Every method raises OciError."""
 
+    def __init__(self, access: Access | None = None) -> None:
+        self._access = access or Access()
+        self._transport = Transport(self._access)
 
-def _read(reference: Reference, answer: Any) -> bytes:
-    try:
-        piece: bytes = answer.read(_PIECE)
-    except OSError as error:
-        raise RegistryError(f"{reference}: the registry broke off: {error}") from error
-    return piece
+    def resolve(self, reference: Reference) -> str:
+        """The digest that `reference` stands for now: its own, or that of its tag."""
+        return reference.digest or sha256(self._manifest(reference))
 
+    def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:
+        """Bring the image and all its blobs into `layout`, which knows it by digest then; gives the digest.
 
-def _upload(file: Path, digest: str, reference: Reference) -> None:
-    try:
-        _open(reference, "HEAD", f"blobs/{digest}", {}).close()
-    except RegistryError as error:
-        if error.reason != "ManifestUnknown":
+        What is there already is not fetched again. Of several architectures one is fetched.
+        """
+        return self._from_any(reference, lambda source: self._pull(source, layout, architecture))
+
+    def read_file(self, reference: Reference, path: str, *, architecture: str = "amd64") -> bytes:
+        """One file of the image, without keeping any of it; raises ImageNotFound where the image has no such file.
+
+        The upper layers are read first, so a release's own files are found without fetching what it is built upon.
+        """
+        return self._from_any(reference, lambda source: self._read_file(source, path, architecture))
+
+    def push(self, layout: Layout, digest: str, target: Reference) -> None:
+        """Copy an image out of `layout` to `target`; blobs first, so that the name never points at half of it."""
+        data = layout.read(digest)
+        media_type = media_type_of(data)
+        if media_type not in images.MANIFESTS:
+            raise BadImage(f"{digest} is a {media_type}; images are pushed one by one")
+        manifest = images.decode(Manifest, data, f"manifest {digest}")
+        for blob in (manifest.config, *manifest.layers):
+            self._upload(layout, blob, target)
+        headers = {"Content-Type": media_type}
+        path = f"manifests/{target.tag or digest}"
+        with self._transport.ask(self._writing(target, "PUT", path, headers, data)) as answer:
+            stored = answer.headers.get("Docker-Content-Digest") or digest
+        if stored != digest:
+            raise BadImage(f"{target}: the registry stored another image ({stored}) than it was sent ({digest})")
+
+    def _from_any(self, reference: Reference, fetch: Callable[[Reference], T]) -> T:
+        """What the first place that has it gives; the error is that of the last place, with what its mirrors said."""
+        problems: list[str] = []
+        *first, last = mirrors.sources(reference, self._access.mirrors)
+        for source in first:
+            try:
+                return fetch(source)
+            except (ImageNotFound, Unreachable, Unauthorized, BadImage) as error:
+                problems.append(error.message)
+        try:
+            return fetch(last)
+        except OciError as error:
+            if problems:
+                raise type(error)(
+                    "; ".join([error.message, *(f"mirror: {problem}" for problem in problems)])
+                ) from error
             raise
-    else:
-        return
-    with _open(reference, "POST", "blobs/uploads/", {"Content-Length": "0"}, b"") as started:
-        location = urljoin(_url(reference, "blobs/uploads/"), started.headers["Location"])
-    joint = "&" if urlsplit(location).query else "?"
-    headers = {"Content-Type": "application/octet-stream", "Content-Length": str(file.stat().st_size)}
-    with file.open("rb") as data:
-        _send(reference, "PUT", f"{location}{joint}{urlencode({'digest': digest})}", headers, data).close()
+
+    def _pull(self, reference: Reference, layout: Layout, architecture: str) -> str:
+        asked, image = self._image(reference, architecture)
+        manifest = images.decode(Manifest, image, str(reference))
+        _check_sizes(manifest, reference)
+        for blob in (manifest.config, *manifest.layers):
+            self._fetch(reference, blob, layout)
+        for document in dict.fromkeys((image, asked)):
+            layout.add_blob(document)
+        digest = sha256(asked)
+        layout.add_manifest(Descriptor(media_type=media_type_of(asked), digest=digest, size=len(asked)))
+        return digest
+
+    def _image(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
+        """What `reference` names, and the manifest of the image for `architecture`: the same unless it is an index."""
+        asked = self._manifest(reference)
+        if media_type_of(asked) not in images.INDEXES:
+            return asked, asked
+        index = images.decode(images.Index, asked, str(reference))
+        chosen = for_architecture(index, architecture, str(reference))
+        return asked, self._manifest(reference.at(chosen.digest))
+
+    def _manifest(self, reference: Reference) -> bytes:
+        name = reference.digest or reference.tag or "latest"
+        what = f"reading manifest {reference}"
+        with self._transport.ask(Question(reference, "GET", f"manifests/{name}", what, {"Accept": _ACCEPT})) as answer:
+            try:
+                data = answer.read(images.MAX_DOCUMENT_BYTES + 1)
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
+            if answer.length and len(data) <= images.MAX_DOCUMENT_BYTES:
+                raise Unreachable(f"{what}: {reference.host} broke off after {len(data)} bytes")
+        if len(data) > images.MAX_DOCUMENT_BYTES:
+            raise BadImage(f"{what}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
+        if reference.digest and sha256(data) != reference.digest:
+            raise BadImage(f"{what}: the registry sent another manifest, of digest {sha256(data)}")
+        return data
+
+    def _fetch(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
+        path = layout.blob(blob.digest)
+        if path.is_file() and path.stat().st_size == blob.size:
+            return
+        with layout.incoming() as writer:
+            for piece in self._pieces(reference, blob):
+                writer.write(piece)
+            writer.commit(blob.digest)
+
+    def _read_file(self, reference: Reference, path: str, architecture: str) -> bytes:
+        _, image = self._image(reference, architecture)
+        manifest = images.decode(Manifest, image, str(reference))
+        _check_sizes(manifest, reference)
+        for blob in reversed(manifest.layers):
+            found = find_in_layer(
+                self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, image=str(reference)
+            )
+            if isinstance(found, bytes):
+                return found
+            if found is Hidden.YES:
+                break
+        raise ImageNotFound(f"{reference}: the image has no file {path}")
+
+    def _verified(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
+        """The pieces of a blob; raises BadImage at their end where they are not what the digest says."""
+        if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
+            raise BadImage(f"{reference}: {blob.digest!r} is no sha256 digest")
+        hashed = hashlib.sha256()
+        for piece in self._pieces(reference, blob):
+            hashed.update(piece)
+            yield piece
+        if f"sha256:{hashed.hexdigest()}" != blob.digest:
+            raise BadImage(f"{reference}: blob {blob.digest} has other content than its digest says")
+
+    def _pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
+        """A blob's bytes as they come, exactly as many as it claims; goes on where a broken connection stopped."""
+        what = f"{reference}: blob {blob.digest}"
+        received = 0
+        for attempt in range(1, self._access.attempts + 1):
+            try:
+                for piece in self._attempt(reference, blob, received, what):
+                    received += len(piece)
+                    if received > blob.size:
+                        raise BadImage(f"{what} is larger than the {blob.size} bytes that it claims")
+                    yield piece
+                if received == blob.size:
+                    return
+                raise Interrupted(f"it ended after {received} of {blob.size} bytes")
+            except Interrupted as error:
+                if attempt == self._access.attempts or self._access.wait(pause_s(attempt)):
+                    raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
+
+    def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
+        """The bytes from `received` on; of a registry that knows no ranges, the first ones are skipped."""
+        headers = {"Range": f"bytes={received}-"} if received else {}
+        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers)
+        with self._transport.ask(question) as answer:
+            skip = 0 if answer.status == 206 else received
+            while piece := self._piece(answer, question):
+                yield piece[skip:]
+                skip = max(skip - len(piece), 0)
+
+    def _piece(self, answer: http.client.HTTPResponse, question: Question) -> bytes:
+        if self._access.wait(0):
+            raise Unreachable(f"{question.what}: given up")
+        try:
+            return answer.read1(_PIECE)
+        except (OSError, http.client.HTTPException) as error:
+            raise broken(question, question.reference.host, error) from error
+
+    def _upload(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
+        if self._has(blob, target):
+            return
+        with self._transport.ask(self._writing(target, "POST", "blobs/uploads/", body=b"")) as started:
+            location = started.headers.get("Location", "")
+        if not location:
+            raise BadImage(f"{target}: the registry does not say where to upload to")
+        # Checked before it goes out: a registry keeps what it was given.
+        with layout.open_blob(blob.digest):
+            joint = "&" if "?" in location else "?"
+            headers = {"Content-Type": "application/octet-stream"}
+            path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
+            with self._transport.ask(self._writing(target, "PUT", path, headers, layout.blob(blob.digest))):
+                return
+
+    def _has(self, blob: Descriptor, target: Reference) -> bool:
+        try:
+            with self._transport.ask(self._writing(target, "HEAD", f"blobs/{blob.digest}")):
+                return True
+        except ImageNotFound:
+            return False
+
+    def _writing(
+        self,
+        target: Reference,
+        method: str,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: bytes | Path | None = None,
+    ) -> Question:
+        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push")
 
 
-def _open(reference: Reference, method: str, path: str, headers: dict[str, str], data: Any = None) -> Any:
-    return _send(reference, method, _url(reference, path), headers, data)
-
-
-def _send(reference: Reference, method: str, url: str, headers: dict[str, str], data: Any) -> Any:
-    request = urllib.request.Request(url, data=data, headers=headers, method=method)  # noqa: S310 -- http or https only
-    try:
-        return urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            raise RegistryError(f"reading manifest {reference}: manifest unknown", reason="ManifestUnknown") from error
-        why = (
-            "it asks for credentials, which runup does not send yet"
-            if error.code in {401, 403}
-            else f"HTTP {error.code}"
-        )
-        raise RegistryError(f"{reference}: the registry refused {method}: {why}") from error
-    except OSError as error:
-        raise RegistryError(f"{reference}: the registry {reference.host} cannot be reached: {error}") from error
-
-
-def _url(reference: Reference, path: str) -> str:
-    host = reference.host
-    plain = urlsplit(f"//{host}").hostname in _LOOPBACK
-    return f"{'http' if plain else 'https'}://{host}/v2/{reference.path}/{path}"
+def _check_sizes(manifest: Manifest, reference: Reference) -> None:
+    """Raise BadImage for an image that claims to be larger than any that is unpacked."""
+    sizes = [blob.size for blob in (manifest.config, *manifest.layers)]
+    if min(sizes) < 0 or sum(sizes) > MAX_IMAGE_BYTES:
+        raise BadImage(f"{reference}: claims {sum(sizes)} bytes; the limit is {MAX_IMAGE_BYTES}")

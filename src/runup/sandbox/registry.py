@@ -2,23 +2,26 @@
 
 The OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the same
 layout. Signatures are served beside it, as a signature store has them: `/signatures/<algo>=<hash>/signature-<n>`.
+With `users` it wants one of them by Basic authentication, for everything but signatures.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from aiohttp import web
+from aiohttp import encode_basic_auth, web
+from aiohttp.typedefs import Handler
 
 from runup.oci import images
 from runup.oci.errors import BadImage, CannotWrite, ImageNotFound
 from runup.oci.images import Descriptor
 from runup.oci.layout import BlobWriter, Layout, media_type_of
-from runup.oci.reference import is_digest, sha256
+from runup.oci.reference import is_digest, is_tag, sha256
 
 _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
 _PIECE = 1 << 20
@@ -29,10 +32,18 @@ _MAX_BODY = images.MAX_DOCUMENT_BYTES
 class Registry:
     """Serves `layout` on 127.0.0.1; an async context manager. `port` 0 takes a free one."""
 
-    def __init__(self, layout: Path, *, port: int = 0, signatures: Path | None = None) -> None:
+    def __init__(
+        self,
+        layout: Path,
+        *,
+        port: int = 0,
+        signatures: Path | None = None,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
         self._layout = Layout.create(layout)
         self._port = port
         self._signatures = signatures
+        self._logins = [encode_basic_auth(user, password) for user, password in (users or {}).items()]
         self._uploads: dict[str, _Upload] = {}
         self._runner: web.AppRunner | None = None
 
@@ -47,7 +58,7 @@ class Registry:
         return f"http://{self.host}"
 
     async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=_MAX_BODY)
+        app = web.Application(client_max_size=_MAX_BODY, middlewares=[self._known_users])
         app.add_routes(self._routes())
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
@@ -64,6 +75,15 @@ class Registry:
         for upload in self._uploads.values():
             upload.discard()
 
+    @web.middleware
+    async def _known_users(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        given = request.headers.get("Authorization", "")
+        if not self._logins or not request.path.startswith("/v2/") or given in self._logins:
+            return await handler(request)
+        response = _error(401, "UNAUTHORIZED", "authentication required", {})
+        response.headers["WWW-Authenticate"] = 'Basic realm="runup sandbox"'
+        return response
+
     def _routes(self) -> list[web.RouteDef]:
         name = "/v2/{name:[a-z0-9][a-z0-9._/-]*}"
         return [
@@ -75,6 +95,7 @@ class Registry:
             web.post(name + "/blobs/uploads/", self._start_upload),
             web.patch(name + "/blobs/uploads/{upload}", self._append),
             web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
+            web.get(name + "/blobs/uploads/{upload}", self._upload_status),
             web.get("/signatures/{path:.+}", self._signature),
         ]
 
@@ -100,6 +121,8 @@ class Registry:
         digest, reference = sha256(data), request.match_info["reference"]
         if is_digest(reference) and reference != digest:
             return _error(400, "DIGEST_INVALID", "the manifest's digest is not the one in the path", {"is": digest})
+        if not is_digest(reference) and not is_tag(reference):
+            return _error(400, "TAG_INVALID", f"{reference!r} is no tag", {"tag": reference})
         try:
             media_type = request.content_type if "+json" in request.content_type else media_type_of(data)
             missing = [blob for blob in _children(data, media_type) if not self._layout.blob(blob).is_file()]
@@ -144,6 +167,12 @@ class Registry:
             return problem
         return self._accepted(request, upload, 202)
 
+    async def _upload_status(self, request: web.Request) -> web.Response:
+        upload = request.match_info["upload"]
+        if upload not in self._uploads:
+            return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
+        return self._accepted(request, upload, 204)
+
     async def _finish_upload(self, request: web.Request) -> web.Response:
         upload = request.match_info["upload"]
         if upload not in self._uploads:
@@ -165,6 +194,9 @@ class Registry:
         return self._stored(request, digest)
 
     async def _take(self, request: web.Request, upload: str) -> web.Response | None:
+        start = request.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
+        if start and start != str(self._uploads[upload].size):
+            return _error(416, "BLOB_UPLOAD_INVALID", "the pieces of a blob come in order", {"from": start})
         try:
             async for piece in request.content.iter_chunked(_PIECE):
                 self._uploads[upload].write(piece)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.oci import images, registry
-from runup.oci.errors import OciError
+from runup.oci import images
+from runup.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.layers import open_image, unpack
 from runup.oci.layout import Layout
 from runup.oci.reference import parse
+from runup.oci.registry import RegistryClient
 
 
 class PullError(Exception):
@@ -50,17 +51,18 @@ class ImageStore:
 
     def pull(self, pullspec: str) -> LocalImage:
         """The image, from this node or from the registry; raises PullError."""
+        client = RegistryClient()
         try:
             reference = parse(pullspec)
             if reference.host != self.registry:
                 raise PullError(f'"{pullspec}": this node pulls from {self.registry} alone')
-            digest = registry.resolve(reference)
+            digest = client.resolve(reference)
             target = self._folder / "unpacked" / digest.replace(":", "-")
             if not target.is_dir():
-                registry.pull(reference, self._layout)
+                client.pull(reference, self._layout)
                 unpack(open_image(self._layout, digest), target)
             config = open_image(self._layout, digest).config.config
-        except registry.RegistryError as error:
+        except (ImageNotFound, Unauthorized, Unreachable) as error:
             raise PullError(error.message) from error
         except OciError as error:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error

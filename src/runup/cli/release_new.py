@@ -1,0 +1,102 @@
+"""What `runup release new` does: build aside, load what was built, sign it, and only then put it where it shall be.
+
+Whatever is wrong is found before anything is written.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runup.cli.errors import CommandError
+from runup.domain.release.payload import FOLDERS, load_payload
+from runup.domain.version import Version, VersionError
+from runup.oci.access import Access
+from runup.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from runup.oci.layers import open_image, read_folders
+from runup.oci.layout import Layout
+from runup.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
+from runup.oci.signatures import SigningKey
+from runup.oci.stores import add_signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The command line."""
+
+    folders: Sequence[str]
+    version: str
+    destination: str
+    previous: Sequence[str] = ()
+    following: Sequence[str] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    image_references: dict[str, str] = field(default_factory=dict)
+    entrypoint: str | None = None
+    base: str = ""
+    overwrite: bool = False
+    sign_key: str | None = None
+    signature_store: str | None = None
+
+
+def make(wanted: Wanted, access: Access) -> tuple[str, str]:
+    """The digest and the name of the image; raises CommandError, OciError, and PayloadError for what is no release."""
+    for flag, versions in (
+        ("--version", [wanted.version]),
+        ("--previous", wanted.previous),
+        ("--next", wanted.following),
+    ):
+        _check_versions(flag, versions)
+    place = destination_of(wanted.destination, wanted.version)
+    key = SigningKey(read_file("--sign-key", wanted.sign_key)) if wanted.sign_key else None
+    with tempfile.TemporaryDirectory() as scratch:
+        built = _build(Path(scratch), wanted, access)
+        layout = Layout.open(built.layout)
+        _check_loads(layout, built)
+        name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
+        signature = key.sign(built.digest, name) if key is not None else b""
+        put(layout, built.digest, place, access, overwrite=wanted.overwrite)
+    if wanted.signature_store:
+        add_signature(Path(wanted.signature_store), built.digest, signature)
+    return built.digest, name
+
+
+def read_file(flag: str, path: str) -> bytes:
+    """The bytes of a file that `flag` named; raises CommandError."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{flag}: {path} cannot be read: {error.strerror}") from error
+
+
+def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
+    files: dict[str, bytes] = {}
+    for folder in wanted.folders:
+        files |= files_in(Path(folder), FOLDERS)
+    base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
+    return build_release(
+        scratch / "layout",
+        version=wanted.version,
+        files=files,
+        previous=wanted.previous,
+        following=wanted.following,
+        metadata=wanted.metadata,
+        image_references=wanted.image_references,
+        operator=read_file("--entrypoint", wanted.entrypoint) if wanted.entrypoint else THIN_OPERATOR,
+        base=base,
+    )
+
+
+def _check_loads(layout: Layout, built: BuiltImage) -> None:
+    """Raise PayloadError for an image that an operator could not load."""
+    files = read_folders(open_image(layout, built.digest), FOLDERS)
+    load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
+
+
+def _check_versions(flag: str, versions: Sequence[str]) -> None:
+    for version in versions:
+        try:
+            Version(version)
+        except VersionError as error:
+            raise CommandError(f"{flag}: {error}") from error

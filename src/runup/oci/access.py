@@ -1,0 +1,43 @@
+"""How registries are reached: a value that a command, the operator or a test fills in once."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from runup.oci.credentials import Credentials
+from runup.oci.mirrors import Mirror
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Credentials, mirrors, and how long is waited.
+
+    `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are asked by plain
+    HTTP besides loopback. `timeout_s` is for one answer or piece of it. `wait(seconds)` is called before another
+    attempt and, with 0, between pieces: True gives up, by which another thread ends a pull.
+    """
+
+    credentials: Credentials = field(default_factory=Credentials)
+    mirrors: tuple[Mirror, ...] = ()
+    ca_file: str = ""
+    plain_http: frozenset[str] = frozenset()
+    timeout_s: float = 30.0
+    attempts: int = 4
+    wait: Callable[[float], bool] = field(default_factory=lambda: threading.Event().wait)
+
+    def is_plain(self, host: str) -> bool:
+        """Whether `host` is asked by plain HTTP: this machine, or a host that somebody listed."""
+        return host in self.plain_http or is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host`, with or without a port, is this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

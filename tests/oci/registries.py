@@ -1,0 +1,211 @@
+"""Registries for tests: the sandbox's, Debian's docker-registry, and one that misbehaves as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import socket
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.servers import eventually
+
+from runup.oci.build import BuiltImage, build_release
+from runup.oci.layout import Layout
+from runup.sandbox.registry import Registry
+
+DIGEST_HEADER = "Docker-Content-Digest"
+
+
+def release(folder: Path, version: str = "5.2.0", **files: bytes) -> BuiltImage:
+    """A small release in a layout of its own."""
+    manifest = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"
+    return build_release(folder, version=version, files={"release-manifests/a.yaml": manifest, **files})
+
+
+@contextmanager
+def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
+    """`host:port` of the sandbox's registry, served by a thread of its own."""
+    started = threading.Event()
+    ended: list[Callable[[], object]] = []
+    host: list[str] = []
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ended.append(lambda: loop.call_soon_threadsafe(stop.set))
+        async with Registry(folder / "registry", users=users, signatures=folder / "signatures") as registry:
+            host.append(registry.host)
+            started.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    try:
+        assert started.wait(10)
+        yield host[0]
+    finally:
+        ended[0]()
+        thread.join(10)
+
+
+@contextmanager
+def docker_registry(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
+    """`host:port` of a docker-registry; skips the test where it is not installed."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("docker-registry is not installed (Debian package docker-registry)")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{probe.getsockname()[1]}"
+    options: dict[str, object] = {
+        "version": "0.1",
+        "log": {"level": "warn"},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "http": {"addr": host},
+    }
+    if users:
+        options["auth"] = {"htpasswd": {"realm": "test", "path": str(_htpasswd(folder, users))}}
+    (folder / "registry.yml").write_text(yaml.safe_dump(options))
+    with (folder / "registry.log").open("wb") as log:
+        process = subprocess.Popen([program, "serve", str(folder / "registry.yml")], stdout=log, stderr=log)
+        try:
+            eventually(lambda: _answers(host), "docker-registry answers")
+            yield host
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+REAL = {"the sandbox's registry": sandbox_registry, "docker-registry": docker_registry}
+
+
+def _htpasswd(folder: Path, users: Mapping[str, str]) -> Path:
+    """The passwords as bcrypt, which is all that docker-registry takes; Perl speaks to the C library's crypt."""
+    if (perl := shutil.which("perl")) is None:
+        pytest.skip("perl is not installed, which makes the password file")
+    script = "print crypt($ARGV[0], q($2b$05$abcdefghijklmnopqrstuu))"
+    hashes = {
+        user: subprocess.run([perl, "-e", script, password], capture_output=True, text=True, check=True).stdout
+        for user, password in users.items()
+    }
+    if not all(text.startswith("$2b$") for text in hashes.values()):
+        pytest.skip("this C library's crypt knows no bcrypt")
+    (folder / "htpasswd").write_text("".join(f"{user}:{text}\n" for user, text in hashes.items()))
+    return folder / "htpasswd"
+
+
+def _answers(host: str) -> bool:
+    try:
+        urllib.request.urlopen(f"http://{host}/v2/", timeout=2).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def basic(user: str, password: str) -> str:
+    """An Authorization header."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+@dataclass
+class Asked:
+    """One request that the odd registry got."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+@dataclass
+class Answer:
+    """What it says to it. `cut` sends that many bytes of the body and breaks off."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None
+
+
+@dataclass
+class Odd:
+    """A registry whose every answer is `rule(request)`, else what `layout` has."""
+
+    layout: Layout
+    rule: Callable[[Asked], Answer | None] = lambda _asked: None
+    asked: list[Asked] = field(default_factory=list)
+    host: str = ""
+
+    def answer(self, asked: Asked) -> Answer:
+        """The answer to one request."""
+        self.asked.append(asked)
+        return self.rule(asked) or self.usual(asked)
+
+    def usual(self, asked: Asked) -> Answer:
+        """What an honest registry says."""
+        kind, _, name = (
+            asked.path.partition("?")[0].rpartition("/")[0].rpartition("/")[2],
+            "",
+            asked.path.rpartition("/")[2],
+        )
+        if kind == "manifests":
+            descriptor = self.layout.resolve(name)
+            headers = {DIGEST_HEADER: descriptor.digest, "Content-Type": descriptor.media_type}
+            return Answer(200, self.layout.read(descriptor.digest), headers)
+        path = self.layout.blob(name)
+        return Answer(200, path.read_bytes()) if path.is_file() else Answer(404)
+
+    def paths(self, method: str = "GET") -> list[str]:
+        """The paths that were asked for with `method`."""
+        return [asked.path for asked in self.asked if asked.method == method]
+
+
+@contextmanager
+def odd_registry(layout: Layout, rule: Callable[[Asked], Answer | None] = lambda _asked: None) -> Iterator[Odd]:
+    """A registry that does what `rule` says."""
+    odd = Odd(layout, rule)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_args: object) -> None:
+            """Say nothing."""
+
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            answer = odd.answer(Asked(self.command, self.path, dict(self.headers.items()), body))
+            self.close_connection = True
+            self.send_response(answer.status)
+            length = {"Content-Length": str(len(answer.body)), "Connection": "close"}
+            for name, value in {**length, **answer.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer.body[: answer.cut])
+
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH"):
+        setattr(Handler, f"do_{method}", Handler._handle)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    odd.host = f"127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield odd
+    finally:
+        server.shutdown()
+        thread.join(10)
+        server.server_close()
