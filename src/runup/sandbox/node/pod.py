@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -62,8 +63,10 @@ class PodWorker:
         self._publishing = asyncio.Lock()
         self._published: JSON = {}
         self._started_at = clock.now()
+        self._events: set[asyncio.Task[None]] = set()
+        self._inits = podspec.init_containers(pod)
         self._containers = podspec.containers(pod)
-        self._records = {spec.name: _record(pod, spec) for spec in self._containers}
+        self._records = {spec.name: _record(pod, spec) for spec in (*self._inits, *self._containers)}
         self._volumes: dict[str, Path] = {}
         self._config: dict[tuple[str, str], dict[str, bytes] | None] = {}
         self.update(pod)
@@ -82,7 +85,7 @@ class PodWorker:
         renewal = asyncio.create_task(self._keep_token())
         try:
             await self._prepare_until_ready()
-            if not self._stopping.is_set():
+            if await self._initialized():
                 async with asyncio.TaskGroup() as group:
                     for spec in self._containers:
                         group.create_task(self._keep_running(spec))
@@ -90,6 +93,16 @@ class PodWorker:
             await self._delete()
         finally:
             renewal.cancel()
+
+    async def _initialized(self) -> bool:
+        """Run the init containers one after the other; whether the others may start."""
+        for spec in self._inits:
+            told = self._records[spec.name].state
+            ended = told if isinstance(told, Ended) and told.exit_code == 0 else None
+            ended = ended or await self._keep_running(spec, until_success=True)
+            if ended is None or ended.exit_code != 0:
+                return False
+        return not self._stopping.is_set()
 
     async def _declared(self) -> None:
         if not self._stopping.is_set() and self._place.declare_others and not podstatus.is_ours(self._pod):
@@ -185,7 +198,8 @@ class PodWorker:
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
-    async def _keep_running(self, spec: ContainerSpec) -> None:
+    async def _keep_running(self, spec: ContainerSpec, *, until_success: bool = False) -> Ended | None:
+        """Run it as often as the restart policy says; how it ended for good, None where the pod was stopped."""
         backoff = FIRST_BACKOFF_S
         first = True
         while not self._stopping.is_set():
@@ -198,11 +212,12 @@ class PodWorker:
                 await self._set(spec, Waiting(problem.reason, problem.message))
             except OSError as error:
                 await self._set(spec, Waiting("CreateContainerError", str(error)))
-                await self._event("Warning", "Failed", f"Error: {error}", spec)
+                self._event("Warning", "Failed", f"Error: {error}", spec)
             else:
                 policy = podstatus.restart_policy(self._pod)
-                if self._stopping.is_set() or not podstatus.restarts(policy, ended.exit_code):
-                    return
+                over = until_success and ended.exit_code == 0
+                if over or self._stopping.is_set() or not podstatus.restarts(policy, ended.exit_code):
+                    return ended
                 if first:
                     first = False
                     continue
@@ -210,18 +225,22 @@ class PodWorker:
             first = False
             await self._pause(backoff)
             backoff = min(backoff * 2, LONGEST_BACKOFF_S)
+        return None
 
     async def _pulled(self, spec: ContainerSpec) -> LocalImage:
-        return await asyncio.to_thread(self._place.images.pull, spec.image)
+        self._event("Normal", "Pulling", f'Pulling image "{spec.image}"', spec)
+        image = await asyncio.to_thread(self._place.images.pull, spec.image)
+        self._event("Normal", "Pulled", f'Successfully pulled image "{spec.image}"', spec)
+        return image
 
     async def _not_pulled(self, spec: ContainerSpec, error: PullError, *, first: bool) -> None:
         if first:
             await self._set(spec, Waiting("ErrImagePull", error.message))
-            await self._event("Warning", "Failed", f'Failed to pull image "{spec.image}": {error.message}', spec)
+            self._event("Warning", "Failed", f'Failed to pull image "{spec.image}": {error.message}', spec)
         else:
             message = f'Back-off pulling image "{spec.image}": ErrImagePull: {error.message}'
             await self._set(spec, Waiting("ImagePullBackOff", message))
-            await self._event("Normal", "BackOff", f'Back-off pulling image "{spec.image}"', spec)
+            self._event("Normal", "BackOff", f'Back-off pulling image "{spec.image}"', spec)
 
     async def _back_off(self, spec: ContainerSpec, seconds: float) -> None:
         metadata = self._pod.metadata
@@ -229,13 +248,15 @@ class PodWorker:
         message = f"back-off {seconds:g}s restarting failed container={spec.name} {where}"
         await self._set(spec, Waiting("CrashLoopBackOff", message))
         text = f"Back-off restarting failed container {spec.name} in pod {metadata.name}_{metadata.namespace}"
-        await self._event("Warning", "BackOff", text, spec)
+        self._event("Warning", "BackOff", text, spec)
 
     async def _run_once(self, spec: ContainerSpec, image: LocalImage) -> Ended:
         record = self._records[spec.name]
         again = record.last is not None or isinstance(record.state, Ended)
         launch = self._launch(spec, image, record.restarts + again)
         log_file = self._folder / f"{spec.name}.log"
+        log_start = log_file.stat().st_size if log_file.exists() else 0
+        self._event("Normal", "Created", f"Created container: {spec.name}", spec)
         container = await process.start(self._place.runner, launch, log_file, self._clock)
         waiter = asyncio.create_task(container.wait())
         try:
@@ -244,13 +265,13 @@ class PodWorker:
             last = record.state if isinstance(record.state, Ended) else record.last
             running = record.with_state(Started(started), ready=spec.readiness is None, **ids)
             await self._put(spec, replace(running, restarts=record.restarts + again, last=last))
-            await self._event("Normal", "Started", f"Started container {spec.name}", spec)
+            self._event("Normal", "Started", f"Started container {spec.name}", spec)
             exit_ = await self._until_exit(spec, container, waiter)
         except asyncio.CancelledError:
             await self._end(container, waiter, 0)
             raise
         message = process.termination_message(
-            launch.work / "termination-log", log_file, policy=spec.message_policy, exit_code=exit_.code
+            launch.work / "termination-log", log_file, log_start, policy=spec.message_policy, exit_code=exit_.code
         )
         ended = Ended(exit_.code, exit_.reason, message, started, self._clock.now())
         await self._set(spec, ended)
@@ -264,8 +285,8 @@ class PodWorker:
         try:
             await asyncio.wait({waiter, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not waiter.done():
-                await self._event("Normal", "Killing", f"Stopping container {spec.name}", spec)
-                await self._end(container, waiter, podspec.grace_s(self._pod))
+                self._event("Normal", "Killing", f"Stopping container {spec.name}", spec)
+                await self._end(container, waiter, podspec.grace_s(self._pod, now=self._clock.now()))
             return await waiter
         finally:
             stopping.cancel()
@@ -290,17 +311,11 @@ class PodWorker:
         entry = spec.command or image.entrypoint
         if not entry:
             raise BadPod("no command specified", reason="CreateContainerError")
-        script = image.files / entry[0].lstrip("/")
-        if not script.is_file():
-            message_text = f'exec: "{entry[0]}": stat {entry[0]}: no such file or directory'
-            raise BadPod(message_text, reason="RunContainerError")
         arguments = (*entry[1:], *(spec.args or (() if spec.command else image.command)))
         env = self._environment(spec, image)
         return Launch(
             id=f"{self._pod.metadata.uid}-{spec.name}-{number}",
-            argv=interpreter.argv_for(
-                script, f"{IMAGE_MOUNT}{entry[0]}", tuple(podspec.expand(each, env) for each in arguments)
-            ),
+            argv=_argv(image, entry[0], tuple(podspec.expand(each, env) for each in arguments)),
             image=image.files,
             work=work,
             env=env,
@@ -343,8 +358,8 @@ class PodWorker:
     # -- what the cluster sees -----------------------------------------------------------------------------------------
 
     async def _wait_with(self, reason: str, message: str) -> None:
-        for spec in self._containers:
-            self._records[spec.name] = self._records[spec.name].with_state(Waiting(reason, message))
+        for name, record in self._records.items():
+            self._records[name] = record.with_state(Waiting(reason, message))
         await self._publish()
 
     async def _set(self, spec: ContainerSpec, state: podstatus.State, **changes: Any) -> None:
@@ -362,9 +377,11 @@ class PodWorker:
         async with self._publishing:
             while True:
                 records = [self._records[spec.name] for spec in self._containers]
+                inits = [self._records[spec.name] for spec in self._inits]
                 status = podstatus.status(
                     self._pod,
                     records,
+                    inits,
                     now=self._clock.now(),
                     host_ip=self._place.host_ip,
                     started_at=self._started_at,
@@ -401,7 +418,8 @@ class PodWorker:
             else:
                 return
 
-    async def _event(self, type_: str, reason: str, message: str, spec: ContainerSpec) -> None:
+    def _event(self, type_: str, reason: str, message: str, spec: ContainerSpec) -> None:
+        """Tell of it, without making the pod wait for the telling."""
         metadata, now = self._pod.metadata, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         involved = {
             "apiVersion": "v1",
@@ -409,7 +427,7 @@ class PodWorker:
             "namespace": metadata.namespace,
             "name": metadata.name,
             "uid": metadata.uid,
-            "fieldPath": f"spec.containers{{{spec.name}}}",
+            "fieldPath": f"spec.{'initContainers' if spec in self._inits else 'containers'}{{{spec.name}}}",
         }
         event = {
             "apiVersion": "v1",
@@ -424,6 +442,11 @@ class PodWorker:
             "lastTimestamp": now,
             "count": 1,
         }
+        telling = asyncio.create_task(self._tell(event))
+        self._events.add(telling)
+        telling.add_done_callback(self._events.discard)
+
+    async def _tell(self, event: JSON) -> None:
         with suppress(KubeError):
             await self._client.send(calls.create(EVENTS, event))
 
@@ -438,9 +461,21 @@ class PodWorker:
             stopping.cancel()
 
 
+def _argv(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The command in the image; a thin image also has the host's programs. Raises BadPod where there is none."""
+    script = image.files / command.lstrip("/")
+    if command.startswith("/") and script.is_file():
+        return interpreter.argv_for(script, f"{IMAGE_MOUNT}{command}", arguments)
+    found = shutil.which(command) if image.thin else None
+    if found is None:
+        why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
+        raise BadPod(f'exec: "{command}": {why}', reason="RunContainerError")
+    return (found, *arguments)
+
+
 def _record(pod: WholePod, spec: ContainerSpec) -> ContainerRecord:
     """A fresh record, or one that goes on counting where an agent before this one stopped."""
-    for told in pod.status.get("containerStatuses") or ():
+    for told in (*(pod.status.get("initContainerStatuses") or ()), *(pod.status.get("containerStatuses") or ())):
         if told.get("name") == spec.name and str(told.get("containerID", "")).startswith(podstatus.RAN):
             lost = Ended(137, "ContainerStatusUnknown", "The container could not be located when the pod was resumed")
             return ContainerRecord(spec.name, spec.image, state=lost, restarts=int(told.get("restartCount") or 0))

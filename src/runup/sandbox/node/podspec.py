@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from runup.api.whole_v1 import WholePod
@@ -119,10 +120,10 @@ def wants_token(pod: WholePod) -> bool:
     return pod.spec.get("automountServiceAccountToken") is not False
 
 
-def grace_s(pod: WholePod, deletion_grace_s: int | None = None) -> int:
-    """Seconds between SIGTERM and SIGKILL; what the deletion said goes before what the pod says."""
-    if deletion_grace_s is not None:
-        return deletion_grace_s
+def grace_s(pod: WholePod, *, now: datetime) -> float:
+    """Seconds left between SIGTERM and SIGKILL: until the time that its deletion set, else what the pod says."""
+    if pod.metadata.deletion_timestamp is not None:
+        return max(0.0, (pod.metadata.deletion_timestamp - now).total_seconds())
     given = pod.spec.get("terminationGracePeriodSeconds")
     return DEFAULT_GRACE_S if given is None else int(given)
 

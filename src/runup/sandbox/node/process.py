@@ -128,19 +128,22 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def termination_message(message_file: Path, log: Path, *, policy: str, exit_code: int) -> str:
-    """What the container wrote as its last words, or the end of its log where the policy says so and it failed."""
-    written = _tail(message_file)
+def termination_message(message_file: Path, log: Path, log_start: int, *, policy: str, exit_code: int) -> str:
+    """What the container wrote as its last words, or the end of its log where the policy says so and it failed.
+
+    `log_start` is where this run's part of the log begins, in bytes.
+    """
+    written = _tail(message_file, 0)
     if written or policy != "FallbackToLogsOnError" or exit_code == 0:
         return written
-    return _tail(log)
+    return _tail(log, log_start)
 
 
-def _tail(path: Path) -> str:
+def _tail(path: Path, start: int) -> str:
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(0, file.tell() - MESSAGE_BYTES))
+            file.seek(max(start, file.tell() - MESSAGE_BYTES))
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
