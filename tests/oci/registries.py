@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ipaddress
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import urllib.error
@@ -13,11 +15,16 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from tests.servers import eventually
 
 from runup.oci.build import BuiltImage, build_release
@@ -174,7 +181,11 @@ class Odd:
 
 
 @contextmanager
-def odd_registry(layout: Layout, rule: Callable[[Asked], Answer | None] = lambda _asked: None) -> Iterator[Odd]:
+def odd_registry(
+    layout: Layout,
+    rule: Callable[[Asked], Answer | None] = lambda _asked: None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[Odd]:
     """A registry that does what `rule` says."""
     odd = Odd(layout, rule)
 
@@ -188,7 +199,7 @@ def odd_registry(layout: Layout, rule: Callable[[Asked], Answer | None] = lambda
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             answer = odd.answer(Asked(self.command, self.path, dict(self.headers.items()), body))
             self.close_connection = True
-            self.send_response(answer.status)
+            self.send_response_only(answer.status)
             length = {"Content-Length": str(len(answer.body)), "Connection": "close"}
             for name, value in {**length, **answer.headers}.items():
                 self.send_header(name, value)
@@ -200,6 +211,8 @@ def odd_registry(layout: Layout, rule: Callable[[Asked], Answer | None] = lambda
         setattr(Handler, f"do_{method}", Handler._handle)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     odd.host = f"127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -209,3 +222,26 @@ def odd_registry(layout: Layout, rule: Callable[[Asked], Answer | None] = lambda
         server.shutdown()
         thread.join(10)
         server.server_close()
+
+
+def self_signed(address: str, folder: Path) -> tuple[Path, Path]:
+    """A certificate for an IP address that is its own authority, and its key, as files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test registry")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "tls.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "tls.key").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return folder / "tls.crt", folder / "tls.key"

@@ -74,11 +74,14 @@ class Transport:
         with contextlib.closing(self._authorized(question)) as answer:
             yield answer
 
-    def url(self, reference: Reference, path: str) -> str:
-        """Where `path` of the repository is, or the whole URL that `path` is relative to it."""
+    def _base(self, reference: Reference) -> str:
         host = _HUB_HOST if reference.host == DOCKER_HUB else reference.host
         scheme = "http" if self._access.is_plain(host) else "https"
-        return urljoin(f"{scheme}://{host}/v2/{reference.path}/", path)
+        return f"{scheme}://{host}/v2/{reference.path}/"
+
+    def _url(self, question: Question) -> SplitResult:
+        """Where to ask; raises Unauthorized for a place that may not be asked, BadImage for what is none."""
+        return self.allowed(self._base(question.reference), question.path, question)
 
     def _authorized(self, question: Question) -> http.client.HTTPResponse:
         key = (question.reference.host, question.reference.path, question.scope)
@@ -96,8 +99,7 @@ class Transport:
 
     def _is_registrys(self, question: Question) -> bool:
         """Whether the URL is on the registry itself: a place that it points to for an upload gets no credentials."""
-        here = urlsplit(self.url(question.reference, "")).netloc
-        return _parts(self.url(question.reference, question.path), question).netloc == here
+        return self._url(question).netloc == urlsplit(self._base(question.reference)).netloc
 
     def _patient(self, question: Question, authorization: str) -> http.client.HTTPResponse:
         """The answer to a question, asked again while the registry says that it is overloaded or broken."""
@@ -119,8 +121,7 @@ class Transport:
 
     def _once(self, question: Question, authorization: str) -> http.client.HTTPResponse:
         """One attempt; raises Unreachable where another is of no use, else Interrupted."""
-        url = self.url(question.reference, question.path)
-        self.check(url, question)
+        url = self._url(question).geturl()
         body, length = _open(question.body)
         headers = {"User-Agent": f"runup/{__version__}", **length, **question.headers}
         request = urllib.request.Request(url, data=body, headers=headers, method=question.method)  # noqa: S310 -- checked
@@ -164,11 +165,14 @@ class Transport:
                     ) from error
         return self._tls
 
-    def check(self, url: str, question: Question) -> None:
-        """Raise Unauthorized for a URL that may not be asked: another scheme, or plain HTTP where that was not said."""
-        parts = _parts(url, question)
+    def allowed(self, base: str, url: str, question: Question) -> SplitResult:
+        """`url`, seen from `base`; raises Unauthorized for another scheme, and plain HTTP where that was not said."""
+        try:
+            parts = urlsplit(urljoin(base, url))
+        except ValueError as error:
+            raise BadImage(f"{question.what}: {question.reference.host} leads to {url!r}, which is no URL") from error
         if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
-            return
+            return parts
         raise Unauthorized(
             f"{question.what}: {question.reference.host} leads to {parts.scheme}://{parts.netloc}; "
             "plain HTTP is for this machine and for hosts that were listed for it"
@@ -205,7 +209,7 @@ class Transport:
                 question.reference, "POST", challenge["realm"], question.what, headers, urlencode(form).encode()
             )
         else:
-            joint = "&" if urlsplit(challenge["realm"]).query else "?"
+            joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in wanted.items() if value})
             asked = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
         with contextlib.closing(self._patient(asked, login.basic if login else "")) as answer:
@@ -242,17 +246,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     def http_response(self, request: urllib.request.Request, response: Any) -> Any:
         """The answer, or that of the place that it leads to."""
         if response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
+            self._transport.allowed(request.full_url, response.headers.get("Location", ""), self._question)
             return self.http_error_302(request, response, response.status, response.reason, response.headers)
         return response
 
     https_response = http_response
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> urllib.request.Request | None:
-        """The next request; raises Unauthorized for a place that may not be asked."""
-        self._transport.check(newurl, self._question)
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def pause_s(attempt: int, retry_after: str | None = None, date: str | None = None) -> float:
@@ -316,13 +314,6 @@ def _said(answer: http.client.HTTPResponse) -> str:
     except (ValueError, AttributeError, TypeError, OSError, http.client.HTTPException):
         return ""
     return "; ".join(" ".join(text.split())[:200] for text in texts[:3] if text)
-
-
-def _parts(url: str, question: Question) -> SplitResult:
-    try:
-        return urlsplit(url)
-    except ValueError as error:
-        raise BadImage(f"{question.what}: {question.reference.host} leads to {url!r}, which is no URL") from error
 
 
 def _parameters(text: str) -> dict[str, str]:
