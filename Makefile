@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test e2e check format bench lock clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -23,6 +23,9 @@ demo: $(VENV)/.runtime ## a 5.0.0 cluster is checked by release 5.2.0, with no c
 
 test: $(VENV)/.dev ## every test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+e2e: $(VENV)/.dev ## the API contract on a real kube-apiserver and etcd, built once (needs Go)
+	@$(BIN)/python -m tests.controlplane
 
 check: $(VENV)/.dev ## format, lint, types, imports, docs
 	$(BIN)/ruff format --check .

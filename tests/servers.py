@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,26 +80,30 @@ class Server:
         return self.client.send(calls.merge_patch(CLUSTER_VERSIONS, "version", {"spec": spec}))
 
 
+@contextmanager
+def api_server(data: Path) -> Iterator[Path]:
+    """The kubeconfig of an API server on the folder `data`, ended when the block is."""
+    with (data.parent / f"{data.name}.log").open("wb") as log:
+        command = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(data), "--port", "0"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().decode()
+            assert "serving at" in line, Path(log.name).read_text()
+            yield data / "admin.kubeconfig"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
 def serve(data: Path, feature_set: str) -> Iterator[Server]:
     """A server on the folder `data` that serves ClusterVersion as `feature_set` has it, until the test is over."""
-    log = (data.parent / f"{data.name}.log").open("wb")
-    command = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(data), "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline().decode()
-        assert "serving at" in line, Path(log.name).read_text()
-        kubeconfig = data / "admin.kubeconfig"
-        with SyncClient(config.load(str(kubeconfig))) as client:
-            name = f"0000_00_cluster-version-operator_01_clusterversions-{feature_set}.crd.yaml"
-            client.send(calls.create(CRD, yaml.safe_load((CRDS / name).read_text())))
-            server = Server(kubeconfig, client)
-            eventually(lambda: _answers(server), "the kind ClusterVersion is served")
-            yield server
-    finally:
-        process.terminate()
-        process.wait(10)
-        log.close()
+    with api_server(data) as kubeconfig, SyncClient(config.load(str(kubeconfig))) as client:
+        name = f"0000_00_cluster-version-operator_01_clusterversions-{feature_set}.crd.yaml"
+        client.send(calls.create(CRD, yaml.safe_load((CRDS / name).read_text())))
+        server = Server(kubeconfig, client)
+        eventually(lambda: _answers(server), "the kind ClusterVersion is served")
+        yield server
 
 
 def _answers(server: Server) -> bool:

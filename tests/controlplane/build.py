@@ -1,0 +1,129 @@
+"""kube-apiserver and etcd for tests: found or built once, in a folder outside the checkout.
+
+In: the environment. Out: the folder that holds both programs, or `Unavailable` with the reason and the way out.
+`KUBEBUILDER_ASSETS`, where set, names a folder that has them. Otherwise they are built from the Go module beside this
+file into `$XDG_CACHE_HOME/runup/controlplane/KEY`, where KEY hashes the module: another version is another folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PROGRAMS = ("kube-apiserver", "etcd")
+_SOURCES = ("go.mod", "go.sum", "kube-apiserver/main.go", "etcd/main.go")
+
+
+class Unavailable(Exception):
+    """There is no control plane on this machine; the message says why and what would give one."""
+
+
+def find(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder with the programs, without building anything; raises Unavailable."""
+    assets = environ.get("KUBEBUILDER_ASSETS", "")
+    if assets:
+        missing = [name for name in PROGRAMS if not os.access(Path(assets, name), os.X_OK)]
+        if missing:
+            raise Unavailable(f"KUBEBUILDER_ASSETS={assets} has no {' and no '.join(missing)}")
+        return Path(assets)
+    folder = cache(environ)
+    if not _complete(folder):
+        raise Unavailable(
+            "kube-apiserver and etcd are not built; `make e2e` builds them, KUBEBUILDER_ASSETS names others"
+        )
+    return folder
+
+
+def build(environ: Mapping[str, str] = os.environ) -> Path:
+    """As `find`, but builds what is missing and tells the progress on stderr; raises Unavailable."""
+    if environ.get("KUBEBUILDER_ASSETS"):
+        return find(environ)
+    folder = cache(environ)
+    if _complete(folder):
+        return folder
+    go = shutil.which("go", path=environ.get("PATH"))
+    if go is None:
+        raise Unavailable("there is no Go to build kube-apiserver and etcd with, and KUBEBUILDER_ASSETS is not set")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _only_one(folder.with_suffix(".lock")):
+        if not _complete(folder):
+            _build(go, folder, environ)
+    return folder
+
+
+def cache(environ: Mapping[str, str]) -> Path:
+    """Where the programs of this module's versions are, or would be."""
+    base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".cache")
+    content = b"\0".join((HERE / name).read_bytes() for name in _SOURCES)
+    return Path(base) / "runup" / "controlplane" / f"{version()}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def version() -> str:
+    """The version of Kubernetes that go.mod pins, `v1.y.z`."""
+    found = re.search(r"k8s\.io/kubernetes (v[0-9.]+)", (HERE / "go.mod").read_text())
+    assert found is not None
+    return found[1]
+
+
+def _complete(folder: Path) -> bool:
+    return all(os.access(folder / name, os.X_OK) for name in PROGRAMS)
+
+
+def _build(go: str, folder: Path, environ: Mapping[str, str]) -> None:
+    started = time.monotonic()
+    _tell(f"building kube-apiserver {version()} and etcd (minutes, once)")
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as made:
+        command = [go, "build", "-v", "-trimpath", "-ldflags", _flags(), "-o", f"{made}/", "./kube-apiserver", "./etcd"]
+        # -mod=mod would let the build change go.sum, which pins what is built.
+        wanted = {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
+        code, tail = _run(command, wanted, started)
+        if code:
+            raise Unavailable(f"go build ended with {code}:\n{tail}")
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(made).rename(folder)
+        Path(made).mkdir()  # what TemporaryDirectory removes
+    folder.chmod(0o755)
+    _tell(f"built in {time.monotonic() - started:.0f} s: {folder}")
+
+
+def _flags() -> str:
+    """Without these /version answers v0.0.0."""
+    package, (_, minor, _) = "k8s.io/component-base/version", version().split(".")
+    values = {"gitVersion": version(), "gitMajor": "1", "gitMinor": minor}
+    return " ".join(("-s -w", *(f"-X {package}.{name}={value}" for name, value in values.items())))
+
+
+def _run(command: list[str], environ: dict[str, str], started: float) -> tuple[int, str]:
+    """Exit code and last lines; a line of progress every few seconds, by the packages that `go build -v` names."""
+    lines: list[str] = []
+    told = started
+    with subprocess.Popen(command, cwd=HERE, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        for raw in process.stderr:
+            lines.append(raw.decode(errors="replace").rstrip())
+            if (now := time.monotonic()) - told >= 10:
+                told = now
+                _tell(f"{now - started:4.0f} s  {len(lines)} packages, now {lines[-1]}")
+    return process.returncode, "\n".join(lines[-20:])
+
+
+@contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _tell(text: str) -> None:
+    print(f"controlplane: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,183 @@
+"""A real control plane on loopback: etcd and kube-apiserver as processes, with TLS, RBAC and an audit log.
+
+`ControlPlane(data)` lays its folder out as the sandbox's API server does (`admin.kubeconfig`, `pki/`, `audit.log`), so
+that whatever works in such a folder works on both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tests.controlplane import build
+
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.clock import SystemClock
+from runup.kube.errors import KubeError
+from runup.sandbox.apiserver import certs
+
+READY_S = 120.0
+# No controller-manager runs here: nobody would take the taint of a new node away, or make default service accounts.
+_WITHOUT = "ServiceAccount,TaintNodesByCondition"
+_AUDIT: dict[str, Any] = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata"}],
+}
+
+
+class ControlPlane:
+    """`start` returns once the server is ready; `stop` ends both processes."""
+
+    def __init__(self, data: Path, programs: Path | None = None, *, disabled_admission: str = _WITHOUT) -> None:
+        self.data = data
+        self._programs = programs or build.find()
+        self._disabled = disabled_admission
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._now = SystemClock().now()
+        self._ca: certs.KeyPair | None = None
+        self.url = ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's, of group system:masters."""
+        return self.data / "admin.kubeconfig"
+
+    @property
+    def audit_log(self) -> Path:
+        """One audit.k8s.io/v1 event a line."""
+        return self.data / "audit.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start both; raises RuntimeError with the end of a log when they do not become ready."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        self._ca, _ = certs.load_or_create(self.data / "pki", self._now)
+        client_port, peer_port, port = _free_ports(3)
+        self.url = f"https://127.0.0.1:{port}"
+        certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", ("system:masters",)))
+        self._run("etcd", *self._etcd_flags(client_port, peer_port))
+        self._run("kube-apiserver", *self._server_flags(client_port, port))
+        try:
+            self._await_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End kube-apiserver, then etcd."""
+        while self._processes:
+            process = self._processes.pop()
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
+        """A kubeconfig for that user, by client certificate."""
+        assert self._ca is not None
+        pair = certs.issue_client(self._ca, user, groups, self._now)
+        return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+
+    def _etcd_flags(self, client_port: int, peer_port: int) -> list[str]:
+        client, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
+        return [
+            f"--data-dir={self.data / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            # What is tested is not what a power cut leaves.
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _server_flags(self, etcd_port: int, port: int) -> list[str]:
+        pki = self.data / "pki"
+        policy = self.data / "audit-policy.json"
+        policy.write_text(json.dumps(_AUDIT))
+        return [
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--cert-dir={pki}",
+            f"--tls-cert-file={pki / 'server.crt'}",
+            f"--tls-private-key-file={pki / 'server.key'}",
+            f"--client-ca-file={pki / 'ca.crt'}",
+            "--authorization-mode=RBAC",
+            f"--disable-admission-plugins={self._disabled}",
+            "--allow-privileged=true",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={pki / 'server.key'}",
+            f"--service-account-key-file={pki / 'server.crt'}",
+            f"--audit-log-path={self.audit_log}",
+            f"--audit-policy-file={policy}",
+        ]
+
+    def _run(self, program: str, *flags: str) -> None:
+        with (self.data / f"{program}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [str(self._programs / program), *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.data,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 -- one system call, no lock
+            )
+        self._processes.append(process)
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + READY_S
+        with SyncClient(config.load(str(self.kubeconfig))) as client:
+            while True:
+                for process in self._processes:
+                    if process.poll() is not None:
+                        raise RuntimeError(f"{process.args!r} ended with {process.returncode}\n{self._last_words()}")
+                try:
+                    client.send(calls.get_path("/readyz"))
+                except KubeError as error:
+                    if time.monotonic() > deadline:
+                        raise RuntimeError(f"not ready in {READY_S:g} s: {error}\n{self._last_words()}") from error
+                    time.sleep(0.1)
+                else:
+                    return
+
+    def _last_words(self) -> str:
+        logs = sorted(self.data.glob("*.log"))
+        return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1500:]}" for log in logs)
+
+
+def _die_with_parent() -> None:
+    """A test that is killed leaves no server behind (prctl PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
