@@ -79,6 +79,7 @@ def payload(folder: Path) -> Path:
     place = store / signed.replace(":", "=")
     place.mkdir(parents=True)
     (place / "signature-1").write_bytes(key.sign(signed, "registry.example/release"))
+    (folder / "signing.key").write_bytes(key.secret)
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -166,6 +167,10 @@ class Cluster:
         async with asyncio.timeout(DEADLINE_S):
             while await self.deployment() is not None:  # noqa: ASYNC110 -- asked of the API server, as a person would
                 await asyncio.sleep(0.02)
+
+    async def until_created(self, resource: Resource, obj: dict[str, Any]) -> None:
+        """Create an object of a kind that was defined just now."""
+        await _create(self.client, resource, obj, None)
 
     def report(self, preflight_id: str, *risks: str, **changes: Any) -> None:
         """Write a report as a target does: beside, then renamed."""

@@ -24,7 +24,7 @@ from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts, Observed
-from runup.domain.clusterversion.preflights import CHECK_RELEASE
+from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.plan import Plan
 from runup.domain.preflight import history, workloads
@@ -133,6 +133,7 @@ class ClusterVersionController:
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
+            READ_RELEASE: checks.read,
         }
         for cache in caches.all():
             cache.add_listener(lambda _change, _old, _new: queue.add(KEY))

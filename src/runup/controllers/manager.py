@@ -22,6 +22,7 @@ from runup.api.config_v1 import Infrastructure, Release
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Endpoint, Metrics
+from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
@@ -77,6 +78,8 @@ class Options:
     serving_cert_file: str = ""
     serving_key_file: str = ""
     architecture: str = "amd64"
+    # Registries, as host:port, that are asked by plain HTTP besides loopback.
+    plain_http_registries: frozenset[str] = frozenset()
     # Where the report folder is for this process, if not at the path that the Deployment mounts.
     report_folder: Path | None = None
     election: Election | None = None
@@ -155,7 +158,10 @@ class Manager:
         queue: WorkQueue[str] = WorkQueue(self._clock)
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
         service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
-        checks = ReleaseChecks(client, verifier, self._clock, wake, custom_stores=self._custom_stores)
+        images = ReleaseImages(
+            client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
+        )
+        checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self._custom_stores)
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
         controller = ClusterVersionController(
             caches=self.caches,

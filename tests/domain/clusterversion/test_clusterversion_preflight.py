@@ -433,3 +433,54 @@ def test_a_target_outside_both_lists_by_image() -> None:
     assert world.risks("5.7.0") == {"UpdatePathNotOffered": ("True", "PreflightValidation")}
     releases = [u.release for u in _conditional(world)]
     assert Release(version="5.7.0", image=image("5.7.0")) in releases
+
+
+NO_GRAPH = image("5.7.0")
+
+
+def test_the_version_of_an_image_that_no_graph_knows_is_read_out_of_it() -> None:
+    """Nobody has to state it; its signature is verified too."""
+    world = World.new().settle().ask(Update(mode="Preflight", image=NO_GRAPH)).settle()
+    assert world.container_image == NO_GRAPH
+    assert world.deployment_env[2] == "5.7.0"
+    assert {"check-release", "read-release"} <= set(world.ran)
+
+
+def test_a_stated_version_is_compared_with_the_images_own() -> None:
+    """Before anything of the image is started."""
+    world = World.new().settle().ask(Update(mode="Preflight", image=NO_GRAPH, version="5.8.0")).settle()
+    assert world.observed.deployment is None
+    assert world.condition("PreflightFailed") == ("True", "VersionMismatch")
+
+
+def test_a_stated_version_counts_where_the_image_cannot_be_read() -> None:
+    """Nodes may reach a registry that the operator does not."""
+    world = World.new()
+    world.registry = False
+    world.settle().ask(Update(mode="Preflight", image=NO_GRAPH, version="5.7.0")).settle()
+    assert world.container_image == NO_GRAPH
+
+
+def test_an_image_that_cannot_be_read_is_looked_at_again() -> None:
+    """After a minute, not at every pass; once it can be read the preflight starts without another request."""
+    world = World.new()
+    world.registry = False
+    world.settle().ask(Update(mode="Preflight", image=NO_GRAPH)).settle()
+    assert world.condition("PreflightFailed") == ("True", "TargetUnreadable")
+    assert world.plans[-1].requeue_after_s == 60.0
+    before = world.ran.count("read-release")
+    world.registry = True
+    world.pass_time(59).settle()
+    assert world.ran.count("read-release") == before
+    world.pass_time(2).settle()
+    assert world.container_image == NO_GRAPH
+
+
+def test_an_update_to_an_image_that_cannot_be_read_is_looked_at_again() -> None:
+    """The same for an update: the message names the reason, and a later pass succeeds."""
+    world = World.new()
+    world.registry = False
+    world.settle().ask(Update(image=NO_GRAPH)).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
+    assert "no answer" in world.message("ReleaseAccepted")
+    assert world.plans[-1].requeue_after_s == 60.0

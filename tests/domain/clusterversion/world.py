@@ -72,6 +72,7 @@ class World:
     observed: Observed
     now: datetime = NOW
     trusted: bool = True
+    registry: bool = True
     events: list[Event] = field(default_factory=list)
     plans: list[Plan] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
@@ -225,9 +226,15 @@ class World:
             graph = parse_graph(codec.encode(self.graph))
             self._set(service=ServiceState(argument, graph=graph, attempted_at=self.now, succeeded_at=self.now))
             return
-        trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
-        names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
-        check = ReleaseCheck(trust, error=error, version=names.get(argument, ""), at=self.now)
+        check = self.observed.releases.get(argument, ReleaseCheck())
+        if name == "check-release":
+            trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
+            check = replace(check, trust=trust, error=error, at=self.now)
+        else:
+            assert name == "read-release"
+            names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
+            found = names.get(argument, "") if self.registry else ""
+            check = replace(check, version=found, unreadable="" if found else "no answer", read_at=self.now)
         self._set(releases={**self.observed.releases, argument: check})
 
     def _apply(self, action: Apply) -> None:

@@ -1,4 +1,4 @@
-"""Verifies release images in the background: which digests are signed is observed, never waited for.
+"""Verifies and reads release images in the background: what was found is observed, never waited for.
 
 Stores are asked in the order of cvo-behaviour 8.2: ConfigMaps of the cluster, then `spec.signatureStores` where set
 (they are then the last), else the stores that the running release names.
@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
 from runup.api.core_v1 import ConfigMap
+from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
 from runup.kube.client import Client
@@ -44,6 +47,7 @@ class ReleaseChecks:
         clock: Clock,
         on_change: Callable[[], None],
         *,
+        images: ReleaseImages,
         custom_stores: Callable[[], Sequence[str] | None] = lambda: None,
     ) -> None:
         self.states: dict[str, ReleaseCheck] = {}
@@ -51,34 +55,59 @@ class ReleaseChecks:
         self._verifier = verifier
         self._clock = clock
         self._on_change = on_change
+        self._images = images
         self._custom_stores = custom_stores
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self, image: str) -> None:
         """Start verifying `image`, unless that is under way."""
-        if image in self._tasks:
-            return
-        before = self.states.get(image, ReleaseCheck())
-        self.states[image] = ReleaseCheck(
-            before.trust, True, before.error, before.version, before.unreadable, before.at
-        )
-        self._tasks[image] = asyncio.create_task(self._check(image), name=f"verify {image}")
+        if not self._known(image).running:
+            self._set(image, running=True)
+            self._start(self._check(image), f"verify {image}")
+
+    def read(self, image: str) -> None:
+        """Start reading the version out of `image`, unless that is under way."""
+        if not self._known(image).reading:
+            self._set(image, reading=True)
+            self._start(self._read(image), f"read {image}")
 
     async def close(self) -> None:
         """Give up what is under way."""
-        for task in self._tasks.values():
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _known(self, image: str) -> ReleaseCheck:
+        return self.states.get(image, ReleaseCheck())
+
+    def _set(self, image: str, **changes: Any) -> None:
+        self.states[image] = replace(self._known(image), **changes)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _check(self, image: str) -> None:
+        trust, said = Trust.VERIFIED, ""
         try:
             await self._verify(image)
-            result = ReleaseCheck(Trust.VERIFIED, at=self._clock.now(), unreadable=_NO_METADATA)
         except Unverified as error:
-            result = ReleaseCheck(Trust.FAILED, error=str(error), at=self._clock.now(), unreadable=_NO_METADATA)
+            trust, said = Trust.FAILED, str(error)
         finally:
-            self._tasks.pop(image, None)
-        self.states[image] = result
+            self._set(image, running=False)
+        self._set(image, trust=trust, error=said, at=self._clock.now())
+        self._on_change()
+
+    async def _read(self, image: str) -> None:
+        version, why = "", ""
+        try:
+            version = await self._images.version(image)
+        except Unread as error:
+            why = error.message
+        finally:
+            self._set(image, reading=False)
+        self._set(image, version=version, unreadable=why, read_at=self._clock.now())
         self._on_change()
 
     async def _verify(self, image: str) -> None:
@@ -126,9 +155,6 @@ class ReleaseChecks:
                 verification.note(f"{url}: not found")
                 return
             yield url, signature
-
-
-_NO_METADATA = "its metadata was not read; set version beside image"
 
 
 def _bytes(value: bytes | str) -> bytes:

@@ -33,7 +33,8 @@ class Facts:
 class ReleaseCheck:
     """What is known of a release image: its signature, and the version that its metadata names (`""`: not read yet).
 
-    `error` says why the signature is not trusted, `unreadable` why the metadata could not be read.
+    `error` says why the signature is not trusted, `unreadable` why the metadata could not be read. `running` and `at`
+    are of the verifying, `reading` and `read_at` of the reading.
     """
 
     trust: Trust = Trust.PENDING
@@ -42,6 +43,8 @@ class ReleaseCheck:
     version: str = ""
     unreadable: str = ""
     at: datetime | None = None
+    reading: bool = False
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

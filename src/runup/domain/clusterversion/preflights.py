@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 
 from runup.api import scheme
-from runup.api.config_v1 import Release
+from runup.api.config_v1 import Release, Update
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.workloads_v1 import Deployment
@@ -33,6 +33,7 @@ from runup.domain.preflight.results import Checked
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
 
 CHECK_RELEASE = "check-release"
+READ_RELEASE = "read-release"
 RECHECK = timedelta(seconds=60)
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
@@ -75,7 +76,8 @@ def _decide(view: View) -> Preflight:
             releases=view.observed.releases,
         )
     except Terminal as error:
-        return _unwanted(view, conditions.refused(error.reason, error.message))
+        unwanted = _unwanted(view, conditions.refused(error.reason, error.message))
+        return replace(unwanted, **again(view, request.update, error))
     except Waiting as error:
         return _resolving(view, error)
     return _wanted(view, request, target)
@@ -100,6 +102,29 @@ def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[t
     return () if settled or fresh else ((CHECK_RELEASE, image),)
 
 
+def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+    """The work of reading the version out of `image`, if it is due: at first, and a while after it went wrong."""
+    if not image or (check is not None and (check.reading or check.version)):
+        return ()
+    fresh = check is not None and check.read_at is not None and now - check.read_at < RECHECK
+    return () if fresh else ((READ_RELEASE, image),)
+
+
+def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
+    """What is due to be found out of an image that no graph knows: its signature and its version."""
+    check = view.observed.releases.get(update.image)
+    verify = check_work(update.image, check, view.now) if update.image else ()
+    return (*verify, *read_work(update.image, check, view.now))
+
+
+def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
+    """What makes a pass look again at an image that could not be read: registries come back, secrets are corrected."""
+    if error.reason != targets.UNREADABLE:
+        return {}
+    work = read_work(update.image, view.observed.releases.get(update.image), view.now)
+    return {"work": work, "requeue_after_s": RECHECK.total_seconds()}
+
+
 def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
     seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(view.history, None)
@@ -112,7 +137,7 @@ def _resolving(view: View, error: Waiting) -> Preflight:
     assert isinstance(view.request, PreflightRequest)
     update = view.request.update
     subject = conditions.Subject(update.version or update.image, view.current.version)
-    work = check_work(update.image, view.observed.releases.get(update.image), view.now) if update.image else ()
+    work = look_work(view, update)
     return Preflight(
         conditions.preparing(subject, error.reason, error.message),
         _kept(view, view.history, None),

@@ -23,6 +23,9 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2
 RETRY_S = 60.0
 
+UNREADABLE = "TargetUnreadable"
+"""The one refusal of an image that another look may lift."""
+
 
 def for_preflight(
     update: Update,
@@ -111,17 +114,15 @@ def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Re
 
 
 def _version_of(update: Update, check: ReleaseCheck | None) -> str:
+    """What the image says of itself; what the request says of it counts only where the image cannot be read."""
     if check is not None and check.version:
         _check_version(update, check.version)
         return check.version
+    if check is None or not check.unreadable:
+        raise Waiting("the image's version is being read", reason="ResolvingTarget", retry_after_s=RETRY_S)
     if update.version:
         return update.version
-    if check is not None and (check.error or check.unreadable):
-        raise Terminal(
-            f"the version of image {update.image} is not known: {check.error or check.unreadable}",
-            reason="ImageVerificationFailed" if check.error else "TargetUnreadable",
-        )
-    raise Waiting("the image's version is being read", reason="ResolvingTarget", retry_after_s=RETRY_S)
+    raise Terminal(f"the version of image {update.image} is not known: {check.unreadable}", reason=UNREADABLE)
 
 
 def _check_version(update: Update, found: str) -> None:

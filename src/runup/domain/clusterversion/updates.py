@@ -7,7 +7,7 @@ does not hold says so in ReleaseAccepted and the pass ends; nothing of the runni
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec.structs import replace as with_fields
@@ -17,7 +17,7 @@ from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.clusterversion import history, preconditions, targets
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preconditions import Objection
-from runup.domain.clusterversion.preflights import RECHECK, check_work
+from runup.domain.clusterversion.preflights import RECHECK, again, check_work, look_work
 from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
 from runup.domain.conditions import with_condition
@@ -70,14 +70,14 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
     try:
         target = _target(view, update, candidates)
     except Waiting as error:
-        work = check_work(update.image, view.observed.releases.get(update.image), view.now)
+        work = look_work(view, update)
         text = _retrieving(Release(version=update.version, image=update.image))
         return Decision(_unknown(text), work=work, requeue_after_s=error.retry_after_s)
     except Terminal as error:
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
-        return (
-            Decision(_loaded(view), invalid=invalid) if not update.image else Decision(_failed(update, error.message))
-        )
+        if not update.image:
+            return Decision(_loaded(view), invalid=invalid)
+        return replace(Decision(_failed(update, error.message)), **again(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded(view))
     if not workload_gone:

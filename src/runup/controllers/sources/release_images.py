@@ -1,0 +1,152 @@
+"""Which version is in a release image that no update graph names: `release-metadata`, read out of the registry.
+
+In: a pull spec by digest. Out: its version, or `Unread` in words that name the way out. The cluster's own pull secret
+and mirrors are used, as its nodes do. Everything read hangs on the digest; reading starts nothing of the image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from runup.api.scheme import Resource
+from runup.domain.release.metadata import MetadataError, parse_release_metadata
+from runup.domain.release.payload import METADATA_FILE
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import KubeError, NotFound
+from runup.oci import credentials, mirrors
+from runup.oci.access import Access
+from runup.oci.credentials import Credentials
+from runup.oci.errors import (
+    BadCredentials,
+    BadMirrors,
+    ImageNotFound,
+    InvalidReference,
+    OciError,
+    Unauthorized,
+    Unreachable,
+)
+from runup.oci.mirrors import Mirror
+from runup.oci.reference import parse
+from runup.oci.registry import RegistryClient
+
+SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+PULL_SECRET = ("pull-secret", "openshift-config")
+PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
+MIRROR_KINDS = (
+    Resource("config.openshift.io", "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", namespaced=False),
+    Resource(
+        "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
+    ),
+)
+# A base image of a few hundred megabytes comes in that time; whoever asked is waiting.
+DEADLINE_S = 120.0
+# Short, so that an operator that is told to stop does not wait long for a registry that hangs.
+ANSWER_S = 10.0
+
+_WAYS_OUT = {
+    ImageNotFound: "correct the image, or its mirror",
+    Unauthorized: f"add the registry to the pull secret {PULL_SECRET[1]}/{PULL_SECRET[0]}",
+    Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
+    InvalidReference: "correct the image",
+    BadCredentials: f"correct the pull secret {PULL_SECRET[1]}/{PULL_SECRET[0]}",
+    BadMirrors: "correct the cluster's mirrors",
+}
+
+
+class Unread(Exception):
+    """The version could not be read; `message` says why, and the way out."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ReleaseImages:
+    """Reads release images with what `client`'s cluster says of registries. `architecture` chooses among several."""
+
+    def __init__(
+        self, client: Client, *, architecture: str = "amd64", plain_http: frozenset[str] = frozenset()
+    ) -> None:
+        self._client = client
+        self._architecture = architecture
+        self._plain_http = plain_http
+
+    async def version(self, image: str) -> str:
+        """The version of the release in `image`; raises Unread."""
+        stop = threading.Event()
+        notes: list[str] = []
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                access = await self._access(stop, notes)
+                data = await asyncio.to_thread(
+                    lambda: RegistryClient(access).read_file(
+                        parse(image), METADATA_FILE, architecture=self._architecture
+                    )
+                )
+            return parse_release_metadata(data).version
+        except TimeoutError as error:
+            raise Unread(_told(f"it was not read within {DEADLINE_S:g} s", _WAYS_OUT[Unreachable], notes)) from error
+        except MetadataError as error:
+            raise Unread(_told(f"{image} is no release image: {error}", "name a release image", notes)) from error
+        except OciError as error:
+            raise Unread(_told(error.message, _WAYS_OUT.get(type(error), "name a release image"), notes)) from error
+        finally:
+            stop.set()
+
+    async def _access(self, stop: threading.Event, notes: list[str]) -> Access:
+        return Access(
+            credentials=await self._credentials(notes),
+            mirrors=await self._mirrors(notes),
+            plain_http=self._plain_http,
+            timeout_s=ANSWER_S,
+            wait=stop.wait,
+        )
+
+    async def _credentials(self, notes: list[str]) -> Credentials:
+        """Those of the cluster's pull secret, none where there is no such Secret; raises BadCredentials."""
+        name, namespace = PULL_SECRET
+        try:
+            secret = await self._client.send(calls.get_raw(SECRETS, name, namespace))
+        except NotFound:
+            return Credentials()
+        except KubeError as error:
+            notes.append(f"the pull secret {namespace}/{name} could not be read: {error.message}")
+            return Credentials()
+        try:
+            data = base64.b64decode((secret.get("data") or {}).get(PULL_SECRET_KEY, ""), validate=True)
+        except (binascii.Error, TypeError) as error:
+            raise BadCredentials(f"Secret {namespace}/{name}: {PULL_SECRET_KEY} is no base64") from error
+        return Credentials((credentials.parse(data, f"Secret {namespace}/{name}"),)) if data else Credentials()
+
+    async def _mirrors(self, notes: list[str]) -> tuple[Mirror, ...]:
+        """What the cluster's mirror sets say; a set that cannot be used is noted, the others count."""
+        found: list[Mirror] = []
+        for resource in MIRROR_KINDS:
+            for item in await self._listed(resource, notes):
+                name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
+                try:
+                    found += mirrors.of_object({"kind": resource.kind, **item}, name)
+                except BadMirrors as error:
+                    notes.append(error.message)
+        return tuple(found)
+
+    async def _listed(self, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
+        try:
+            page = await self._client.send(calls.list_raw(resource))
+        except NotFound:
+            return ()  # a cluster without that kind
+        except KubeError as error:
+            notes.append(f"{resource.plural} could not be listed: {error.message}")
+            return ()
+        return page.items
+
+
+def _told(why: str, way_out: str, notes: Sequence[str]) -> str:
+    noted = f" ({'; '.join(notes)})" if notes else ""
+    return f"{why}{noted}; {way_out}, or set version beside image"
