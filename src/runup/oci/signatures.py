@@ -21,6 +21,9 @@ from runup.oci.reference import digest_of, is_digest
 KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"
 
+MAX_SIGNATURE_BYTES = 50 * 1024
+"""Largest signature that is looked at: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
+
 _TYPE = "atomic container signature"
 
 
@@ -155,6 +158,9 @@ class Verification:
 
     def add(self, signature: bytes, source: str) -> bool:
         """Try one more signature; says whether every keyring is satisfied now."""
+        if len(signature) > MAX_SIGNATURE_BYTES:
+            self.note(f"{source}: is larger than {MAX_SIGNATURE_BYTES} bytes")
+            return self.done
         for keyring in self._keyrings:
             if keyring.name in self._accepted:
                 continue

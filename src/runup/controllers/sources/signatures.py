@@ -25,13 +25,14 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
 from runup.oci.errors import Unverified
-from runup.oci.signatures import Verification, Verifier, digest_to_verify
+from runup.oci.signatures import MAX_SIGNATURE_BYTES, Verification, Verifier, digest_to_verify
+from runup.oci.stores import MAX_SIGNATURES
 
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"
-MAX_SIGNATURES = 9
-MAX_SIGNATURE_BYTES = 1 << 20
 TIMEOUT_S = 30.0
+# What a condition shows of what the stores answered.
+_SHOWN = 3
 
 
 class ReleaseChecks:
@@ -93,7 +94,7 @@ class ReleaseChecks:
         try:
             await self._verify(image)
         except Unverified as error:
-            trust, said = Trust.FAILED, str(error)
+            trust, said = Trust.FAILED, _told(error)
         finally:
             self._set(image, running=False)
         self._set(image, trust=trust, error=said, at=self._clock.now())
@@ -125,6 +126,8 @@ class ReleaseChecks:
         async for found in self._of_config_maps(verification):
             yield found
         custom = self._custom_stores()
+        if custom is not None and not custom:
+            verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
         assert self._verifier is not None
         for store in self._verifier.stores if custom is None else custom:
             async for found in self._of_store(store, verification):
@@ -157,6 +160,12 @@ class ReleaseChecks:
             yield url, signature
 
 
+def _told(error: Unverified) -> str:
+    more = len(error.details) - _SHOWN
+    shown = [*error.details[:_SHOWN], *([f"and {more} more answers"] if more > 0 else [])]
+    return f"{error}: {'; '.join(shown)}" if shown else str(error)
+
+
 def _bytes(value: bytes | str) -> bytes:
     return base64.b64decode(value) if isinstance(value, str) else value
 
@@ -171,11 +180,16 @@ async def _fetch(url: str) -> bytes | None:
         if response.status == 404:
             return None
         response.raise_for_status()
-        return await response.content.read(MAX_SIGNATURE_BYTES)
+        # One byte more than is allowed, so that what is too large is refused as such and not as a broken message.
+        try:
+            return await response.content.readexactly(MAX_SIGNATURE_BYTES + 1)
+        except asyncio.IncompleteReadError as error:
+            return error.partial
 
 
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()[:MAX_SIGNATURE_BYTES]
+        with path.open("rb") as file:
+            return file.read(MAX_SIGNATURE_BYTES + 1)
     except FileNotFoundError:
         return None

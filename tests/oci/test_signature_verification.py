@@ -1,0 +1,301 @@
+"""Whether a release is the one that was signed: every keyring must say so, and everything odd is a no with a reason."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pysequoia
+import pytest
+
+from runup.oci.errors import BadImage, CannotWrite, Unverified
+from runup.oci.signatures import (
+    MAX_SIGNATURE_BYTES,
+    Keyring,
+    SigningKey,
+    Verification,
+    claim,
+    digest_to_verify,
+    generate_key,
+    verifier_from_config_map,
+    verify_signatures,
+)
+from runup.oci.stores import MAX_SIGNATURES, add_signature
+
+DIGEST = "sha256:" + "52" * 32
+OTHER = "sha256:" + "51" * 32
+NAME = "registry.example/ocp/release"
+KEY, OTHER_KEY = generate_key(), generate_key()
+RING, OTHER_RING = Keyring("a", KEY.public), Keyring("b", OTHER_KEY.public)
+
+
+def signed(body: bytes, key: SigningKey = KEY) -> bytes:
+    """An OpenPGP message around any text."""
+    return bytes(pysequoia.sign(pysequoia.Tsk.from_bytes(key.secret).signer(), body, armor=False))
+
+
+def changed(**changes: Any) -> bytes:
+    """The claim for DIGEST with some of its parts replaced."""
+    document = json.loads(claim(DIGEST, NAME))
+    for path, value in changes.items():
+        *folders, last = path.split("__")
+        place = document
+        for folder in folders:
+            place = place[folder.replace("_", "-")]
+        place[last.replace("_", "-")] = value
+    return json.dumps(document).encode()
+
+
+def refusal(signature: bytes, *rings: Keyring, digest: str = DIGEST) -> str:
+    """Why the digest is not verified, with what each keyring said."""
+    with pytest.raises(Unverified) as caught:
+        verify_signatures(digest, rings or (RING,), [signature])
+    return "; ".join([caught.value.message, *caught.value.details])
+
+
+def test_a_good_signature_verifies() -> None:
+    """The verdict names the keyring and the signature that convinced it."""
+    signature = KEY.sign(DIGEST, NAME)
+    found = verify_signatures(DIGEST, [RING], [signature])
+    assert (found.digest, found.keyrings, found.signatures) == (DIGEST, ("a",), (signature,))
+
+
+def test_the_claim_has_the_container_signature_format() -> None:
+    """Field by field as containers/image's document containers-signature(5) has it."""
+    assert json.loads(claim(DIGEST, NAME)) == {
+        "critical": {
+            "type": "atomic container signature",
+            "image": {"docker-manifest-digest": DIGEST},
+            "identity": {"docker-reference": NAME},
+        },
+        "optional": {"creator": "runup"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param(claim(OTHER, NAME), f"the signed claim is for {OTHER}", id="another digest"),
+        pytest.param(changed(critical__type="another"), "is of type 'another'", id="another type"),
+        pytest.param(changed(critical__identity__docker_reference=""), "names no docker-reference", id="no identity"),
+        pytest.param(changed(critical__identity__more="x"), "cannot be read", id="an unknown field inside"),
+        pytest.param(changed(more={}), "cannot be read", id="an unknown field at the top"),
+        pytest.param(b"hello", "cannot be read", id="no JSON"),
+        pytest.param(b"", "cannot be read", id="nothing"),
+        pytest.param(b"[" * 100_00, "cannot be read", id="brackets without end"),
+        pytest.param(claim(DIGEST, NAME) + b" {}", "cannot be read", id="something after the claim"),
+    ],
+)
+def test_a_good_signature_of_another_claim_is_refused(body: bytes, said: str) -> None:
+    """The key is right; what it signed is not this release."""
+    assert said in refusal(signed(body))
+
+
+def test_a_claim_without_the_optional_part_is_good() -> None:
+    """Nothing depends on it, and null stands for nothing."""
+    for body in (
+        changed(optional=None),
+        json.dumps({"critical": json.loads(claim(DIGEST, NAME))["critical"]}).encode(),
+    ):
+        assert verify_signatures(DIGEST, [RING], [signed(body)])
+
+
+@pytest.mark.parametrize(
+    "signature",
+    [
+        pytest.param(OTHER_KEY.sign(DIGEST, NAME), id="another key"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"hello", id="no message"),
+        pytest.param(KEY.sign(DIGEST, NAME)[:-10], id="a message cut short"),
+        pytest.param(KEY.sign(DIGEST, NAME)[:40], id="the first bytes alone"),
+        pytest.param(claim(DIGEST, NAME), id="the claim without a signature"),
+        pytest.param(KEY.public, id="the public key itself"),
+    ],
+)
+def test_what_is_no_signature_by_the_key_is_refused(signature: bytes) -> None:
+    """The keyring is named, so that one knows whose key is missing."""
+    assert refusal(signature).startswith(f"unable to verify {DIGEST} against keyrings: a; signature-1: keyring a: ")
+
+
+def test_every_flipped_byte_is_noticed() -> None:
+    """None of them gives a verified digest; most break the message, some the signature."""
+    good = KEY.sign(DIGEST, NAME)
+    for at in range(len(good)):
+        broken = bytearray(good)
+        broken[at] ^= 0x01
+        verification = Verification(DIGEST, [RING])
+        if verification.add(bytes(broken), "it"):
+            # Unhashed parts, such as the issuer's hint, may differ: then what was signed is still the same.
+            assert verification.result().digest == DIGEST
+            assert pysequoia.verify(bytes=bytes(broken), store=lambda _ids: _certificates(KEY)).bytes == claim(
+                DIGEST, NAME
+            )
+
+
+def _certificates(key: SigningKey) -> list[Any]:
+    return list(pysequoia.Cert.split_bytes(key.public))
+
+
+def test_a_revoked_key_is_refused() -> None:
+    """Its signature was good once."""
+    key = generate_key()
+    signature = key.sign(DIGEST, NAME)
+    secret = pysequoia.Tsk.from_bytes(key.secret)
+    certificate = secret.extract_certificate()
+    verify_signatures(DIGEST, [Keyring("a", str(certificate).encode())], [signature])
+    revoked = pysequoia.Cert.from_bytes(bytes(certificate) + bytes(certificate.revoke(secret.certifier())))
+    assert revoked.is_revoked
+    refusal(signature, Keyring("a", bytes(revoked)))
+
+
+def test_every_keyring_must_agree() -> None:
+    """One of two is not enough, and the message names the other."""
+    assert "against keyrings: b" in refusal(KEY.sign(DIGEST, NAME), RING, OTHER_RING)
+    both = [KEY.sign(DIGEST, NAME), OTHER_KEY.sign(DIGEST, NAME)]
+    assert verify_signatures(DIGEST, [RING, OTHER_RING], both).keyrings == ("a", "b")
+
+
+def test_one_keyring_may_hold_several_keys() -> None:
+    """Any of them will do; armored and binary keyrings read alike."""
+    together = bytes(pysequoia.Cert.from_bytes(KEY.public)) + bytes(pysequoia.Cert.from_bytes(OTHER_KEY.public))
+    for key in (KEY, OTHER_KEY):
+        assert verify_signatures(DIGEST, [Keyring("both", together)], [key.sign(DIGEST, NAME)])
+
+
+def test_a_huge_signature_is_not_looked_at() -> None:
+    """It is refused by its size; a good one after it still counts."""
+    huge = signed(claim(DIGEST, NAME) + b" " * MAX_SIGNATURE_BYTES)
+    assert f"is larger than {MAX_SIGNATURE_BYTES} bytes" in refusal(huge)
+    assert verify_signatures(DIGEST, [RING], [huge, KEY.sign(DIGEST, NAME)])
+
+
+@pytest.mark.parametrize(
+    ("ring", "said"),
+    [
+        pytest.param(Keyring("a", b""), "keyring a", id="empty"),
+        pytest.param(Keyring("a", b"hello"), "keyring a", id="no key"),
+    ],
+)
+def test_a_keyring_that_is_none_is_an_error(ring: Keyring, said: str) -> None:
+    """It must not pass as a keyring that nobody has to satisfy."""
+    with pytest.raises(Unverified, match=said):
+        verify_signatures(DIGEST, [ring], [KEY.sign(DIGEST, NAME)])
+
+
+def test_without_keyrings_nothing_is_verified() -> None:
+    """An empty list is not the same as agreement of all."""
+    with pytest.raises(Unverified, match="no keyring"):
+        verify_signatures(DIGEST, [], [KEY.sign(DIGEST, NAME)])
+
+
+@pytest.mark.parametrize(
+    "pullspec",
+    ["registry.example/a:5.2.0", "registry.example/a", "a@sha256:abc", f"a@{DIGEST}@{DIGEST}", "", f"{DIGEST}"],
+)
+def test_only_a_digest_can_be_verified(pullspec: str) -> None:
+    """Upstream's words, which users search for."""
+    with pytest.raises(Unverified, match="release images that are not accessed via digest cannot be verified"):
+        digest_to_verify(pullspec)
+
+
+def test_gpg_makes_the_same_signatures(tmp_path: Path) -> None:
+    """What the release process of others signs with is understood, and what we sign, it understands."""
+    gpg = shutil.which("gpg")
+    if gpg is None:
+        pytest.skip("gpg is not installed")
+    home = tmp_path / "gpg"
+    home.mkdir(mode=0o700)
+    (tmp_path / "claim.json").write_bytes(claim(DIGEST, NAME))
+
+    def run(*words: str) -> bytes:
+        command = [
+            gpg,
+            "--homedir",
+            str(home),
+            "--batch",
+            "--yes",
+            "--pinentry-mode",
+            "loopback",
+            "--passphrase",
+            "",
+            *words,
+        ]
+        return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
+
+    try:
+        run("--quick-gen-key", "release test <release@example.invalid>", "ed25519", "sign", "never")
+        run("--sign", "-o", str(tmp_path / "signature"), str(tmp_path / "claim.json"))
+        public = run("--armor", "--export")
+        assert verify_signatures(DIGEST, [Keyring("gpg", public)], [(tmp_path / "signature").read_bytes()])
+        (tmp_path / "ours").write_bytes(KEY.sign(DIGEST, NAME))
+        (tmp_path / "key").write_bytes(KEY.public)
+        run("--import", str(tmp_path / "key"))
+        assert b"VALIDSIG" in run("--status-fd", "1", "--verify", str(tmp_path / "ours"))
+    finally:
+        subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False, timeout=60)
+
+
+def _config_map(**changes: Any) -> dict[str, Any]:
+    data = {"verifier-public-key-redhat": KEY.public.decode(), "store-one": "https://example.com/signatures "}
+    return {"data": data} | changes
+
+
+def test_the_verifier_of_a_release() -> None:
+    """Keys and stores by their prefixes, in order of their names; what is neither is a warning."""
+    more = base64.b64encode(bytes(pysequoia.Cert.from_bytes(OTHER_KEY.public))).decode()
+    found = verifier_from_config_map(
+        _config_map(binaryData={"verifier-public-key-ci": more, "other": base64.b64encode(b"x").decode()})
+    )
+    assert [ring.name for ring in found.keyrings] == ["verifier-public-key-ci", "verifier-public-key-redhat"]
+    assert found.stores == ("https://example.com/signatures",)
+    assert found.warnings == ("unexpected key other",)
+    assert verify_signatures(
+        DIGEST, found.keyrings, [KEY.sign(DIGEST, NAME), OTHER_KEY.sign(DIGEST, NAME)]
+    ).keyrings == ("verifier-public-key-ci", "verifier-public-key-redhat")
+
+
+@pytest.mark.parametrize(
+    ("config_map", "said"),
+    [
+        pytest.param({}, "no verifier-public-key", id="nothing"),
+        pytest.param({"data": {"store-a": "https://x"}}, "no verifier-public-key", id="no key"),
+        pytest.param({"data": {"verifier-public-key-a": "k"}}, "no store", id="no store"),
+        pytest.param(_config_map(binaryData={"verifier-public-key-b": "?"}), "is no base64", id="a broken key"),
+        pytest.param({"data": None, "binaryData": None}, "no verifier-public-key", id="null"),
+    ],
+)
+def test_a_release_that_cannot_verify_says_so(config_map: dict[str, Any], said: str) -> None:
+    """At the start, not at the first update."""
+    with pytest.raises(Unverified, match=said):
+        verifier_from_config_map(config_map)
+
+
+def test_signatures_take_the_next_number(tmp_path: Path) -> None:
+    """As stores are read: from 1, without a gap, nine at most; a tenth would never be asked for."""
+    paths = [add_signature(tmp_path, DIGEST, str(number).encode()) for number in range(MAX_SIGNATURES)]
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+        f"{DIGEST.replace(':', '=')}/signature-{number}" for number in range(1, 10)
+    ]
+    assert [path.read_bytes() for path in paths] == [str(number).encode() for number in range(9)]
+    with pytest.raises(CannotWrite, match="has 9 signatures"):
+        add_signature(tmp_path, DIGEST, b"x")
+    assert len(list(paths[0].parent.iterdir())) == 9
+
+
+def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    """A file where the folder should be: one error that names it."""
+    (tmp_path / "store").write_text("")
+    with pytest.raises(CannotWrite, match="store"):
+        add_signature(tmp_path / "store", DIGEST, b"x")
+
+
+@pytest.mark.parametrize("secret", [b"", b"hello", KEY.public], ids=["empty", "no key", "a public key"])
+def test_a_key_that_cannot_sign(secret: bytes) -> None:
+    """An error without the key in it."""
+    with pytest.raises(BadImage, match="key"):
+        SigningKey(secret).sign(DIGEST, NAME)
+    assert "hello" not in repr(SigningKey(b"hello"))
