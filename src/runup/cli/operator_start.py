@@ -97,7 +97,8 @@ def run(
     import os
     from pathlib import Path
 
-    from runup.controllers.manager import Options, election_of, options_from_environment, serve
+    from runup.controllers.leading import election_of
+    from runup.controllers.manager import Options, options_from_environment, serve
     from runup.domain.errors import RunupError
     from runup.domain.preflight.workloads import Quantities, Workplace
     from runup.kube import config

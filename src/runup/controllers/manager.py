@@ -7,20 +7,17 @@ leader writes.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import structlog
 
 from runup import __version__
-from runup.api.config_v1 import Infrastructure, Release
+from runup.api.config_v1 import Release
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.execute import Executor
+from runup.controllers.leading import Election, cancel, lead, run_until_told, until
 from runup.controllers.metrics import Endpoint, Metrics
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
@@ -31,38 +28,15 @@ from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
-from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
-from runup.kube.errors import KubeError
-from runup.kube.lease import LeaderElector
 from runup.kube.workqueue import WorkQueue
 from runup.oci.signatures import Verifier, verifier_from_config_map
 
 log = structlog.get_logger("manager")
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 LEASE = "version"
-
-
-@dataclass(frozen=True, slots=True)
-class Election:
-    """Seconds of the lease (cvo-behaviour 9); with one control plane node it is held longer, against API outages."""
-
-    lease_duration_s: float = 137
-    renew_deadline_s: float = 107
-    retry_period_s: float = 26
-
-
-SINGLE_NODE = Election(270, 240, 60)
-
-
-def election_of(text: str) -> Election:
-    """Three numbers of seconds, `duration,renew,retry`; raises ValueError."""
-    numbers = [float(part) for part in text.split(",")]
-    if len(numbers) != 3 or not numbers[0] > numbers[1] > numbers[2] > 0:
-        raise ValueError("three falling numbers of seconds are needed, such as 137,107,26")
-    return Election(*numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +99,6 @@ class Manager:
         self._options = options
         self._clock = clock or SystemClock()
         self._stopping = asyncio.Event()
-        self._leading = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
         self.endpoint = Endpoint(self.metrics, self.caches.not_ready)
@@ -182,38 +155,24 @@ class Manager:
         try:
             await self._lead(client, facts, controller)
         finally:
-            await _cancel(tasks)
+            await cancel(tasks)
             await service.close()
             await checks.close()
 
     async def _lead(self, client: Client, facts: Facts, controller: ClusterVersionController) -> None:
         """Run the controller while leading; return when stopped or the lease is lost."""
         if not self._options.leader_elect:
-            await _until(self._stopping, controller.run())
+            await until(self._stopping, controller.run())
             return
-        election = self._options.election or await _election(client)
-        elector = LeaderElector(
+        await lead(
             client,
+            controller.run,
             namespace=facts.place.namespace,
-            name=LEASE,
-            identity=f"{os.uname().nodename}_{uuid4()}",
-            lease_duration_s=election.lease_duration_s,
-            renew_deadline_s=election.renew_deadline_s,
-            retry_period_s=election.retry_period_s,
+            lease=LEASE,
+            election=self._options.election,
             clock=self._clock,
-            on_started=self._leading.set,
-            on_stopped=self._stopping.set,
+            stopping=self._stopping,
         )
-        leading = asyncio.create_task(elector.run())
-        try:
-            await _until(self._stopping, self._when_leading(controller))
-        finally:
-            await _cancel([leading])
-
-    async def _when_leading(self, controller: ClusterVersionController) -> None:
-        await self._leading.wait()
-        log.info("leading")
-        await controller.run()
 
     def _custom_stores(self) -> tuple[str, ...] | None:
         version = self.caches.versions.get(NAME)
@@ -224,48 +183,7 @@ class Manager:
 async def serve(config: ClusterConfig, options: Options) -> None:
     """`Manager.run` for a process: TERM and INT end it in order, a second one at once."""
     manager = Manager(config, options)
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def on_signal() -> None:
-        nonlocal asked
-        if asked:
-            os._exit(1)
-        asked = True
-        manager.stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
-    await manager.run()
-
-
-async def _election(client: Client) -> Election:
-    """Single-node control planes hold the lease longer; where the topology cannot be read, it is not single."""
-    try:
-        infrastructure = await client.send(calls.get(Infrastructure, "cluster"))
-    except KubeError:
-        return Election()
-    return SINGLE_NODE if infrastructure.status.control_plane_topology == "SingleReplica" else Election()
-
-
-async def _until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until it ends or `stopping` is set; its error is ours."""
-    task = asyncio.create_task(work)
-    stop = asyncio.create_task(_wait(stopping))
-    done, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    await _cancel([task, stop])
-    if task in done:
-        task.result()
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await run_until_told(manager.run(), manager.stop)
 
 
 def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:
