@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runup.api import apiserver_v1, config_v1, core_v1, machineconfig_v1, whole_v1, workloads_v1
+from runup.api import apiserver_v1, config_v1, core_v1, machineconfig_v1, update_v1alpha1, whole_v1, workloads_v1
 from runup.api.meta_v1 import Object
 
 
@@ -60,6 +60,9 @@ RESOURCES: dict[type[Object], Resource] = {
     machineconfig_v1.MachineConfigPool: _machineconfig("MachineConfigPool", "machineconfigpools"),
     apiserver_v1.APIRequestCount: Resource(
         "apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts", namespaced=False
+    ),
+    update_v1alpha1.UpdateStatus: Resource(
+        "update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False
     ),
     whole_v1.WholePod: Resource("", "v1", "Pod", "pods", namespaced=True),
     whole_v1.WholeNode: Resource("", "v1", "Node", "nodes", namespaced=False),

@@ -30,7 +30,7 @@ def _load(file: Path) -> tuple[JSON, Schema]:
     crd = yaml.safe_load(file.read_text())
     errors, schemas = compile_crd(crd)
     assert errors == []
-    return crd, schemas["v1"]
+    return crd, schemas[crd["spec"]["versions"][0]["name"]]
 
 
 FILES = crds.files()

@@ -14,7 +14,7 @@ KNOWN: tuple[str, ...] = (
     "baremetal", "Console", "Insights", "marketplace", "Storage", "openshift-samples", "CSISnapshot", "NodeTuning",
     "MachineAPI", "Build", "DeploymentConfig", "ImageRegistry", "OperatorLifecycleManager",
     "OperatorLifecycleManagerV1", "CloudCredential", "Ingress", "CloudControllerManager", "CompatibilityRequirements",
-    "ClusterAPI",
+    "ClusterAPI", "UpdateStatus",
 )  # fmt: skip
 
 GATED: dict[str, frozenset[str]] = {
@@ -35,7 +35,8 @@ _ADDED: dict[str, tuple[str, ...]] = {
     "v4.16": ("Ingress", "CloudControllerManager"),
     "v4.17": (),
     "v4.18": ("OperatorLifecycleManagerV1",),
-    "vCurrent": ("CompatibilityRequirements", "ClusterAPI"),
+    # UpdateStatus is on unless the administrator opts out, at installation or update time.
+    "vCurrent": ("CompatibilityRequirements", "ClusterAPI", "UpdateStatus"),
 }
 
 

@@ -1,0 +1,229 @@
+"""`update.openshift.io/v1alpha1`: UpdateStatus, the singleton `cluster` that says how the update goes.
+
+Fields and limits follow the last singleton draft of the API (openshift/api#2012) with the union beside the `uid`, as
+the enhancement has it; what was added is named in docs/decisions/0021. Enumerations are plain text here: a client must
+read what a newer controller writes, so what a value may be is said by the CRD alone. A field without a default is
+required.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from runup.api.meta_v1 import Condition, Object, Wire
+
+NAME = "cluster"
+NO_VERSION = "<none>"
+"""What `versions.previous` holds for an installation."""
+
+
+class ResourceRef(Wire, frozen=True, kw_only=True):
+    """An object by its resource (the plural); `group` is empty for core, `namespace` for cluster-scoped ones."""
+
+    group: str = ""
+    resource: str
+    name: str
+    namespace: str = ""
+
+
+class VersionMetadata(Wire, frozen=True):
+    """A remark on a version: `Installation`, `Partial` or `Architecture`; an empty value means that it holds."""
+
+    key: str
+    value: str = ""
+
+
+class Version(Wire, frozen=True):
+    """A version of the cluster, or `<none>` before an installation."""
+
+    version: str
+    metadata: tuple[VersionMetadata, ...] = ()
+
+
+class Versions(Wire, frozen=True):
+    """Where the control plane comes from and where it goes."""
+
+    previous: Version
+    target: Version
+
+
+class AwaitedOperator(Wire, frozen=True):
+    """An operator that the update waits for by name; `since` as the operator says, else as first observed."""
+
+    name: str
+    since: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ClusterVersionInsight(Wire, frozen=True):
+    """The control plane's update as a whole.
+
+    `assessment` is for people: Unknown, Progressing, `Progressing - Slow`, Stalled, Completed. `completion` is in
+    percent of the operators. `versions` is absent while the cluster has no history.
+    """
+
+    resource: ResourceRef
+    assessment: str
+    completion: int
+    versions: Versions | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    estimated_completed_at: datetime | None = None
+    last_observed_progress: datetime | None = None
+    waiting_for: tuple[AwaitedOperator, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class OperatorProgress(Wire, frozen=True):
+    """An operator's own Progressing condition, verbatim."""
+
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class ClusterOperatorInsight(Wire, frozen=True):
+    """One operator: conditions `Updating` (Updated, Progressing, Pending, CannotDetermine) and `Healthy`."""
+
+    name: str
+    resource: ResourceRef
+    progressing: OperatorProgress | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class PoolSummary(Wire, frozen=True):
+    """How many nodes of a pool are so: Total, Available, Progressing, Outdated, Draining, Excluded, Degraded."""
+
+    type: str
+    count: int
+
+
+class MachineConfigPoolInsight(Wire, frozen=True):
+    """One pool of nodes; `completion` is in percent of its nodes, 100 only when every node is done."""
+
+    name: str
+    resource: ResourceRef
+    scope_type: str
+    assessment: str
+    completion: int
+    summaries: tuple[PoolSummary, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class NodeInsight(Wire, frozen=True):
+    """One node. `est_to_complete` is a duration such as `10m0s`: absent when unknown, `0s` when nothing is to come."""
+
+    name: str
+    resource: ResourceRef
+    pool_resource: ResourceRef
+    scope_type: str
+    version: str = ""
+    est_to_complete: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class HealthScope(Wire, frozen=True):
+    """What a health insight concerns: `type` is ControlPlane, WorkerPool or Cluster."""
+
+    type: str
+    resources: tuple[ResourceRef, ...] = ()
+
+
+class HealthImpact(Wire, frozen=True):
+    """How bad (`level`: Unknown, Info, Warning, Error, Critical), for what (`type`), in one line and at length."""
+
+    level: str
+    type: str
+    summary: str
+    description: str = ""
+
+
+class HealthRemediation(Wire, frozen=True):
+    """Where to read on; absent for an alert without a runbook."""
+
+    reference: str = ""
+    estimated_finish: datetime | None = None
+
+
+class HealthInsight(Wire, frozen=True):
+    """Something that needs attention. `started_at` is absent when nobody knows; `first_observed_at` is always there.
+
+    `check` names the rule that found it, in CamelCase, and never changes with the text.
+    """
+
+    scope: HealthScope
+    impact: HealthImpact
+    remediation: HealthRemediation = HealthRemediation()
+    check: str = ""
+    started_at: datetime | None = None
+    first_observed_at: datetime | None = None
+
+
+class Insight(Wire, frozen=True):
+    """A union: `type` names the member that is present."""
+
+    uid: str
+    acquired_at: datetime
+    type: str
+    cluster_version: ClusterVersionInsight | None = None
+    cluster_operator: ClusterOperatorInsight | None = None
+    machine_config_pool: MachineConfigPoolInsight | None = None
+    node: NodeInsight | None = None
+    health: HealthInsight | None = None
+
+
+class Informer(Wire, frozen=True):
+    """Who reports, and what."""
+
+    name: str
+    insights: tuple[Insight, ...] = ()
+
+
+class Omitted(Wire, frozen=True):
+    """How many insights were left out to keep the object small."""
+
+    nodes: int = 0
+    health: int = 0
+
+
+class ControlPlane(Wire, frozen=True):
+    """The control plane: condition `Updating` says whether ClusterVersion is progressing."""
+
+    resource: ResourceRef | None = None
+    pool_resource: ResourceRef | None = None
+    informers: tuple[Informer, ...] = ()
+    omitted: Omitted = Omitted()
+    conditions: tuple[Condition, ...] = ()
+
+
+class WorkerPool(Wire, frozen=True):
+    """A pool of worker nodes: condition `Updating` says whether it is on its way to the target."""
+
+    name: str
+    resource: ResourceRef
+    informers: tuple[Informer, ...] = ()
+    omitted: Omitted = Omitted()
+    conditions: tuple[Condition, ...] = ()
+
+
+class UpdateStatusStatus(Wire, frozen=True):
+    """`status` of UpdateStatus. `conditions` (Available, AlertsReachable, Complete) are about the report itself."""
+
+    control_plane: ControlPlane | None = None
+    worker_pools: tuple[WorkerPool, ...] = ()
+    omitted_worker_pools: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class UpdateStatusSpec(Wire, frozen=True):
+    """`spec` of UpdateStatus: empty for now, and required."""
+
+
+class UpdateStatus(Object, frozen=True):
+    """The singleton `cluster`. `status` is None until the controller has written it once."""
+
+    spec: UpdateStatusSpec = UpdateStatusSpec()
+    status: UpdateStatusStatus | None = None

@@ -1,0 +1,80 @@
+"""A CRD's schema out of wire types: fields, types and what is required from the types, limits from a table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from runup.api import update_v1alpha1
+from runup.api.meta_v1 import Wire
+
+JSON = dict[str, Any]
+# What every object has besides its own fields; the API server validates metadata itself.
+_IDENTITY = ("apiVersion", "kind", "metadata")
+_SCALARS: dict[Any, JSON] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "format": "int32"},
+    datetime: {"type": "string", "format": "date-time"},
+}
+
+
+def crd(source: JSON) -> JSON:
+    """The whole CRD of UpdateStatus out of its source; raises KeyError for a field without an entry."""
+    found: JSON = source["head"]
+    schema = _struct(update_v1alpha1.UpdateStatus, source["types"])
+    found["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
+    return found
+
+
+def _struct(kind: type[Wire], types: JSON) -> JSON:
+    entry = types[kind.__name__]
+    hints = get_type_hints(kind)
+    schema: JSON = {key: value for key, value in entry.items() if key not in ("fields", "required")}
+    schema["type"] = "object"
+    properties: JSON = {}
+    required = []
+    for field in msgspec.structs.fields(kind):
+        wire = field.encode_name
+        if wire in _IDENTITY:
+            properties[wire] = {"type": "object" if wire == "metadata" else "string"}
+            continue
+        properties[wire] = _narrowed({**_of(hints[field.name], types), **entry["fields"][wire]})
+        if field.required:
+            required.append(wire)
+    unknown = set(entry["fields"]) - set(properties)
+    if unknown:
+        raise KeyError(f"{kind.__name__} has no fields {sorted(unknown)}")
+    required = entry.get("required") or (["spec"] if kind is update_v1alpha1.UpdateStatus else required)
+    if required:
+        schema["required"] = required
+    if properties:
+        schema["properties"] = properties
+    return schema
+
+
+def _narrowed(schema: JSON) -> JSON:
+    """`x-narrowed: {field: values}` becomes the enum of that field of this one place."""
+    narrowed = schema.pop("x-narrowed", {})
+    if narrowed:
+        properties = {
+            name: {**value, "enum": narrowed[name]} if name in narrowed else value
+            for name, value in schema["properties"].items()
+        }
+        schema["properties"] = properties
+    return schema
+
+
+def _of(hint: Any, types: JSON) -> JSON:
+    if get_origin(hint) in (Union, UnionType):
+        return _of(next(part for part in get_args(hint) if part is not NoneType), types)
+    if get_origin(hint) is tuple:
+        return {"type": "array", "items": _of(get_args(hint)[0], types)}
+    if get_origin(hint) is Literal:
+        return {"type": "string", "enum": list(get_args(hint))}
+    if hint in _SCALARS:
+        return dict(_SCALARS[hint])
+    return _struct(hint, types)
