@@ -8,7 +8,7 @@ import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight")
+NAMES = ("startup", "checks", "api", "preflight", "registry_client")
 
 
 def main(names: list[str]) -> int:

@@ -1,7 +1,8 @@
 """Verifies and reads release images in the background: what was found is observed, never waited for.
 
 Stores are asked in the order of cvo-behaviour 8.2: ConfigMaps of the cluster, then `spec.signatureStores` where set
-(they are then the last), else the stores that the running release names.
+(they are then the last), else the stores that the running release names. A store that does not answer is asked once,
+not once for each number: nine times the time limit is no verdict, and the next store may have the signature.
 """
 
 from __future__ import annotations
@@ -151,8 +152,11 @@ class ReleaseChecks:
             url = f"{folder}/signature-{number}"
             try:
                 signature = await _fetch(url)
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                verification.note(f"{url}: {error or type(error).__name__}")
+            except (aiohttp.ClientConnectionError, TimeoutError) as error:
+                verification.note(f"{url}: {_why(error)}")
+                return
+            except (aiohttp.ClientError, OSError) as error:
+                verification.note(f"{url}: {_why(error)}")
                 continue
             if signature is None:
                 verification.note(f"{url}: not found")
@@ -164,6 +168,10 @@ def _told(error: Unverified) -> str:
     more = len(error.details) - _SHOWN
     shown = [*error.details[:_SHOWN], *([f"and {more} more answers"] if more > 0 else [])]
     return f"{error}: {'; '.join(shown)}" if shown else str(error)
+
+
+def _why(error: Exception) -> str:
+    return str(error) or (f"no answer within {TIMEOUT_S:g} s" if isinstance(error, TimeoutError) else repr(error))
 
 
 def _bytes(value: bytes | str) -> bytes:
