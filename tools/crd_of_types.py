@@ -9,7 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from runup.api import update_v1alpha1
-from runup.api.meta_v1 import Wire
+from runup.api.meta_v1 import Object, Wire
 
 JSON = dict[str, Any]
 # What every object has besides its own fields; the API server validates metadata itself.
@@ -26,8 +26,29 @@ def crd(source: JSON) -> JSON:
     """The whole CRD of UpdateStatus out of its source; raises KeyError for a field without an entry."""
     found: JSON = source["head"]
     schema = _struct(update_v1alpha1.UpdateStatus, source["types"])
+    status = schema["properties"]["status"]["properties"]
+    _restrict(status["controlPlane"], source["insights"]["controlPlane"])
+    _restrict(status["workerPools"]["items"], source["insights"]["workerPools"])
     found["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema}
     return found
+
+
+def _restrict(layer: JSON, allowed: JSON) -> None:
+    """Only `allowed["types"]` of insights, with the members and rules that belong to them, and so many at most."""
+    insights = layer["properties"]["informers"]["items"]["properties"]["insights"]
+    insights["maxItems"] = allowed["maxItems"]
+    insight = insights["items"]
+    members = [kind[0].lower() + kind[1:] for kind in allowed["types"]]
+    properties = {
+        name: value
+        for name, value in insight["properties"].items()
+        if name in members or name in ("uid", "acquiredAt", "type")
+    }
+    properties["type"] = {**properties["type"], "enum": allowed["types"]}
+    insight["properties"] = properties
+    insight["x-kubernetes-validations"] = [
+        rule for rule in insight["x-kubernetes-validations"] if rule["message"].split(" ")[0] in members
+    ]
 
 
 def _struct(kind: type[Wire], types: JSON) -> JSON:
@@ -39,7 +60,7 @@ def _struct(kind: type[Wire], types: JSON) -> JSON:
     required = []
     for field in msgspec.structs.fields(kind):
         wire = field.encode_name
-        if wire in _IDENTITY:
+        if issubclass(kind, Object) and wire in _IDENTITY:
             properties[wire] = {"type": "object" if wire == "metadata" else "string"}
             continue
         properties[wire] = _narrowed({**_of(hints[field.name], types), **entry["fields"][wire]})
