@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.contract.api import CRDS, JSON, Api
-from tests.controlplane import build
+from tests.contract.rows import DEFINITION, GROUP
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.rows import SERVERS, programs
 from tests.servers import api_server
-
-REAL = pytest.param("kube-apiserver", marks=[pytest.mark.e2e, pytest.mark.timeout(300)])
-# `make e2e` sets it; without, the real server's rows do not exist, rather than being skipped by the hundred.
-SERVERS = ["sandbox", *([REAL] if os.environ.get("RUNUP_E2E") else [])]
 
 
 @pytest.fixture(scope="session")
@@ -30,13 +27,7 @@ def sandbox_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A real kube-apiserver with etcd."""
-    try:
-        programs = build.find()
-    except build.Unavailable as error:
-        if os.environ.get("RUNUP_E2E") == "required":
-            raise
-        pytest.skip(str(error))
-    with ControlPlane(tmp_path_factory.mktemp("controlplane"), programs) as plane:
+    with ControlPlane(tmp_path_factory.mktemp("controlplane"), programs()) as plane:
         yield plane
 
 
@@ -71,6 +62,20 @@ def deployments(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}/deployments"
 
 
+@pytest.fixture(scope="session")
+def widgets(api: Api) -> str:
+    """The Widgets of `rows/definitions/widget.yaml` are served."""
+    return define_widgets(api)
+
+
+def define_widgets(api: Api) -> str:
+    """Create the definition that rows use; its group once it is served."""
+    made = api.post(CRDS, yaml.safe_load(DEFINITION.read_text()))
+    assert made.code == 201, made.body
+    _await_served(api, GROUP, f"/apis/{GROUP}/v1/widgets")
+    return GROUP
+
+
 def define(api: Api, schema: JSON, *, scope: str = "Cluster", status: bool = False, **version: Any) -> str:
     """Create a CRD with that schema in a group of its own; the path of its resources once they are served."""
     group = f"g{uuid.uuid4().hex[:8]}.contract.example"
@@ -86,14 +91,13 @@ def define(api: Api, schema: JSON, *, scope: str = "Cluster", status: bool = Fal
     }
     api.post(CRDS, crd).ok()
     path = f"/apis/{group}/v1/widgets"
-    deadline = time.monotonic() + 30
-    while api.get(path).code == 404 or not _published(api, group):
-        assert time.monotonic() < deadline, f"{path} is not served"
-        time.sleep(0.05)
+    _await_served(api, group, path)
     return path
 
 
-def _published(api: Api, group: str) -> bool:
-    """Whether the schema counts too: server-side apply needs it."""
-    paths = api.get("/openapi/v3").ok()["paths"]
-    return f"apis/{group}/v1" in paths
+def _await_served(api: Api, group: str, path: str) -> None:
+    """The schema counts too: server-side apply needs it."""
+    deadline = time.monotonic() + 30
+    while api.get(path).code == 404 or f"apis/{group}/v1" not in api.get("/openapi/v3").ok()["paths"]:
+        assert time.monotonic() < deadline, f"{path} is not served"
+        time.sleep(0.05)
