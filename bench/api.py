@@ -37,13 +37,19 @@ PATH = "/api/v1/namespaces/default/configmaps"
 @contextmanager
 def api_server() -> Iterator[ClusterConfig]:
     """A fresh API server, ready; ended afterwards."""
-    with tempfile.TemporaryDirectory() as folder:
-        argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", folder, "--port", "0"]
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-            try:
-                yield _ready(Path(folder) / "admin.kubeconfig", server)
-            finally:
-                server.terminate()
+    with tempfile.TemporaryDirectory() as folder, api_server_in(Path(folder)) as config_of_it:
+        yield config_of_it
+
+
+@contextmanager
+def api_server_in(folder: Path) -> Iterator[ClusterConfig]:
+    """An API server that keeps its data in `folder`, `admin.kubeconfig` among it; ended afterwards."""
+    argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(folder), "--port", "0"]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            yield _ready(folder / "admin.kubeconfig", server)
+        finally:
+            server.terminate()
 
 
 def _ready(kubeconfig: Path, server: subprocess.Popen[bytes]) -> ClusterConfig:

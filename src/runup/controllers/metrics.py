@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from datetime import datetime
+from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -76,10 +77,16 @@ def _starts(action: Action) -> bool:
     return isinstance(action, Apply) and action.resource.kind == "Deployment"
 
 
+class Registered(Protocol):
+    """Metrics of any process."""
+
+    registry: CollectorRegistry
+
+
 class Endpoint:
     """`/metrics`, `/healthz` and `/readyz`. `ready()` gives nothing, or why not."""
 
-    def __init__(self, metrics: Metrics, ready: Callable[[], str]) -> None:
+    def __init__(self, metrics: Registered, ready: Callable[[], str]) -> None:
         self._metrics = metrics
         self._ready = ready
         self._runner: web.AppRunner | None = None

@@ -1,0 +1,1 @@
+"""The update status controller: watches a cluster, and keeps its UpdateStatus true."""

@@ -1,0 +1,106 @@
+"""The alerts that fire, asked of Prometheus' API (Thanos) every minute; `state` is what is known.
+
+Alerts are the one input that is not in the Kubernetes API. That they cannot be read is said in UpdateStatus, and
+keeps nothing else from being said. An old answer is no answer: a failure replaces it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal
+
+import aiohttp
+
+from runup import __version__
+from runup.api import codec
+from runup.api.meta_v1 import Wire
+from runup.domain.updatestatus.snapshot import Alert, Unreadable
+from runup.kube.auth import Auth
+from runup.kube.clock import Clock
+from runup.kube.errors import KubeError
+
+PATH = "/api/v1/alerts"
+REFRESH_S = 60.0
+TIMEOUT_S = 20.0
+MAX_BYTES = 16 << 20
+
+
+class _Alert(Wire, frozen=True):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    state: str = ""
+    active_at: datetime | None = None
+
+
+class _Alerts(Wire, frozen=True):
+    alerts: tuple[_Alert, ...] = ()
+
+
+class _Answer(Wire, frozen=True):
+    status: Literal["success", "error"]
+    data: _Alerts = _Alerts()
+    error: str = ""
+
+
+class Alerts:
+    """Asks `url` (a Prometheus or Thanos, without the path) with the credential of `auth`.
+
+    `state` is None while nobody was asked: no `url`, or no answer yet. `ca_file` adds a certificate authority.
+    """
+
+    def __init__(self, url: str, auth: Auth, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+        self.state: tuple[Alert, ...] | Unreadable | None = None
+        self._url = url.rstrip("/")
+        self._auth = auth
+        self._clock = clock
+        self._on_change = on_change
+        self._ca_file = ca_file
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while self._url:
+            found = await self._ask()
+            if found != self.state:
+                self.state = found
+                self._on_change()
+            await self._clock.sleep(REFRESH_S)
+
+    async def _ask(self) -> tuple[Alert, ...] | Unreadable:
+        try:
+            return read_alerts(await self._get())
+        except (aiohttp.ClientError, KubeError, OSError, TimeoutError, codec.DecodeError) as error:
+            return Unreadable(f"{self._url}{PATH}: {str(error) or type(error).__name__}")
+
+    async def _get(self) -> bytes:
+        secure = self._url.startswith("https:")
+        context = ssl.create_default_context(cafile=self._ca_file or None) if secure else None
+        headers = {"Accept": "application/json", "User-Agent": f"UpdateStatusController/{__version__}"}
+        credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
+        if secure and credential.authorization:
+            headers["Authorization"] = credential.authorization
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), headers=headers) as session,
+            session.get(self._url + PATH, ssl=context if context is not None else True) as response,
+        ):
+            if response.status != 200:
+                raise aiohttp.ClientError(f"unexpected HTTP status: {response.status}")
+            body = await response.content.read(MAX_BYTES + 1)
+            while len(body) <= MAX_BYTES and (more := await response.content.read(MAX_BYTES + 1 - len(body))):
+                body += more
+            if len(body) > MAX_BYTES:
+                raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
+            return body
+
+
+def read_alerts(body: bytes) -> tuple[Alert, ...]:
+    """The alerts of an answer; raises DecodeError for one that is none, or that says `error`."""
+    answer = codec.decode(_Answer, body)
+    if answer.status != "success":
+        raise codec.DecodeError(answer.error or "the answer says error and no more")
+    return tuple(
+        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=each.active_at)
+        for each in answer.data.alerts
+    )

@@ -1,0 +1,206 @@
+"""What the update status controller keeps in memory of a cluster: only what insights are made of.
+
+Out: caches that `observe` reads. A node of a real cluster is 20 KiB of JSON and changes every few seconds; what is kept
+is under 2 KiB, strings that many nodes share are kept once, and a change that touches nothing of it tells nobody. So a
+heartbeat of one of 5,000 nodes costs the decoding of one object, not an evaluation of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from sys import intern
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.meta_v1 import Condition, Object, ObjectMeta
+from runup.api.scheme import resource_of
+from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
+from runup.kube.cache import Cache, Change
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.watch import Reflector
+
+K = TypeVar("K", bound=Object)
+
+MACHINE_CONFIG_PREFIX = "machineconfiguration.openshift.io/"
+RELEASE_VERSION = MACHINE_CONFIG_PREFIX + "release-image-version"
+MCO_NAMESPACE = "openshift-machine-config-operator"
+MCO_DEPLOYMENT = "machine-config-operator"
+# The conditions of a node that insights are made of (oc's `assessNodesStatus`); the kubelet rewrites the others too.
+_NODE_CONDITIONS = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
+
+
+class Trimmed(Cache[K]):
+    """A cache that keeps `trim(obj)` in the place of `obj`."""
+
+    def __init__(self, kind: type[K], trim: Callable[[K], K]) -> None:
+        super().__init__(kind)
+        self._trim = trim
+
+    def put(self, obj: K) -> None:
+        """See `Cache.put`."""
+        super().put(self._trim(obj))
+
+    def replace(self, objects: Iterable[K], resource_version: str) -> None:
+        """See `Cache.replace`."""
+        super().replace((self._trim(obj) for obj in objects), resource_version)
+
+
+def trim_node(node: Node) -> Node:
+    """Labels (pools select by any of them), the machine-config daemon's annotations, and the conditions that count."""
+    return Node(
+        metadata=_identity(node.metadata, labels=node.metadata.labels, annotations=_of_machine_config(node.metadata)),
+        spec=NodeSpec(unschedulable=node.spec.unschedulable),
+        status=NodeStatus(conditions=tuple(map(_shared, _counting(node.status.conditions)))),
+    )
+
+
+def trim_machine_config(config: MachineConfig) -> MachineConfig:
+    """Which release rendered it, and no more."""
+    version = config.metadata.annotations.get(RELEASE_VERSION)
+    annotations = {} if version is None else {RELEASE_VERSION: version}
+    return MachineConfig(metadata=_identity(config.metadata, annotations=annotations))
+
+
+def trim_version(version: ClusterVersion) -> ClusterVersion:
+    """Without the updates that are offered: they are many, change often, and say nothing about the one under way."""
+    status = replace(
+        version.status, available_updates=None, conditional_updates=(), conditional_update_risks=(), version_hash=""
+    )
+    return replace(version, status=status)
+
+
+def trim_operator(operator: ClusterOperator) -> ClusterOperator:
+    """Without the objects that it concerns itself with."""
+    return replace(operator, status=replace(operator.status, related_objects=()))
+
+
+def differ(old: Object | None, new: Object | None) -> bool:
+    """Whether two states of an object differ in more than their versions."""
+    return old is None or new is None or _unversioned(old) != _unversioned(new)
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What is watched. `pods` are those that have not started yet (phase Pending), in all namespaces."""
+
+    versions: Cache[ClusterVersion]
+    operators: Cache[ClusterOperator]
+    pools: Cache[MachineConfigPool]
+    nodes: Cache[Node]
+    configs: Cache[MachineConfig]
+    deployments: Cache[Deployment]
+    pods: Cache[Pod]
+    budgets: Cache[PodDisruptionBudget]
+
+    @classmethod
+    def new(cls) -> Caches:
+        """Empty caches."""
+        return cls(
+            versions=Trimmed(ClusterVersion, trim_version),
+            operators=Trimmed(ClusterOperator, trim_operator),
+            pools=Cache(MachineConfigPool),
+            nodes=Trimmed(Node, trim_node),
+            configs=Trimmed(MachineConfig, trim_machine_config),
+            deployments=Cache(Deployment),
+            pods=Cache(Pod),
+            budgets=Cache(PodDisruptionBudget),
+        )
+
+    def all(self) -> tuple[Cache[Any], ...]:
+        """Every cache."""
+        return (
+            self.versions,
+            self.operators,
+            self.pools,
+            self.nodes,
+            self.configs,
+            self.deployments,
+            self.pods,
+            self.budgets,
+        )
+
+    def waiting(self) -> str:
+        """The first kind of which it is not known yet what it comes to, not even that it cannot be read; or nothing."""
+        for cache in self.all():
+            if not cache.synced and cache.error is None:
+                return cache.kind.__name__
+        return ""
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener()` after every change that could alter an insight."""
+
+        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
+            if differ(old, new):
+                listener()
+
+        for cache in self.all():
+            cache.add_listener(changed)
+            cache.add_state_listener(listener)
+
+
+def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[Any], ...]:
+    """What fills the caches, each with no more than it needs: the least rights, and the least bytes."""
+    return (
+        Reflector(client, ClusterVersion, caches.versions, field_selector="metadata.name=version", clock=clock),
+        Reflector(client, ClusterOperator, caches.operators, clock=clock),
+        Reflector(client, MachineConfigPool, caches.pools, clock=clock),
+        Reflector(client, Node, caches.nodes, clock=clock),
+        # Metadata alone: the content of 200 MachineConfigs is tens of megabytes.
+        Reflector(client, Object, caches.configs, clock=clock, resource=resource_of(MachineConfig)),
+        Reflector(
+            client,
+            Deployment,
+            caches.deployments,
+            namespace=MCO_NAMESPACE,
+            field_selector=f"metadata.name={MCO_DEPLOYMENT}",
+            clock=clock,
+        ),
+        Reflector(client, Pod, caches.pods, field_selector="status.phase=Pending", clock=clock),
+        Reflector(client, PodDisruptionBudget, caches.budgets, clock=clock),
+    )
+
+
+def _identity(
+    metadata: ObjectMeta, *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None
+) -> ObjectMeta:
+    return ObjectMeta(
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        creation_timestamp=metadata.creation_timestamp,
+        deletion_timestamp=metadata.deletion_timestamp,
+        labels=_shared_texts(labels or {}),
+        annotations=_shared_texts(annotations or {}),
+    )
+
+
+def _of_machine_config(metadata: ObjectMeta) -> dict[str, str]:
+    return {key: value for key, value in metadata.annotations.items() if key.startswith(MACHINE_CONFIG_PREFIX)}
+
+
+def _counting(conditions: Iterable[Condition]) -> Iterable[Condition]:
+    return (condition for condition in conditions if condition.type in _NODE_CONDITIONS)
+
+
+def _shared(condition: Condition) -> Condition:
+    return replace(
+        condition,
+        type=intern(condition.type),
+        reason=intern(condition.reason),
+        message=intern(condition.message),
+    )
+
+
+def _shared_texts(texts: dict[str, str]) -> dict[str, str]:
+    """The same with each text kept once in the process: 5,000 nodes have a few dozen label keys between them."""
+    return {intern(key): intern(value) for key, value in texts.items()}
+
+
+def _unversioned(obj: Object) -> Object:
+    return replace(obj, metadata=replace(obj.metadata, resource_version="", generation=0))

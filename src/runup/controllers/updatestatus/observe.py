@@ -1,0 +1,52 @@
+"""One look at caches and sources: a `Snapshot`, which is all that insights are computed from. Nothing is awaited."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import Pod
+from runup.api.meta_v1 import NamespacedName, Object, key_of
+from runup.controllers.updatestatus.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
+from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order
+from runup.kube.cache import Cache
+
+K = TypeVar("K", bound=Object)
+VERSION = NamespacedName("", "version")
+DEPLOYMENT = NamespacedName(MCO_NAMESPACE, MCO_DEPLOYMENT)
+
+
+def observe(
+    caches: Caches,
+    *,
+    alerts: tuple[Alert, ...] | Unreadable | None,
+    draining_pods: tuple[Pod, ...] | Unreadable,
+) -> Snapshot:
+    """What is known now; a kind that cannot be followed any more counts as unreadable: an old answer is no answer."""
+    pools = _all(caches.pools)
+    return Snapshot(
+        cluster_version=_version(caches.versions),
+        cluster_operators=_all(caches.operators),
+        machine_config_pools=pools if isinstance(pools, Unreadable) else in_report_order(pools),
+        nodes=_all(caches.nodes),
+        machine_configs=_all(caches.configs),
+        machine_config_operator=_unreadable(caches.deployments) or caches.deployments.get(DEPLOYMENT),
+        alerts=alerts,
+        pending_pods=_all(caches.pods),
+        draining_pods=draining_pods,
+        pod_disruption_budgets=_all(caches.budgets),
+    )
+
+
+def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
+    return _unreadable(cache) or cache.get(VERSION) or Unreadable("there is no ClusterVersion of the name version")
+
+
+def _all(cache: Cache[K]) -> tuple[K, ...] | Unreadable:
+    return _unreadable(cache) or tuple(sorted(cache.all(), key=key_of))
+
+
+def _unreadable(cache: Cache[Any]) -> Unreadable | None:
+    if cache.ready:
+        return None
+    return Unreadable(cache.error or f"{cache.kind.__name__} is not listed yet")

@@ -1,0 +1,121 @@
+"""A cluster for the update status controller, on the sandbox's API server in this process: small and healthy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from runup.api.core_v1 import Node, Pod
+from runup.api.scheme import Resource, resource_of
+from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
+from runup.kube import calls, config
+from runup.kube.client import Client
+from runup.kube.config import ClusterConfig
+from runup.kube.errors import NotFound
+from runup.sandbox import crds
+from runup.sandbox.apiserver.server import ApiServer
+
+JSON = dict[str, Any]
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+STATUSES = resource_of(UpdateStatus)
+NODES = resource_of(Node)
+PODS = resource_of(Pod)
+DEADLINE_S = 20.0
+SINCE = "2026-11-21T06:00:00Z"
+MC = "machineconfiguration.openshift.io"
+
+
+def obj(api_version: str, kind: str, name: str, namespace: str = "", **content: Any) -> JSON:
+    """An object; `annotations` and `labels` go into its metadata."""
+    metadata: JSON = {"name": name} | ({"namespace": namespace} if namespace else {})
+    metadata |= {key: content.pop(key) for key in ("annotations", "labels") if key in content}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+
+
+def condition(type_: str, status: str, reason: str = "AsExpected", message: str = "fine") -> JSON:
+    """A condition that has held since SINCE."""
+    return {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
+
+
+def node(name: str, role: str = "worker", **annotations: str) -> JSON:
+    """A ready node at 5.0.0; `annotations` are the machine-config daemon's."""
+    daemon = {"currentConfig": f"rendered-{role}-old", "desiredConfig": f"rendered-{role}-old", "state": "Done"}
+    daemon |= annotations
+    return obj(
+        "v1",
+        "Node",
+        name,
+        labels={f"node-role.kubernetes.io/{role}": ""},
+        annotations={f"{MC}/{key}": value for key, value in daemon.items()},
+        status={
+            "conditions": [
+                condition("Ready", "True"),
+                condition("DiskPressure", "False"),
+                condition("MemoryPressure", "False"),
+            ]
+        },
+    )
+
+
+class World:
+    """What a test does to the cluster, and asks of it."""
+
+    def __init__(self, client: Client, config_of_it: ClusterConfig, kubeconfig: Path) -> None:
+        self.client = client
+        self.config = config_of_it
+        self.kubeconfig = kubeconfig
+
+    async def create(self, resource: Resource, body: JSON) -> JSON:
+        """Create an object and its status, once its kind is served."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                try:
+                    made = await self.client.send(calls.create(resource, body))
+                    break
+                except NotFound:
+                    await asyncio.sleep(0.02)
+        if "status" in body and made.get("status") != body["status"]:
+            made = {**made, "status": body["status"]}
+            made = await self.client.send(calls.replace(resource, made, subresource="status"))
+        return made
+
+    async def annotate(self, name: str, **annotations: str) -> None:
+        """What the machine-config daemon does to its node."""
+        patch = {"metadata": {"annotations": {f"{MC}/{key}": value for key, value in annotations.items()}}}
+        await self.client.send(calls.merge_patch(NODES, name, patch))
+
+    async def status(self) -> UpdateStatusStatus | None:
+        """What the object says; None while there is none."""
+        try:
+            return (await self.client.send(calls.get(UpdateStatus, NAME))).status
+        except NotFound:
+            return None
+
+    async def until(self, holds: Callable[[UpdateStatusStatus], Any]) -> UpdateStatusStatus:
+        """The status as soon as `holds` does; fails after a deadline with the last one seen."""
+        last = None
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while last is None or not holds(last):
+                    await asyncio.sleep(0.02)
+                    last = await self.status()
+        except TimeoutError:
+            raise AssertionError(f"never came about; last: {last}") from None
+        return last
+
+
+@asynccontextmanager
+async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
+    """An API server with the definitions of a release, and nothing else."""
+    async with ApiServer(tmp_path / "apiserver") as server:
+        loaded = config.load(str(server.kubeconfig))
+        async with Client(loaded) as client:
+            for file in crds.of_release(generally_available=True):
+                for body in yaml.safe_load_all(file.read_text()):
+                    await client.send(calls.create(CRDS, body))
+            yield World(client, loaded, server.kubeconfig)
