@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import ROUND_UP, Context, Decimal
 
 _FORM = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(.*)", re.DOTALL)
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_NANO = Decimal(10) ** -9
+_EXACT = Context(prec=80)
 _UNITS = {suffix: Decimal(1024) ** power for suffix, power in _BINARY.items()} | {
     suffix: Decimal(10) ** power for suffix, power in _DECIMAL.items()
 }
@@ -44,3 +46,34 @@ def plain(value: Decimal) -> str:
     """`value` as one canonical text: equal quantities have equal texts, whatever they were written in."""
     text = format(value, "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def canonical(text: str) -> str:
+    """`text` as an API server writes it back (`1000m` is `1`, `1024Mi` is `1Gi`); raises QuantityError.
+
+    The form (binary, decimal, exponent) is kept, factors of 1024 or 1000 go into the suffix, and nothing is smaller
+    than a nano: apimachinery's pkg/api/resource/quantity.go.
+    """
+    value = parse_quantity(text).quantize(_NANO, rounding=ROUND_UP, context=_EXACT)
+    if not value:
+        return "0"
+    if text[-1:] == "i" and abs(value) >= 1024 and value == value.to_integral_value():
+        return _scaled(value, Decimal(1024), dict(enumerate(["", *_BINARY])))
+    powers = {power // 3: f"e{power}" for power in range(-9, 100, 3)} | {0: ""}
+    if not _is_exponent(text):
+        powers = {power // 3: suffix for suffix, power in _DECIMAL.items()}
+    return _scaled(value, Decimal(1000), powers)
+
+
+def _is_exponent(text: str) -> bool:
+    match = _FORM.fullmatch(text)
+    return match is not None and _EXPONENT.fullmatch(match.group(3)) is not None
+
+
+def _scaled(value: Decimal, base: Decimal, suffixes: dict[int, str]) -> str:
+    """`value` with the largest suffix that leaves a whole number."""
+    for power in sorted(suffixes, reverse=True):
+        number = value / base**power if power >= 0 else value * base**-power
+        if number == number.to_integral_value():
+            return f"{number.to_integral_value():f}{suffixes[power]}"
+    return plain(value)

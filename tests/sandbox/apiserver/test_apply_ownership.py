@@ -144,7 +144,7 @@ async def test_a_set_is_shared_by_its_values(client: Client) -> None:
     """Finalizers of two managers live side by side, and go one by one."""
 
     def with_finalizers(*names: str) -> JSON:
-        obj = config()
+        obj = config(a="1")
         obj["metadata"]["finalizers"] = list(names)
         return obj
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runup.sandbox.apiserver.schema import builtin_schema, compile_schema, strict_errors, validate_crd
+from runup.sandbox.apiserver.schema import compile_schema, strict_errors, validate_crd
 
 JSON = dict[str, Any]
 
@@ -132,14 +132,3 @@ def test_a_rule_that_does_not_compile_refuses_the_crd() -> None:
     (error,) = validate_crd(_crd(schema))
     assert error.path == f"{AT}.x-kubernetes-validations[0].rule"
     assert "compilation failed: ERROR: <input>:1:1: undeclared reference to 'selff'" in error.body
-
-
-def test_built_in_kinds() -> None:
-    """Unknown fields of a Deployment are named, nulls are absent, required fields are required."""
-    schema = builtin_schema("apps", "v1", "Deployment")
-    assert schema is not None
-    template = {"metadata": {"creationTimestamp": None}, "spec": {"containers": [{"name": "c", "imag": "x"}]}}
-    pruned, unknown = schema.prune({"spec": {"template": template}})
-    assert unknown == ("spec.template.spec.containers[0].imag",)
-    assert [str(error) for error in schema.validate(pruned)] == ["spec.selector: Required value"]
-    assert builtin_schema("example.com", "v1", "Thing") is None

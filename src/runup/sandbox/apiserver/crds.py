@@ -61,9 +61,8 @@ def complete(crd: JSON, now: datetime, taken: str = "") -> None:
     spec.setdefault("conversion", {"strategy": "None"})
     status = crd.setdefault("status", {})
     storage = next((v["name"] for v in spec["versions"] if v.get("storage")), "")
-    stored = status.setdefault("storedVersions", [])
-    if storage and storage not in stored:
-        stored.append(storage)
+    stored = status.get("storedVersions") or []
+    status["storedVersions"] = [*stored, *([storage] if storage and storage not in stored else ())]
     if taken:
         _set(status, "NamesAccepted", "False", "PluralConflict", taken, now)
         _set(status, "Established", "False", "NotAccepted", "not all names are accepted", now)
@@ -75,7 +74,7 @@ def complete(crd: JSON, now: datetime, taken: str = "") -> None:
 
 
 def _set(status: JSON, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
-    conditions = status.setdefault("conditions", [])
+    conditions = status["conditions"] = status.get("conditions") or []
     old = next((condition for condition in conditions if condition["type"] == type_), None)
     since = old["lastTransitionTime"] if old and old["status"] == value else rfc3339(now)
     new = {"type": type_, "status": value, "reason": reason, "message": message, "lastTransitionTime": since}

@@ -37,7 +37,7 @@ def pull_policy(image: str) -> str:
 
 def _set(obj: JSON, **values: Any) -> None:
     for key, value in values.items():
-        if obj.get(key) is None:
+        if obj.get(key) is None or obj[key] == "":  # to Go an empty text is one that was not given
             obj[key] = value
 
 

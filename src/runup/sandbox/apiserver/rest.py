@@ -42,7 +42,7 @@ from runup.sandbox.apiserver.patch.merge import merge
 from runup.sandbox.apiserver.patch.strategic import strategic_merge
 from runup.sandbox.apiserver.render import Renderer
 from runup.sandbox.apiserver.routing import Target
-from runup.sandbox.apiserver.schema import Fault, FieldError
+from runup.sandbox.apiserver.schema import DecodeError, Fault, FieldError
 from runup.sandbox.apiserver.schemas import Schemas
 from runup.sandbox.apiserver.selectors import parse_selector
 from runup.sandbox.apiserver.views import from_stored, to_stored
@@ -199,7 +199,14 @@ class Rest:
         obj = self.schemas.default(kind, obj)
         self.admission.before_create(kind, obj)
         managed.on_update(
-            self.schemas.tree(kind), kind, None, obj, manager=options.manager, now=self.clock.now(), subresource=""
+            self.schemas.tree(kind),
+            kind,
+            None,
+            obj,
+            empty=self.schemas.empty(kind),
+            manager=options.manager,
+            now=self.clock.now(),
+            subresource="",
         )
         self._validate(kind, obj, None)
         return await self._store_new(kind, namespace, obj, options)
@@ -220,10 +227,13 @@ class Rest:
         """A body as an object of `kind`: type checked, unknown fields dropped (refused when strict)."""
         _check_type(kind, obj)
         faults = [f'duplicate field "{path}"' for path in self._duplicates(request, options)]
-        pruned, unknown = self.schemas.prune(kind, obj)
-        faults += [f'unknown field "{path}"' for path in unknown]
         version, name = obj["apiVersion"].rpartition("/")[2], obj["kind"]
         why = f'{name} in version "{version}" cannot be handled as a {kind.kind}'
+        try:
+            pruned, unknown = self.schemas.decode(kind, obj)
+        except DecodeError as error:
+            raise errors.bad_request(f"{why}: {error}") from None
+        faults += [f'unknown field "{path}"' for path in unknown]
         self._report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
         return pruned
 
@@ -236,13 +246,16 @@ class Rest:
         self._report(
             request, duplicates, options, lambda text: errors.bad_request(f"error strict decoding YAML: {text}")
         )
-        pruned, unknown = self.schemas.prune(kind, config)
+        try:
+            pruned, unknown = self.schemas.decode(kind, config)
+        except DecodeError as error:
+            raise errors.bad_request(str(error)) from None
         if unknown:
             what = f"{target.namespace}/{target.name}; {kind.api_version}, Kind={kind.kind}"
             lines = [f".{path}: field not declared in schema" for path in unknown]
             text = lines[0] if len(lines) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in lines)
             raise ApiError(500, "", f"failed to create typed patch object ({what}): {text}")
-        return pruned
+        return pruned if kind.custom else config
 
     def _duplicates(self, request: Request, options: WriteOptions) -> list[str]:
         if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
@@ -429,7 +442,10 @@ class Rest:
         new.setdefault("apiVersion", kind.api_version)
         new.setdefault("kind", kind.kind)
         _check_type(kind, new)
-        new, unknown = self.schemas.prune(kind, new)
+        try:
+            new, unknown = self.schemas.decode(kind, new)
+        except DecodeError as error:
+            raise _invalid_patch(shown, str(error)) from None
         faults = [f'unknown field "{path}"' for path in unknown]
         self._report(request, faults, options, lambda text: _invalid_patch(shown, text))
         return new
@@ -445,16 +461,19 @@ class Rest:
         tree = self.schemas.tree(kind)
 
         def compute(live: JSON | None) -> JSON:
-            return apply_patch(
-                tree,
+            return self._as_decoded(
                 kind,
-                live,
-                config,
-                manager=options.manager,
-                force=options.force,
-                now=self.clock.now(),
-                subresource=target.subresource,
-                default=lambda obj: self.schemas.default(kind, obj),
+                apply_patch(
+                    tree,
+                    kind,
+                    live,
+                    config,
+                    manager=options.manager,
+                    force=options.force,
+                    now=self.clock.now(),
+                    subresource=target.subresource,
+                    default=lambda obj: self.schemas.default(kind, self._as_decoded(kind, obj)),
+                ),
             )
 
         if self.store.get(kind.storage, target.namespace, target.name) is not None:
@@ -466,6 +485,10 @@ class Rest:
             raise errors.not_found(kind.plural, kind.group, target.name)
         entry = await self._create_by_apply(request, target, kind, compute, options)
         return self.answer(request, kind, entry, 201)
+
+    def _as_decoded(self, kind: Kind, obj: JSON) -> JSON:
+        # What was applied is checked already; here it gets the form in which it is stored.
+        return obj if kind.custom else self.schemas.decode(kind, obj)[0]
 
     async def _create_by_apply(
         self,

@@ -1,6 +1,6 @@
 """Where the handlers meet the schema engine: the schema of a kind, found once and kept.
 
-A kind without a schema (a built-in one that has no table, a custom one that is being replaced) is taken as it comes.
+A kind without a schema (a custom one whose definition has none) is taken as it comes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from runup.sandbox.apiserver import defaults
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.schema import Schema, Structural, compile_schema
+from runup.sandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
 
 JSON = dict[str, Any]
 
@@ -22,9 +22,9 @@ class Schemas:
         self._known: dict[Kind, Schema | None] = {}
 
     def of(self, kind: Kind) -> Schema | None:
-        """The compiled schema of a kind, None when it has none."""
+        """The compiled schema of a custom kind, None when it has none."""
         if kind not in self._known:
-            self._known[kind] = _compile(kind)
+            self._known[kind] = _compile(kind.crd, kind.version) if kind.crd else None
         return self._known[kind]
 
     def forget(self, kind: Kind) -> None:
@@ -33,11 +33,17 @@ class Schemas:
 
     def tree(self, kind: Kind) -> Structural | None:
         """What server-side apply and strategic merge know of the kind's lists and maps."""
-        schema = self.of(kind)
+        schema = self.of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.root if schema else None
 
-    def prune(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
-        """`obj` without the fields that its schema does not know, and their paths."""
+    def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` without the fields that its type does not know, and their paths; may raise DecodeError."""
+        if kind.custom:
+            return self._decode_custom(kind, obj)
+        schema = builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.decode(obj) if schema else (obj, [])
+
+    def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
         schema = self.of(kind)
         if schema is None:
             return obj, []
@@ -45,26 +51,26 @@ class Schemas:
         return pruned, list(unknown)
 
     def default(self, kind: Kind, obj: JSON) -> JSON:
-        """`obj` with the schema's defaults, and those that the server has for its built-in kinds."""
-        schema = self.of(kind)
-        completed = schema.default(obj) if schema else obj
-        if not kind.custom:
-            defaults.complete(kind.resource, completed)
-        return completed
+        """`obj` with its schema's defaults, or with what the server fills into objects of its built-in kind."""
+        if kind.custom:
+            schema = self.of(kind)
+            return schema.default(obj) if schema else obj
+        defaults.complete(kind.resource, obj)
+        known = builtin_schema(kind.group, kind.version, kind.kind)
+        return known.complete(obj) if known else obj
+
+    def empty(self, kind: Kind) -> JSON:
+        """The object in which nothing is set: what a new one is compared with to find out who owns what."""
+        schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.empty() if schema else {"metadata": {}}
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
-        """What the schema finds wrong, transition rules included when there is an old object."""
-        schema = self.of(kind)
+        """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
+        schema = self.of(kind) if kind.custom else None
         return list(schema.validate(obj, old)) if schema else []
 
 
-def _compile(kind: Kind) -> Schema | None:
-    if kind.crd is None:
-        try:
-            from runup.sandbox.apiserver.schema import builtin_schema
-        except ImportError:
-            return None
-        return builtin_schema(kind.group, kind.version, kind.kind)
-    version = next(v for v in kind.crd["spec"]["versions"] if v["name"] == kind.version)
+def _compile(crd: JSON, name: str) -> Schema | None:
+    version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     return compile_schema(schema) if schema else None

@@ -151,12 +151,19 @@ def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Co
         old, new = (_ABSENT, new) if old is _ABSENT else (old, _ABSENT)
         _descend(node, old, new, path, result)
         return
+    if old is None or new is None:
+        old, new = _nothing_like(new, old), _nothing_like(old, new)
     if type(old) is not type(new) or is_atomic(node, new) or (not old and not new):
         if old != new:
             result.modified.add(path)
         return
     if old != new:
         _descend(node, old, new, path, result)
+
+
+def _nothing_like(other: Any, value: Any) -> Any:
+    """A null beside a map or list is an empty one."""
+    return type(other)() if value is None and isinstance(other, dict | list) and other else value
 
 
 def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:

@@ -40,8 +40,6 @@ _SERVER_FIELDS = frozenset(
                      "managedFields", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
     }
 )  # fmt: skip
-# Structs that Go has even when nothing is in them: their own path is never "added" to a built-in object.
-_ALWAYS_THERE = frozenset({"f:spec", "f:status", "f:template", "f:strategy", "f:updateStrategy", "f:jobTemplate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +129,12 @@ def on_update(
     manager: str,
     now: datetime,
     subresource: str,
+    empty: JSON | None = None,
 ) -> None:
-    """Record a create, update or patch (not apply) in `new`."""
+    """Record a create, update or patch (not apply) in `new`.
+
+    `empty` is what a new object is compared with: the structs that Go has in it anyway belong to nobody.
+    """
     given = meta(new).get("managedFields")
     if given == [{}]:
         meta(new).pop("managedFields")
@@ -142,29 +144,14 @@ def on_update(
         meta(new).pop("managedFields", None)
         return
     root = typed_root(tree)
-    changes = compare(root, old or {"metadata": {}}, new)
+    changes = compare(root, old or empty or {"metadata": {}}, new)
     managers = released(managers, changes.changed | changes.removed)
-    mine = tracked(kind, _go_like(kind, changes.changed, new) if old is None else changes.changed, subresource)
+    mine = tracked(kind, changes.changed, subresource)
     if mine:
         me = Manager(manager, "Update", kind.api_version, subresource)
         before = managers.get(me)
         managers[me] = Ownership(mine | before.paths if before else mine, rfc3339(now))
     write(new, _capped(managers))
-
-
-def _go_like(kind: Kind, paths: Iterable[Path], obj: JSON) -> Iterable[Path]:
-    if kind.custom:
-        return paths
-    return (path for path in paths if not _is_struct(path, obj))
-
-
-def _is_struct(path: Path, obj: JSON) -> bool:
-    if path[-1] not in _ALWAYS_THERE and path[-2:] != ("f:template", "f:metadata"):
-        return False
-    value: Any = obj
-    for part in path:
-        value = value.get(part[2:]) if isinstance(value, dict) else None
-    return isinstance(value, dict) and bool(value)
 
 
 def released(managers: Managers, paths: set[Path]) -> Managers:

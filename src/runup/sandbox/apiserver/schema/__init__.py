@@ -1,4 +1,4 @@
-"""Schemas as the API server uses them, for custom resources and for built-in kinds alike.
+"""Schemas as the API server uses them, of custom resources and of built-in kinds.
 
     schema = compile_schema(openapi_v3_schema)           # once per CRD version; raises SchemaError
     obj, unknown = schema.prune(obj)                     # unknown: ("spec.desiredUpdate.mode", ...)
@@ -7,7 +7,9 @@
     schema.root                                          # the merge tree for server-side apply: see Structural
 
     errors, schemas = compile_crd(crd)                   # a CustomResourceDefinition: faults, version -> Schema
-    builtin_schema(group, version, kind)                 # the same for Pods, Deployments, ...; None if not in the table
+    builtin = builtin_schema(group, version, kind)       # Pods, Deployments, ...: as Go's codec handles them
+    obj, unknown = builtin.decode(obj)                   # raises DecodeError in Go's words
+    obj = builtin.complete(obj)                          # with every zero that Go writes
 
 `unknown` become `unknown field "spec.x"` with `strict_errors`, for fieldValidation Strict and Warn.
 Nothing is changed in place: every function returns new dicts where it had to change something.
@@ -20,8 +22,10 @@ from runup.sandbox.apiserver.schema.crd import compile_crd, validate_crd, valida
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError, aggregate
 from runup.sandbox.apiserver.schema.schema import Schema, compile_schema, strict_errors
 from runup.sandbox.apiserver.schema.structural import SchemaError, Structural
+from runup.sandbox.apiserver.schema.typed import DecodeError
 
 __all__ = [
+    "DecodeError",
     "Fault",
     "FieldError",
     "Schema",

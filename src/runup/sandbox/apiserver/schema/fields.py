@@ -8,7 +8,6 @@ silently, or refused where the schema says to keep it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 from runup.sandbox.apiserver.schema.structural import Structural
@@ -75,25 +74,4 @@ def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
         known = node.field(name)
         if known is not None:
             result[name] = default(known, _default_for_null(known, member))
-    return result
-
-
-def drop_nulls(node: Structural, value: Any) -> Any:
-    """`value` without the nulls of members that are not nullable, as Go decodes a built-in kind: null is absent."""
-    return _map_members(node, value, lambda child, member: member is not None or child.nullable)
-
-
-def _map_members(node: Structural, value: Any, keep: Callable[[Structural, Any], bool]) -> Any:
-    if isinstance(value, list) and node.items is not None:
-        item_node = node.items
-        return [_map_members(item_node, item, keep) for item in value]
-    if not isinstance(value, dict):
-        return value
-    result = {}
-    for name, member in value.items():
-        child = node.field(name)
-        if child is None:
-            result[name] = member
-        elif keep(child, member):
-            result[name] = _map_members(child, member, keep)
     return result

@@ -50,11 +50,6 @@ class Schema:
         result: JSON = fields.default(self.root, obj)
         return result
 
-    def drop_nulls(self, obj: JSON) -> JSON:
-        """`obj` without nulls of fields that are not nullable: how built-in kinds read null."""
-        result: JSON = fields.drop_nulls(self.root, obj)
-        return result
-
     def validate(self, obj: JSON, old: JSON | None = None) -> list[FieldError]:
         """Every fault of `obj`. With `old`, an update: what stays as it was passes, and transition rules run."""
         former: Any = MISSING if old is None else old

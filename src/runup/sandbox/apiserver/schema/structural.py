@@ -80,10 +80,10 @@ class Structural:
 
 def compile_node(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Structural:
     """Compile `raw`; `resolve` finds what a `$ref` names. Raises SchemaError for a reference without it."""
-    return _Compiler(resolve).node(raw)
+    return Compiler(resolve).node(raw)
 
 
-class _Compiler:
+class Compiler:
     """Shares one node per `$ref`, so that a type which contains itself compiles to a cycle and not for ever."""
 
     def __init__(self, resolve: Resolve | None) -> None:
@@ -91,6 +91,7 @@ class _Compiler:
         self._referenced: dict[str, Structural] = {}
 
     def node(self, raw: Mapping[str, Any]) -> Structural:
+        """The node of a schema."""
         ref = _reference(raw)
         return self._from_reference(ref, raw) if ref else self._fill(Structural(), raw)
 

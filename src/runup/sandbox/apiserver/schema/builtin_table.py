@@ -1,0 +1,124 @@
+"""The built-in types, as `builtin_types.txt` has them; tools/generate_builtin_schemas.py makes it from Kubernetes.
+
+A `[package group]` line begins a package; each line below it is a type and its fields, in the order of the Go struct.
+`^` after the type's name: server-side apply takes it as one value. A field is
+
+    name[!]:TYPE[*|*null|-][^|~|@key+key][<strategy:key>][=default]
+
+`!` required; TYPE one of s (text; s/v1.PullPolicy when Go gives the type a name), i32, i64, n, b, bytes, another type,
+or `[]` or `{}` before any of these. What Go writes for an absent field: with `*` nothing (`*null`: null), with `-`
+nothing, and a zero that was given is left out too, otherwise the zero. `^` an atomic list or map, `~` a set, `@` a
+list-map with its keys; `<>` what a strategic merge patch does. The mistake prevented: two sources for one field.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FILE = Path(__file__).with_name("builtin_types.txt")
+_FIELD = re.compile(
+    r"(?P<name>[^!:]+)(?P<required>!?):(?P<type>[^*^~@<=-]*(?:-[^*^~@<=-]+)*?)(?P<absent>\*null|\*|-|)"
+    r"(?:(?P<atomic>\^)|(?P<set>~)|@(?P<keys>[\w+]+))?(?:<(?P<strategy>[\w,]+)(?::(?P<merge>\w+))?>)?(?:=(?P<default>.*))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field as the table has it; `type` is a word with full names of types."""
+
+    name: str
+    type: str
+    required: bool
+    pointer: bool  # absent and zero are two things
+    written: bool  # an absent one is written as zero (a pointer as null)
+    merge: str  # atomic, set, map or nothing
+    keys: tuple[str, ...]
+    strategy: str
+    merge_key: str
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One struct."""
+
+    name: str  # in full: io.k8s.api.core.v1.Pod
+    atomic: bool
+    fields: tuple[Field, ...]
+
+    @property
+    def package(self) -> str:
+        """`io.k8s.api.core.v1`."""
+        return self.name.rpartition(".")[0]
+
+
+@cache
+def _lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+    """Type -> its line, and (group, version) -> package."""
+    lines: dict[str, str] = {}
+    packages: dict[tuple[str, str], str] = {}
+    package = ""
+    for line in _FILE.read_text().splitlines()[1:]:
+        if line.startswith("["):
+            package, group = line.strip("[]").split()
+            packages["" if group == "core" else group, package.rpartition(".")[2]] = package
+        else:
+            name = line.split(" ", 1)[0].rstrip("^")
+            lines[f"{package}.{name}"] = line
+    return lines, packages
+
+
+def names() -> list[str]:
+    """Every type's full name."""
+    return list(_lines()[0])
+
+
+def full_name(group: str, version: str, kind: str) -> str:
+    """The full name of a kind's type, or nothing."""
+    lines, packages = _lines()
+    name = f"{packages.get((group, version), '')}.{kind}"
+    return name if name in lines else ""
+
+
+@cache
+def find(name: str) -> Type | None:
+    """A type by its full name, None for one that is no struct (a quantity, a time, any JSON)."""
+    line = _lines()[0].get(name)
+    if line is None:
+        return None
+    head, *words = line.split(" ")
+    package = name.rpartition(".")[0]
+    return Type(name, head.endswith("^"), tuple(_field(package, word) for word in words))
+
+
+def _field(package: str, word: str) -> Field:
+    match = _FIELD.fullmatch(word)
+    assert match is not None, word
+    absent = match["absent"]
+    return Field(
+        name=match["name"],
+        type=_qualified(package, match["type"]),
+        required=bool(match["required"]),
+        pointer=absent.startswith("*"),
+        written=absent in {"", "*null"},
+        merge="atomic" if match["atomic"] else "set" if match["set"] else "map" if match["keys"] else "",
+        keys=tuple(match["keys"].split("+")) if match["keys"] else (),
+        strategy=match["strategy"] or "",
+        merge_key=match["merge"] or "",
+        default=json.loads(match["default"]) if match["default"] else None,
+    )
+
+
+_SCALARS = frozenset({"s", "i32", "i64", "n", "b", "bytes"})
+
+
+def _qualified(package: str, word: str) -> str:
+    if word[:2] in {"[]", "{}"}:
+        return word[:2] + _qualified(package, word[2:])
+    bare = word.partition("/")[0]
+    return word if bare in _SCALARS or word.startswith("io.k8s.") else f"{package}.{word}"

@@ -1,0 +1,133 @@
+"""Values without members as Go's decoders read them: each checks one and returns it as Go would write it back.
+
+In: a value out of JSON and the name of the Go type that it is for. Out: the value in canonical form. Raises GoError
+with what encoding/json (or the type's own decoder) says; a null never comes here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from runup.lang.quantity import QuantityError, canonical
+
+
+class GoError(ValueError):
+    """What cannot be decoded: the value's kind with the type that it is for, or without a type the whole message."""
+
+    def __init__(self, message: str, go_type: str = "") -> None:
+        super().__init__(message)
+        self.go_type = go_type
+
+
+def kind_of(value: Any) -> str:
+    """How encoding/json calls a value in its errors."""
+    kinds: dict[type, str] = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return kinds.get(type(value), "number")
+
+
+def text(value: Any, go_type: str) -> str:
+    """A string."""
+    if type(value) is not str:
+        raise GoError(kind_of(value), go_type)
+    return value
+
+
+def boolean(value: Any, go_type: str) -> bool:
+    """true or false."""
+    if type(value) is not bool:
+        raise GoError(kind_of(value), go_type)
+    return value
+
+
+def _integer(value: Any, go_type: str, bits: int) -> int:
+    if type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1:
+        return value
+    if type(value) in {int, float}:
+        raise GoError(f"number {value}", go_type)
+    raise GoError(kind_of(value), go_type)
+
+
+def int32(value: Any, go_type: str) -> int:
+    """A whole number of 32 bits."""
+    return _integer(value, go_type, 32)
+
+
+def int64(value: Any, go_type: str) -> int:
+    """A whole number of 64 bits."""
+    return _integer(value, go_type, 64)
+
+
+def number(value: Any, go_type: str) -> float:
+    """Any number."""
+    if type(value) not in {int, float}:
+        raise GoError(kind_of(value), go_type)
+    result: float = value
+    return result
+
+
+def int_or_string(value: Any, go_type: str) -> Any:
+    """A whole number of 32 bits, or any text."""
+    return value if type(value) is str else _integer(value, go_type, 32)
+
+
+def base64_text(value: Any, go_type: str) -> str:
+    """Bytes; line breaks inside are allowed, and gone afterwards."""
+    plain = text(value, go_type).replace("\n", "").replace("\r", "")
+    try:
+        base64.b64decode(plain, validate=True)
+    except (binascii.Error, ValueError):
+        raise GoError(f"illegal base64 data at input byte {_first_fault(plain)}") from None
+    return plain
+
+
+def _first_fault(plain: str) -> int:
+    match = re.match(r"[A-Za-z0-9+/]*", plain)
+    end = match.end() if match else 0
+    return end if end < len(plain) and plain[end] != "=" else len(plain) // 4 * 4
+
+
+def quantity(value: Any, _go_type: str) -> str:
+    """An amount, as the server writes it."""
+    if type(value) not in {str, int, float}:
+        raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    return _canonical(str(value).strip())
+
+
+@lru_cache(4096)
+def _canonical(written: str) -> str:
+    try:
+        return canonical(written)
+    except QuantityError as error:
+        raise GoError(str(error)) from None
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<fraction>\.\d+)?(?P<zone>Z|[+-]\d\d:\d\d)")
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+
+
+def _moment(value: Any, go_type: str, layout: str) -> datetime:
+    written = text(value, go_type)
+    match = _TIME.fullmatch(written)
+    try:
+        if match is None:
+            raise ValueError(written)
+        fraction = (match["fraction"] or "")[:7]
+        return datetime.fromisoformat(written[:19] + fraction + match["zone"]).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise GoError(f'parsing time "{written}" as "{layout}": cannot parse "{written}" as "2006"') from None
+
+
+def time(value: Any, go_type: str) -> str:
+    """A moment, to the second and in UTC."""
+    return _moment(value, go_type, _LAYOUT).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(value: Any, go_type: str) -> str:
+    """A moment, to the microsecond and in UTC."""
+    return _moment(value, go_type, _MICRO_LAYOUT).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

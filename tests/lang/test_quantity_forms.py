@@ -1,0 +1,40 @@
+"""Quantities as an API server writes them back; expected values from apimachinery's quantity_test.go and a server."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.lang.quantity import QuantityError, canonical
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("1000m", "1"),
+        ("1500m", "1500m"),
+        ("0.5", "500m"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("1023Ki", "1023Ki"),
+        ("0.5Ki", "512"),
+        ("1000", "1k"),
+        ("1e3", "1e3"),
+        ("12e6", "12e6"),
+        ("100e2", "10e3"),
+        ("0", "0"),
+        ("0Mi", "0"),
+        ("-5", "-5"),
+        ("0.0000000001", "1n"),
+    ],
+)
+def test_canonical_forms(given: str, written: str) -> None:
+    """The suffix takes what it can, the form stays."""
+    assert canonical(given) == written
+    assert canonical(written) == written
+
+
+@pytest.mark.parametrize("text", ["", "much", "1.5.2", "1GiB", "1 Gi"])
+def test_what_is_no_quantity(text: str) -> None:
+    """Is refused."""
+    with pytest.raises(QuantityError):
+        canonical(text)

@@ -1,0 +1,178 @@
+"""Objects of built-in kinds as Go reads and writes them; expected values are those of a kube-apiserver 1.34."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runup.sandbox.apiserver.kinds import BUILTIN
+from runup.sandbox.apiserver.schema import DecodeError, builtin_schema
+from runup.sandbox.apiserver.schema.builtin import BuiltinSchema, definitions
+
+JSON = dict[str, Any]
+
+
+def schema(kind: str) -> BuiltinSchema:
+    """A kind's schema, whatever its group."""
+    row = next(row for row in BUILTIN if row.kind == kind)
+    found = builtin_schema(row.group, row.version, kind)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("row", BUILTIN, ids=lambda row: f"{row.group}-{row.kind}")
+def test_every_served_kind_has_a_type(row: Any) -> None:
+    """No kind is taken as it comes, and what it refers to exists."""
+    found = builtin_schema(row.group, row.version, row.kind)
+    assert found is not None
+    assert found.root.properties["apiVersion"].type == "string"
+
+
+def test_every_reference_leads_somewhere() -> None:
+    """In the OpenAPI documents."""
+
+    def references(value: Any) -> list[str]:
+        if isinstance(value, dict):
+            own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            return own + [name for child in value.values() for name in references(child)]
+        return [name for child in value for name in references(child)] if isinstance(value, list) else []
+
+    known = definitions()
+    missing = {ref for name in known for ref in references(known[name]) if ref.rpartition("/")[2] not in known}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "stored"),
+    [
+        pytest.param("ConfigMap", {"data": {"a": None, "b": ""}}, {"data": {"a": "", "b": ""}}, id="null in a map"),
+        pytest.param("ConfigMap", {"data": None, "immutable": None}, {}, id="nulls are absent"),
+        pytest.param(
+            "Lease",
+            {"spec": {"renewTime": "2026-01-01T00:00:00.5+02:00"}},
+            {"spec": {"renewTime": "2025-12-31T22:00:00.500000Z"}},
+            id="times are in UTC",
+        ),
+        pytest.param(
+            "ResourceQuota",
+            {"spec": {"hard": {"requests.cpu": "1000m", "requests.memory": "1024Mi", "pods": 5}}},
+            {"spec": {"hard": {"requests.cpu": "1", "requests.memory": "1Gi", "pods": "5"}}},
+            id="quantities are canonical",
+        ),
+        pytest.param(
+            "ControllerRevision",
+            {"data": {"a": None}, "revision": 1},
+            {"data": {"a": None}, "revision": 1},
+            id="raw JSON",
+        ),
+    ],
+)
+def test_what_is_stored(kind: str, obj: JSON, stored: JSON) -> None:
+    """Canonical forms, and no nulls."""
+    assert schema(kind).decode(obj) == (stored, [])
+
+
+def test_unknown_fields_are_named_where_they_stand() -> None:
+    """In the order of the text, those of metadata too."""
+    container = {"name": "c", "imag": "x"}
+    obj = {"metadata": {"nme": "x"}, "spec": {"template": {"spec": {"containers": [{"name": "b"}, container]}}}, "x": 1}
+    stored, unknown = schema("Deployment").decode(obj)
+    assert unknown == ["metadata.nme", "spec.template.spec.containers[1].imag", "x"]
+    assert stored["spec"]["template"]["spec"]["containers"] == [{"name": "b"}, {"name": "c"}]
+
+
+def pod_of(**container: Any) -> JSON:
+    """A pod with one container."""
+    return {"spec": {"containers": [{"name": "c", **container}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "message"),
+    [
+        pytest.param(
+            "Deployment",
+            {"spec": {"replicas": "3"}},
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+            id="text for a number",
+        ),
+        pytest.param(
+            "Deployment",
+            {"spec": {"replicas": 1.5}},
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            id="a fraction",
+        ),
+        pytest.param(
+            "Pod",
+            pod_of(env=[{"name": "A", "value": 1}]),
+            "json: cannot unmarshal number into Go struct field EnvVar.spec.containers.env.value of type string",
+            id="in a list, without indices",
+        ),
+        pytest.param(
+            "Pod",
+            pod_of(imagePullPolicy=1),
+            "json: cannot unmarshal number into Go struct field Container.spec.containers.imagePullPolicy of type "
+            "v1.PullPolicy",
+            id="a string with a name",
+        ),
+        pytest.param(
+            "ConfigMap",
+            {"metadata": {"labels": {"a": 1}}},
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            id="in a map, without the key",
+        ),
+        pytest.param(
+            "Pod",
+            {"spec": []},
+            "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec",
+            id="a list for a struct",
+        ),
+        pytest.param(
+            "Pod",
+            {"spec": {"containers": {}}},
+            "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
+            id="a struct for a list",
+        ),
+        pytest.param(
+            "Pod",
+            pod_of(resources={"limits": {"cpu": "much"}}),
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            id="no quantity",
+        ),
+    ],
+)
+def test_what_does_not_fit_its_type(kind: str, obj: JSON, message: str) -> None:
+    """In the words of Go's decoder."""
+    with pytest.raises(DecodeError) as refused:
+        schema(kind).decode(obj)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "answered"),
+    [
+        pytest.param("Service", {}, {"metadata": {}, "spec": {}, "status": {"loadBalancer": {}}}, id="structs"),
+        pytest.param("Role", {"metadata": {}, "rules": []}, {"metadata": {}, "rules": None}, id="null list"),
+        pytest.param(
+            "RoleBinding",
+            {"metadata": {}},
+            {"metadata": {}, "roleRef": {"apiGroup": "", "kind": "", "name": ""}},
+            id="texts that are always written",
+        ),
+        pytest.param("Secret", {"metadata": {"labels": {}}, "immutable": False}, {"metadata": {}, "immutable": False},
+                     id="a pointer keeps its zero, a map that is empty goes"),
+        pytest.param("Lease", {"spec": {"leaseTransitions": 0}}, {"metadata": {}, "spec": {"leaseTransitions": 0}},
+                     id="zero transitions"),
+    ],
+)  # fmt: skip
+def test_what_is_answered(kind: str, obj: JSON, answered: JSON) -> None:
+    """Zeros that Go writes, and none of those that it leaves out."""
+    assert schema(kind).complete(obj) == answered
+
+
+def test_completing_twice_changes_nothing() -> None:
+    """Of every kind, from nothing at all."""
+    for row in BUILTIN:
+        known = schema(row.kind)
+        assert known.complete(known.empty()) == known.empty()
+        assert known.decode(known.empty())[1] == []
