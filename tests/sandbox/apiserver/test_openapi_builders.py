@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from urllib.parse import parse_qsl
 
+import orjson
 import yaml
 
+from runup.kube.clock import ManualClock
 from runup.sandbox import crds
 from runup.sandbox.apiserver import openapi
-from runup.sandbox.apiserver.kinds import BUILTIN, Kind
+from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.kinds import BUILTIN, Kind, KindTable
+from runup.sandbox.apiserver.openapi_documents import OpenApiDocuments
 
 CRD = yaml.safe_load(
     next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text()
@@ -18,25 +22,51 @@ CLUSTER_VERSION = Kind("config.openshift.io", "v1", "ClusterVersion", "clusterve
 
 def test_every_reference_has_its_schema() -> None:
     """A document is whole: each reference names a schema in it."""
-    for document in openapi.build_v3([*BUILTIN, CLUSTER_VERSION]).values():
+    for kinds in openapi.by_group([*BUILTIN, CLUSTER_VERSION]).values():
+        document = openapi.build_group(kinds)
         schemas = document["components"]["schemas"]
         assert set(openapi._references(document)) <= schemas.keys()
 
 
 def test_patch_says_that_it_validates_fields() -> None:
     """kubectl apply takes a server for strict only when PATCH of the kind has the parameter."""
-    document = openapi.build_v3([CLUSTER_VERSION])["apis/config.openshift.io/v1"]
+    document = openapi.build_group([CLUSTER_VERSION])
     patch = document["paths"]["/apis/config.openshift.io/v1/clusterversions/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"]["kind"] == "ClusterVersion"
     assert "fieldValidation" in {parameter["name"] for parameter in patch["parameters"]}
 
 
-def test_the_index_follows_the_content() -> None:
-    """A changed schema has another hash, so that clients ask again."""
-    changed = replace(CLUSTER_VERSION, plural="others")
-    first, second = (openapi.v3_index(openapi.build_v3([kind])) for kind in (CLUSTER_VERSION, changed))
-    assert first != second
-    assert first == openapi.v3_index(openapi.build_v3([CLUSTER_VERSION]))
+def _get(documents: OpenApiDocuments, address: str, etag: str = "") -> Response:
+    path, _, query = address.partition("?")
+    headers = {"if-none-match": etag} if etag else {}
+    found = documents.serve(Request("GET", path, dict(parse_qsl(query)), headers))
+    assert found is not None
+    return found
+
+
+def test_documents_are_kept() -> None:
+    """A client that has a document is told so; another definition changes its own group's document alone."""
+    kinds = KindTable()
+    documents = OpenApiDocuments(kinds, ManualClock())
+    etags = {path: dict(_get(documents, path).headers)["Etag"] for path in ("/openapi/v2", "/openapi/v3")}
+    assert [_get(documents, path, etag).status for path, etag in etags.items()] == [304, 304]
+    before = orjson.loads(_get(documents, "/openapi/v3").body)["paths"]
+    kinds.set_custom("clusterversions.config.openshift.io", (CLUSTER_VERSION,))
+    assert [_get(documents, path, etag).status for path, etag in etags.items()] == [200, 200]
+    after = orjson.loads(_get(documents, "/openapi/v3").body)["paths"]
+    assert after.keys() - before.keys() == {"apis/config.openshift.io/v1"}
+    assert {key: after[key] for key in before} == before
+
+
+def test_an_old_hash_leads_to_the_document() -> None:
+    """By a redirection; what was asked for by its hash may be kept."""
+    documents = OpenApiDocuments(KindTable(), ManualClock())
+    address = orjson.loads(_get(documents, "/openapi/v3").body)["paths"]["apis/apps/v1"]["serverRelativeURL"]
+    current = _get(documents, address)
+    assert (current.status, dict(current.headers)["Cache-Control"]) == (200, "public, immutable")
+    old = _get(documents, "/openapi/v3/apis/apps/v1?hash=ABC")
+    assert (old.status, dict(old.headers)["Location"]) == (301, address)
+    assert documents.serve(Request("GET", "/openapi/v3/apis/none/v1", {}, {})) is None
 
 
 def test_v2_has_no_words_of_v3() -> None:

@@ -88,7 +88,7 @@ class App:
             failure = errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = json_response(failure.status(), failure.code, failure.headers)
-        response.headers = (*response.headers, *_extra_headers(request, audit_id))
+        response = replace(response, headers=_with_extra(response.headers, request, audit_id))
         parts.audit.write(
             request,
             target,
@@ -184,7 +184,9 @@ async def _answer(value: Response | Awaitable[Response]) -> Response:
     return await value if isawaitable(value) else value
 
 
-def _extra_headers(request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
-    found = [("Audit-Id", audit_id), ("Cache-Control", "no-cache, private")]
+def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
+    found = [*headers, ("Audit-Id", audit_id)]
+    if not any(name == "Cache-Control" for name, _ in headers):
+        found.append(("Cache-Control", "no-cache, private"))
     found += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
     return tuple(found)

@@ -8,10 +8,8 @@ are for and that they take fieldValidation.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-import orjson
 
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.schema.builtin import definition_name, definitions
@@ -38,32 +36,34 @@ def prefix(kind: Kind) -> str:
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
 
-def v3_index(documents: dict[str, JSON]) -> JSON:
+def v3_address(key: str, content: str) -> str:
+    """Where the v3 document of a group-version with that hash is."""
+    return f"/openapi/v3/{key}?hash={content}"
+
+
+def v3_index(hashes: Mapping[str, str]) -> JSON:
     """The answer of `/openapi/v3`: each document's address, with the hash of its content."""
-    return {
-        "paths": {
-            key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={content_hash(document)}"}
-            for key, document in documents.items()
-        }
-    }
+    return {"paths": {key: {"serverRelativeURL": v3_address(key, content)} for key, content in hashes.items()}}
 
 
-def content_hash(document: JSON) -> str:
-    """A hash that changes when the document does, upper-case hex as the real server's."""
-    return hashlib.sha256(orjson.dumps(document)).hexdigest().upper()
+def content_hash(body: bytes) -> str:
+    """A hash that changes when the document does: SHA-512 in upper-case hex, as kube-openapi's."""
+    return hashlib.sha512(body).hexdigest().upper()
 
 
-def build_v3(kinds: Iterable[Kind]) -> dict[str, JSON]:
-    """Group-version -> its document."""
+def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
+    """Group-version -> its kinds, sorted by name."""
     groups: dict[str, list[Kind]] = {}
     for kind in kinds:
         groups.setdefault(prefix(kind), []).append(kind)
-    return {key: _document(found) for key, found in sorted(groups.items())}
+    return {key: tuple(found) for key, found in sorted(groups.items())}
 
 
-def _document(kinds: list[Kind]) -> JSON:
-    schemas = _with_references({name: schema for kind in kinds for name, schema in _schemas(kind)})
-    paths = {path: item for kind in kinds for path, item in _paths(kind)}
+def build_group(kinds: Iterable[Kind]) -> JSON:
+    """The v3 document of one group-version's kinds."""
+    found = list(kinds)
+    schemas = _with_references({name: schema for kind in found for name, schema in _schemas(kind)})
+    paths = {path: item for kind in found for path, item in _paths(kind)}
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 

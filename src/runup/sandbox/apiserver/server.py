@@ -126,7 +126,7 @@ class ApiServer:
                 self.authz,
                 self.discovery,
                 self._audit,
-                OpenApiDocuments(self.kinds).serve,
+                OpenApiDocuments(self.kinds, clock).serve,
             )
         )
 
