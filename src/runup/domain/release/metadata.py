@@ -63,7 +63,7 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
         Version(version)
     except VersionError as error:
         raise MetadataError(f"release-metadata: {error}") from error
-    details = document.get("metadata") or {}
+    details = _or_empty(document.get("metadata"), {})
     if not isinstance(details, dict):
         raise MetadataError("release-metadata: metadata is no map")
     url, url_problems = _url(details)
@@ -112,8 +112,13 @@ def _document(data: bytes, name: str) -> dict[str, Any]:
     return document
 
 
+def _or_empty(value: Any, empty: Any) -> Any:
+    """Null counts as absent; an empty text or list of another type does not."""
+    return empty if value is None else value
+
+
 def _texts(document: dict[str, Any], key: str) -> tuple[str, ...]:
-    value = document.get(key) or []
+    value = _or_empty(document.get(key), [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise MetadataError(f"release-metadata: {key} is no list of versions")
     return tuple(value)
