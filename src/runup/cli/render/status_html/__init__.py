@@ -1,0 +1,7 @@
+"""UpdateStatus as one self-contained HTML page; `page.page` makes it."""
+
+from __future__ import annotations
+
+from runup.cli.render.status_html.page import page
+
+__all__ = ["page"]
