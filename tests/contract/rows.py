@@ -5,8 +5,9 @@ back the answer in the form in which `then` states it. `python -m tests.contract
 server; nobody writes it by hand, and the sandbox's answers are never recorded.
 
 A row: `id` (a sentence); `do`, requests `[method, path, body, query]` of which all but the last must succeed (`each:
-true` states every answer); `show`, dotted paths of the answer (all of it where absent); `then`, the answer or answers;
-`differs`, why the sandbox answers otherwise, which docs/sandbox-differences.md repeats.
+true` states every answer; a `watch` is answered by the first `events` of it); `show`, dotted paths of the answer (all
+of it where absent); `then`, the answer or answers; `differs`, why the sandbox answers otherwise, which
+docs/sandbox-differences.md repeats.
 """
 
 from __future__ import annotations
@@ -54,9 +55,12 @@ _NAMED = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (re.compile(r"(?<=ResourceVersion in object meta: )\d+"), "RV"),
+    (re.compile(r"(?<=ResourceVersion in record \()\d+"), "RV"),
+    (re.compile(r"(?<=resource version: 999999999, current: )\d+"), "RV"),
+    (re.compile(r"^\d+s$"), "AGE"),
     (re.compile(r'(?<=in scheme ")[^"]+'), "SCHEME"),
     # The whole object as Go writes it, with its resourceVersion.
-    (re.compile(r'(?<=patch: Invalid value: ")\{.*\}(?=": )'), "{...}"),
+    (re.compile(r'(?<=Invalid value: ")\{\\".*\}(?=": )'), "{...}"),
 )
 _EARLIER = re.compile(r"\$(\d+)((?:\.\w+)+)")
 _VARYING = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
@@ -119,6 +123,8 @@ def _send(api: Api, step: list[Any], namespace: str, earlier: list[Answer]) -> A
     path, body, query = (_fill(part, namespace, earlier) for part in (path, body, query))
     if isinstance(body, str):
         body = body.encode()
+    if method == "watch":
+        return user.events(path, **query)
     if method == "apply":
         return user.apply(path, _named(body, path), manager or "contract", **query)
     if manager:
@@ -237,7 +243,7 @@ def _plain(value: Any, namespace: str) -> Any:
     """Without what differs from run to run: uids, times, the namespace's name, continue tokens."""
     if isinstance(value, dict):
         return {
-            _plain(key, namespace): "TOKEN" if key == "continue" and item else _plain(item, namespace)
+            _plain(key, namespace): "TOKEN" if key.endswith("continue") and item else _plain(item, namespace)
             for key, item in value.items()
         }
     if isinstance(value, list):
