@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.rows import SERVERS, programs
 from tests.servers import eventually
 
 from runup.api.config_v1 import ClusterVersion
@@ -94,9 +96,16 @@ class Sandbox:
         return eventually(lambda: holds(self.cluster_version()), what)
 
 
-def _started(scenario: str) -> Iterator[Sandbox]:
+def _started(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:
     # A short path: sockets below it have a length limit.
     data = Path(tempfile.mkdtemp(prefix=f"runup-test-{scenario}-"))
+    try:
+        yield from _sandbox(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _sandbox(data: Path, scenario: str) -> Iterator[Sandbox]:
     words = ["sandbox", "start", "--scenario", scenario, "--data", str(data)]
     try:
         done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=START_S)
@@ -104,28 +113,32 @@ def _started(scenario: str) -> Iterator[Sandbox]:
         yield Sandbox(data)
     finally:
         subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
-        shutil.rmtree(data, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def skip_level() -> Iterator[Sandbox]:
+def _around_a_real_server(data: Path, scenario: str) -> Iterator[Sandbox]:
+    with Cluster(data, programs(), scenario):
+        yield Sandbox(data)
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def skip_level(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with things in the way of 5.2.0."""
-    yield from _started("skip-level")
+    yield from _started("skip-level", request.param)
 
 
-@pytest.fixture(scope="session")
-def misbehaving() -> Iterator[Sandbox]:
+@pytest.fixture(scope="session", params=SERVERS)
+def misbehaving(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with one release for each way in which a target goes wrong."""
-    yield from _started("misbehaving")
+    yield from _started("misbehaving", request.param)
 
 
-@pytest.fixture(scope="session")
-def clean() -> Iterator[Sandbox]:
+@pytest.fixture(scope="session", params=SERVERS)
+def clean(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0 with nothing to find."""
-    yield from _started("clean")
+    yield from _started("clean", request.param)
 
 
-@pytest.fixture(scope="session")
-def pruned() -> Iterator[Sandbox]:
+@pytest.fixture(scope="session", params=SERVERS)
+def pruned(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """4.22.0 whose ClusterVersion has no field `mode`."""
-    yield from _started("default-4-22")
+    yield from _started("default-4-22", request.param)

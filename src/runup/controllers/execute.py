@@ -46,13 +46,13 @@ class Executor:
             await self._tell(action)
 
     async def _patch_status(self, action: PatchStatus) -> None:
-        patch = {"metadata": {"resourceVersion": action.resource_version}, "status": action.status}
+        key = action.key
         await self._client.send(
-            calls.merge_patch(
+            calls.json_patch(
                 action.resource,
-                action.key.name,
-                patch,
-                action.key.namespace,
+                key.name,
+                status_operations(action),
+                key.namespace,
                 subresource="status",
                 field_manager=FIELD_MANAGER,
             )
@@ -74,6 +74,17 @@ class Executor:
             await self._client.send(calls.create(EVENTS, obj, field_manager=FIELD_MANAGER))
         except ApiError:
             return
+
+
+def status_operations(action: PatchStatus) -> list[dict[str, Any]]:
+    """The JSON patch; a field that somebody removed already must be no error, so it is set before it is removed."""
+    set_ = [{"op": "add", "path": f"/status/{name}", "value": value} for name, value in action.fields.items()]
+    if action.fresh:
+        set_ = [{"op": "add", "path": "/status", "value": action.fields}]
+    for name in action.gone:
+        path = f"/status/{name}"
+        set_ += [{"op": "add", "path": path, "value": None}, {"op": "remove", "path": path}]
+    return [{"op": "replace", "path": "/metadata/resourceVersion", "value": action.resource_version}, *set_]
 
 
 def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:

@@ -32,12 +32,18 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class PatchStatus:
-    """JSON merge patch of the status subresource; `resource_version` makes a decision on an old object a conflict."""
+    """Fields of a status to set, whole, and fields to remove; `resource_version` makes an old decision a conflict.
+
+    Null is a value here, as in a JSON patch: a merge patch loses every null, also those inside lists, and some fields
+    of the API need theirs. `fresh`: the object has no status yet, and `fields` is all of it.
+    """
 
     resource: Resource
     key: NamespacedName
-    status: JSON
+    fields: JSON
+    gone: tuple[str, ...]
     resource_version: str
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ from runup.kube.errors import KubeError
 from runup.sandbox import control_plane, releases, scenario, settings, setup
 from runup.sandbox.dump import as_scenario, layout, load
 from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.agent import NodeAgent, Place
+from runup.sandbox.node.agent import NodeAgent
+from runup.sandbox.node.backoff import Limits
 from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.place import Place
 from runup.sandbox.node.runner import choose
 from runup.sandbox.node.runners import runners
 from runup.sandbox.registry import Registry
@@ -33,6 +35,8 @@ from runup.sandbox.scenario import Scenario
 from runup.sandbox.settings import Ready, Settings
 from runup.sandbox.update_service import UpdateService
 
+# A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.
+_BACK_OFF = Limits(1.0, 30.0)
 log = structlog.get_logger("cluster")
 
 
@@ -109,6 +113,7 @@ class Cluster:
             server=client.config.server,
             ca=self._data / "pki" / "ca.crt",
             declare_others=wanted.workloads.other_images == "ready",
+            backoff=_BACK_OFF,
         )
 
     async def _set_up(
@@ -117,7 +122,7 @@ class Cluster:
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # set up at an earlier start; what was changed since is the user's
-        return await setup.set_up(client, wanted, built, update_service=update_service)
+        return await setup.set_up(client, wanted, built, self._clock, update_service=update_service)
 
     def _say_ready(self, wanted: Scenario, place: Place, registry: str, updates: str, left_out: int) -> None:
         settings.save_ready(

@@ -17,7 +17,8 @@ from runup.domain.release.payload import included, load_payload
 from runup.domain.version import Version
 from runup.kube import calls
 from runup.kube.client import Client
-from runup.kube.errors import AlreadyExists, ApiError
+from runup.kube.clock import Clock
+from runup.kube.errors import AlreadyExists, ApiError, NotFound
 from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.sandbox.controllers.garbage import discovered
@@ -30,20 +31,23 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "custo
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 MANAGER = "runup-sandbox"
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "ServiceAccount": 2}
+_SERVED_S = 15.0
+_LOOK_S = 0.05
 log = structlog.get_logger("setup")
 
 
-async def set_up(client: Client, scenario: Scenario, releases: Iterable[Release], *, update_service: str) -> int:
+async def set_up(
+    client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, update_service: str
+) -> int:
     """Create everything; how many of the scenario's objects could not be created, each logged. Raises SandboxError."""
     running = next(release for release in releases if release.version == scenario.cluster.version)
     from_payload = release_objects(scenario, running, update_service=update_service)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
+    definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:
         await _create(client, CRDS, obj)
-    for obj in missing_definitions(scenario.objects, definitions):
-        await _create(client, CRDS, obj)
-    known = {(r.group, r.kind): r for r in await discovered(client)}
     objects = [*with_defaults(scenario, running)]
+    known = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     refused = 0
@@ -175,6 +179,31 @@ def _for_the_sandbox(deployment: JSON, cluster: ClusterSpec, update_service: str
 def _metadata_of(running: Release) -> dict[str, bytes]:
     image = open_image(Layout.open(running.built.layout), running.built.digest)
     return read_folders(image, ("release-manifests",))
+
+
+def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
+    return {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
+
+
+async def _served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
+    """What the server serves, once that includes the wanted kinds: a real one takes a moment for a definition."""
+    deadline = clock.monotonic() + _SERVED_S
+    while True:
+        known = {(r.group, r.kind): r for r in await discovered(client)}
+        if wanted <= known.keys() and await _answer(client, [known[kind] for kind in wanted]):
+            return known
+        if clock.monotonic() > deadline:
+            return known  # what is missing is told object by object
+        await clock.sleep(_LOOK_S)
+
+
+async def _answer(client: Client, resources: Iterable[Resource]) -> bool:
+    try:
+        for resource in resources:
+            await client.send(calls.list_raw(resource, limit=1))
+    except NotFound:
+        return False
+    return True
 
 
 def _namespaces(objects: Iterable[JSON]) -> set[str]:

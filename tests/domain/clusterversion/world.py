@@ -267,7 +267,9 @@ class World:
         self.log.append("patch status")
         version = self.version
         assert action.resource_version == version.metadata.resource_version
-        merged = merge(codec.to_dict(version.status), action.status)
+        merged = codec.to_dict(version.status) | action.fields
+        for name in action.gone:
+            merged.pop(name, None)
         self.counter += 1
         metadata = with_fields(version.metadata, resource_version=str(self.counter))
         status = codec.convert(type(version.status), merged)
@@ -284,16 +286,3 @@ _CARRY_OUT: dict[type, Callable[[World, Any], None]] = {
     PatchStatus: World._patch,
     Event: World._event,
 }
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """RFC 7396."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merge(result.get(key), value)
-    return result

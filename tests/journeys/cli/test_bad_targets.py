@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.journeys.conftest import Sandbox
 
@@ -37,6 +39,25 @@ def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
     assert (failed.status, failed.reason) == ("True", reason)
     assert cluster.status.desired.version == "5.0.0"
     assert len(cluster.status.history) == 1
+
+
+def test_a_target_that_writes(misbehaving: Sandbox) -> None:
+    """The server refuses it for the account that the target has; its words and the audit log say so."""
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.14", "--wait", "--timeout=90s")
+    assert done.code == 1, done.out + done.err
+    account = "system:serviceaccount:openshift-cluster-version-operator:cluster-version-operator-preflight"
+    refusal = (
+        f'refused: clusterversions.config.openshift.io "version" is forbidden: User "{account}" cannot patch resource '
+        '"clusterversions" in API group "config.openshift.io" at the cluster scope'
+    )
+    assert refusal in done.out
+    events = [json.loads(line) for line in (misbehaving.data / "audit.log").read_text().splitlines()]
+    tried = [event for event in events if event.get("userAgent") == "misbehaving-release"]
+    assert {(event["verb"], event["responseStatus"]["code"]) for event in tried} == {("patch", 403)}
+    assert {event["user"]["username"] for event in tried} == {account}
+    cluster = misbehaving.cluster_version()
+    assert cluster.status.desired.version == "5.0.0"
+    assert (misbehaving.desired_update() or {})["mode"] == "Preflight"
 
 
 ALLOWED = {"leaves out a url": "5.1.8", "adds a field that nobody knows": "5.1.10"}

@@ -123,11 +123,11 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Events that must come first, the record, the status (which a stale decision stops at), the workload."""
     found = observed.cluster_version.status
     fresh = not found.desired.version and found.available_updates is None
-    patch = statuses.patch(found, decided.status, fresh=fresh)
+    fields, gone = statuses.patch(found, decided.status, fresh=fresh)
     actions: list[Action] = [*first, *_record(observed, decided)]
-    if patch:
+    if fields or gone:
         version = observed.cluster_version.metadata.resource_version
-        actions.append(PatchStatus(CLUSTER_VERSION, NAME, patch, version))
+        actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
     actions.extend(decided.preflight.actions)
     actions.extend(_events(found, decided.status))
     return Plan(tuple(actions), _requeue(decided), _work(decided))

@@ -26,6 +26,7 @@ from runup.domain.updates.candidates import Candidate, JudgedRisk, by_name
 from runup.domain.updates.recommended import recommended
 
 JSON = dict[str, Any]
+_OMITTED_WHERE_EMPTY = ("conditionalUpdates", "conditionalUpdateRisks")
 
 
 def with_updates(
@@ -93,14 +94,14 @@ def with_conditions(
     return kept
 
 
-def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: bool) -> JSON:
-    """The merge patch from `found` to `wanted`: changed fields only, null for what goes; empty where nothing changes.
+def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: bool) -> tuple[JSON, tuple[str, ...]]:
+    """What makes `wanted` of `found`: the fields that change, each whole, and the names of those that go.
 
     `fresh`: the object has no status yet, so that every field that the API requires is written.
     """
-    changed: JSON = {}
+    changed: JSON = codec.to_dict(found) if fresh else {}
     if wanted.desired != found.desired or fresh:
-        changed["desired"] = _merge_desired(found.desired, wanted.desired)
+        changed["desired"] = codec.to_dict(wanted.desired)
     if wanted.history != found.history:
         changed["history"] = [_history(entry) for entry in wanted.history]
     if wanted.observed_generation != found.observed_generation or fresh:
@@ -109,14 +110,14 @@ def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: b
         changed["versionHash"] = wanted.version_hash
     if wanted.conditions != found.conditions:
         changed["conditions"] = [codec.to_dict(condition) for condition in wanted.conditions]
-    if wanted.available_updates != found.available_updates:
-        # A merge patch cannot store the null that the API means by "not known": RetrievedUpdates says that.
-        changed["availableUpdates"] = [codec.to_dict(release) for release in wanted.available_updates or ()]
+    if wanted.available_updates != found.available_updates or fresh:
+        changed["availableUpdates"] = _releases(wanted.available_updates)
     if wanted.conditional_updates != found.conditional_updates:
-        changed["conditionalUpdates"] = [_conditional(update) for update in wanted.conditional_updates] or None
+        changed["conditionalUpdates"] = [_conditional(update) for update in wanted.conditional_updates]
     if wanted.conditional_update_risks != found.conditional_update_risks:
-        changed["conditionalUpdateRisks"] = [_risk(risk) for risk in wanted.conditional_update_risks] or None
-    return changed
+        changed["conditionalUpdateRisks"] = [_risk(risk) for risk in wanted.conditional_update_risks]
+    gone = tuple(name for name in _OMITTED_WHERE_EMPTY if changed.get(name) == [])
+    return {name: value for name, value in changed.items() if name not in gone}, gone
 
 
 def changed_condition(found: Conditions, wanted: Conditions, type_: str) -> Condition | None:
@@ -128,9 +129,9 @@ def changed_condition(found: Conditions, wanted: Conditions, type_: str) -> Cond
     return None if same else after
 
 
-def _merge_desired(found: Release, wanted: Release) -> JSON:
-    gone: JSON = dict.fromkeys(codec.to_dict(found).keys() - codec.to_dict(wanted).keys())
-    return gone | codec.to_dict(wanted)
+def _releases(releases: tuple[Release, ...] | None) -> list[JSON] | None:
+    """Null means "not known", as opposed to none."""
+    return None if releases is None else [codec.to_dict(release) for release in releases]
 
 
 def _history(entry: UpdateHistory) -> JSON:
