@@ -6,6 +6,7 @@ more than a limit are refused; what a whiteout deletes is gone, whichever layer 
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import shutil
 import tarfile
@@ -69,20 +70,20 @@ def read_folders(image: Image, folders: tuple[str, ...], *, limit: int = MAX_PAY
     """The regular files below `folders` as path to bytes, without unpacking the rest; raises BadImage."""
     found: dict[str, bytes] = {}
     total = 0
-    for archive in _archives(image):
+    for layer, diff_id in _layers(image):
         lower, found = found, {}
-        for path, entry in entries(archive, image.digest):
-            if whiteout := hidden_by(path):
-                _hide(lower, *whiteout)
-                continue
-            if not entry.isdir():
-                _hide(lower, path, stays=False)
-            if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
-                continue
-            total += entry.size
-            if total > limit:
-                raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {limit} bytes")
-            found[path] = _bytes_of(archive, entry, path, lower | found, image)
+        with _archive(image, layer, diff_id) as archive:
+            for path, entry in entries(archive, image.digest):
+                if whiteout := hidden_by(path):
+                    _hide(lower, *whiteout)
+                    continue
+                _replace(lower, path, entry)
+                if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
+                    continue
+                total += entry.size
+                if total > limit:
+                    raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {limit} bytes")
+                found[path] = _bytes_of(archive, entry, path, lower | found, image)
         found = lower | found
     return dict(sorted(found.items()))
 
@@ -98,13 +99,14 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
         temporary.chmod(0o755)
         total = 0
-        for archive in _archives(image):
-            own: set[Path] = set()
-            for path, entry in entries(archive, image.digest):
-                total += entry.size
-                if total > limit:
-                    raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
-                _unpack_entry(archive, entry, path, _Root(temporary, image.digest, own))
+        for layer, diff_id in _layers(image):
+            root = _Root(temporary, image.digest, set())
+            with _archive(image, layer, diff_id) as archive:
+                for path, entry in entries(archive, image.digest):
+                    total += entry.size
+                    if total > limit:
+                        raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
+                    _unpack_entry(archive, entry, path, root)
         temporary.rename(target)
     except OSError as error:
         raise CannotWrite(f"{target}: image {image.digest} cannot be unpacked: {error.strerror or error}") from error
@@ -114,19 +116,34 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
     return target
 
 
-def _archives(image: Image) -> Iterator[tarfile.TarFile]:
+def _layers(image: Image) -> Iterator[tuple[Descriptor, str]]:
+    """Each layer with the digest of what it unpacks to, the lowest first."""
     diff_ids = image.config.rootfs.diff_ids
     if len(diff_ids) != len(image.manifest.layers):
         raise BadImage(f"image {image.digest}: config names {len(diff_ids)} layers, manifest another number")
-    for layer, diff_id in zip(image.manifest.layers, diff_ids, strict=True):
-        with (
-            image.layout.open_blob(layer.digest) as blob,
-            opened(blob, layer, image.digest, limit=MAX_IMAGE_BYTES) as (archive, plain),
-        ):
-            yield archive
-            actual = plain.rest()
-        if actual != diff_id:
-            raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
+    return zip(image.manifest.layers, diff_ids, strict=True)
+
+
+@contextlib.contextmanager
+def _archive(image: Image, layer: Descriptor, diff_id: str) -> Iterator[tarfile.TarFile]:
+    """A layer's archive; raises BadImage where it turns out broken, or to unpack to something else."""
+    with (
+        image.layout.open_blob(layer.digest) as blob,
+        opened(blob, layer, image.digest, limit=MAX_IMAGE_BYTES) as (archive, plain),
+    ):
+        yield archive
+        actual = plain.rest()
+    if actual != diff_id:
+        raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
+
+
+def _replace(lower: dict[str, bytes], path: str, entry: tarfile.TarInfo) -> None:
+    """Take out of the lower layers what an entry stands in place of: all below a file, the file that a folder was."""
+    if not entry.isdir():
+        _hide(lower, path, stays=False)
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1 if entry.isdir() else len(parts)):
+        lower.pop("/".join(parts[:depth]), None)
 
 
 def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
@@ -160,7 +177,10 @@ class _Root:
     def inside(self, path: str) -> Path:
         """Where `path` is, its folders' links followed; raises BadImage where that is outside."""
         # Links in the image stay inside, so resolving the parent cannot leave the root; checked all the same.
-        parent = (self.folder / path).parent.resolve()
+        try:
+            parent = (self.folder / path).parent.resolve()
+        except RuntimeError as error:  # what pathlib calls a circle of links before Python 3.13
+            raise BadImage(f"image {self.image}: {path} is behind links that lead in a circle") from error
         if not parent.is_relative_to(self.folder.resolve()):
             raise BadImage(f"image {self.image}: {path} leaves the image's root")
         return parent / posixpath.basename(path)
@@ -178,7 +198,7 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, r
     if hidden_by(path) is not None:
         _remove_hidden(target, root)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(target.parent)
     root.add(target)
     if entry.isdir():
         if target.is_symlink() or target.is_file():
@@ -202,6 +222,15 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, r
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
         raise BadImage(f"image {root.image}: {path} is no file, folder or link")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make `folder` and those that it is in, in place of a file that a lower layer has there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        next(path for path in (folder, *folder.parents) if path.is_file()).unlink()
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_hidden(whiteout: Path, root: _Root) -> None:

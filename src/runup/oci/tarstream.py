@@ -29,6 +29,8 @@ MAX_ENTRIES = 1_000_000
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
+# What would hide the folder itself, or the one above it, which for the root is not the image's.
+_NAMELESS = frozenset({WHITEOUT, f"{WHITEOUT}.", f"{WHITEOUT}.."})
 _PIECE = 1 << 20
 
 
@@ -85,6 +87,8 @@ def entries(archive: tarfile.TarFile, image: str) -> Iterator[tuple[str, tarfile
         if number > MAX_ENTRIES:
             raise BadImage(f"image {image}: a layer has more than {MAX_ENTRIES} entries")
         if path := inner_path(entry.name, image):
+            if posixpath.basename(path) in _NAMELESS:
+                raise BadImage(f"image {image}: the whiteout {path!r} hides no name")
             yield path, entry
 
 

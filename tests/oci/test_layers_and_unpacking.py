@@ -1,0 +1,311 @@
+"""Layers are untrusted: what they hide, link to, claim and break, read into memory and unpacked into a folder."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from runup.oci import images
+from runup.oci.build import Layer, build_image
+from runup.oci.errors import BadImage, CannotWrite, OciError
+from runup.oci.images import Execution
+from runup.oci.layers import Image, open_image, read_folders, unpack
+from runup.oci.layout import Layout
+from runup.oci.reference import sha256
+from runup.oci.tarstream import find_in_layer
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a tar archive; a file unless it says otherwise."""
+
+    name: str
+    data: bytes = b""
+    type: bytes = tarfile.REGTYPE
+    link: str = ""
+    mode: int = 0o644
+
+
+def directory(name: str, mode: int = 0o755) -> Entry:
+    """A folder."""
+    return Entry(name, type=tarfile.DIRTYPE, mode=mode)
+
+
+def symlink(name: str, to: str) -> Entry:
+    """A symbolic link."""
+    return Entry(name, type=tarfile.SYMTYPE, link=to)
+
+
+def hardlink(name: str, to: str) -> Entry:
+    """A hard link."""
+    return Entry(name, type=tarfile.LNKTYPE, link=to)
+
+
+def tar(entries: list[Entry]) -> bytes:
+    """An archive."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for entry in entries:
+            info = tarfile.TarInfo(entry.name)
+            info.type, info.linkname, info.mode, info.size = entry.type, entry.link, entry.mode, len(entry.data)
+            archive.addfile(info, io.BytesIO(entry.data))
+    return stream.getvalue()
+
+
+def image(folder: Path, *layers: list[Entry]) -> Image:
+    """An image of these layers, the lowest first."""
+    made = [Layer(gzip.compress(tar(entries)), sha256(tar(entries))) for entries in layers]
+    build_image(folder / "layout", made, tag="1", config=Execution())
+    return open_image(Layout.open(folder / "layout"), "1")
+
+
+def tree(folder: Path) -> dict[str, str | None]:
+    """Path to text of every file, None for a folder; links as where they lead."""
+    found: dict[str, str | None] = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            found[name] = f"-> {path.readlink()}"
+        else:
+            found[name] = path.read_text() if path.is_file() else None
+    return found
+
+
+def f(name: str, text: str = "x") -> Entry:
+    """A file of text."""
+    return Entry(name, text.encode())
+
+
+STACKS = [
+    pytest.param([[f("m/a", "1")], [f("m/a", "2")]], {"m/a": "2"}, id="the upper layer's file counts"),
+    pytest.param([[f("m/a"), f("m/b")], [f("m/.wh.a")]], {"m/b": "x"}, id="a whiteout hides a file"),
+    pytest.param([[f("m/d/a"), f("m/b")], [f("m/.wh.d")]], {"m/b": "x"}, id="a whiteout hides a folder"),
+    pytest.param([[f("m/a"), f("n/a")], [f(".wh.m")]], {"n/a": "x"}, id="a whiteout hides a folder at the root"),
+    pytest.param([[f("m/a")], [f("m/.wh.b")]], {"m/a": "x"}, id="a whiteout of what is not there"),
+    pytest.param([[f("m/a", "1")], [f("m/.wh.a"), f("m/a", "2")]], {"m/a": "2"}, id="hidden and written anew"),
+    pytest.param([[f("m/a", "1")], [f("m/a", "2"), f("m/.wh.a")]], {"m/a": "2"}, id="a whiteout spares its own layer"),
+    pytest.param([[f("m/a"), f("m/d/b")], [f("m/.wh..wh..opq"), f("m/c")]], {"m/c": "x"}, id="an opaque folder"),
+    pytest.param([[f("m/a")], [f("m/c"), f("m/.wh..wh..opq")]], {"m/c": "x"}, id="an opaque folder, said at the end"),
+    pytest.param([[f("m/a")], [f("m/.wh.a")], [f("m/a", "3")]], {"m/a": "3"}, id="hidden, and back one layer later"),
+    pytest.param([[f("m/a/b")], [f("m/a", "file")]], {"m/a": "file"}, id="a file instead of a folder"),
+    pytest.param([[f("m/a", "file")], [f("m/a/b/c")]], {"m/a/b/c": "x"}, id="a file below what was a file"),
+    pytest.param([[f("m/a", "file")], [directory("m/a")]], {}, id="an empty folder instead of a file"),
+    pytest.param([[f("m/a", "file")], [directory("m/a"), f("m/a/b")]], {"m/a/b": "x"}, id="a folder instead of a file"),
+    pytest.param([[f("m/a"), f("m/a.b")], [f("m/.wh.a")]], {"m/a.b": "x"}, id="a name that only begins alike stays"),
+    pytest.param([[f("./m/a"), f("m//b"), f("/m/c")]], {"m/a": "x", "m/b": "x", "m/c": "x"}, id="ways to write a name"),
+]
+
+
+@pytest.mark.parametrize(("layers", "expected"), STACKS)
+def test_layers_on_layers(tmp_path: Path, layers: list[list[Entry]], expected: dict[str, str]) -> None:
+    """Read and unpacked alike (OCI image-spec, whiteouts)."""
+    found = image(tmp_path, *layers)
+    assert {path: data.decode() for path, data in read_folders(found, ("m", "n")).items()} == expected
+    files = tree(unpack(found, tmp_path / "unpacked"))
+    assert {path: text for path, text in files.items() if text is not None} == expected
+
+
+LINKS = [
+    pytest.param([f("m/a", "1"), symlink("m/b", "a")], {"m/a": "1", "m/b": "1"}, id="a link to a file beside it"),
+    pytest.param([f("m/a", "1"), symlink("m/b", "/m/a")], {"m/a": "1", "m/b": "1"}, id="an absolute link"),
+    pytest.param([f("m/a", "1"), symlink("n/b", "../m/a")], {"m/a": "1", "n/b": "1"}, id="a link to another folder"),
+    pytest.param([f("m/a", "1"), hardlink("m/b", "m/a")], {"m/a": "1", "m/b": "1"}, id="a hard link"),
+    pytest.param([f("m/a", "1"), hardlink("m/b", "./m/a")], {"m/a": "1", "m/b": "1"}, id="a hard link, written oddly"),
+]
+
+
+@pytest.mark.parametrize(("entries", "expected"), LINKS)
+def test_links(tmp_path: Path, entries: list[Entry], expected: dict[str, str]) -> None:
+    """What they lead to is read, and a host that follows them stays inside."""
+    found = image(tmp_path, entries)
+    assert {path: data.decode() for path, data in read_folders(found, ("m", "n")).items()} == expected
+    root = unpack(found, tmp_path / "unpacked")
+    assert {path: (root / path).read_text() for path in expected} == expected
+    assert all((root / path).resolve().is_relative_to(root.resolve()) for path in expected)
+
+
+HOSTILE = [
+    pytest.param([f("../outside")], "leaves the image's root", id="a name that goes up"),
+    pytest.param([f("m/../../outside")], "leaves the image's root", id="a name that goes up in the middle"),
+    pytest.param([symlink("m/a", "../../outside")], "link", id="a link that leads out"),
+    pytest.param([hardlink("m/a", "../outside")], "link|leaves", id="a hard link that leads out"),
+    pytest.param([hardlink("m/a", "m/nothing")], "link", id="a hard link to nothing"),
+    pytest.param([Entry("m/a", type=tarfile.CHRTYPE)], "no file, folder or link", id="a device"),
+    pytest.param([Entry("m/a", type=tarfile.FIFOTYPE)], "no file, folder or link", id="a pipe"),
+    pytest.param([f(".wh...")], "hides no name", id="a whiteout of the folder above the image"),
+    pytest.param([f("m/.wh...")], "hides no name", id="a whiteout of a folder's parent"),
+    pytest.param([f("m/.wh..")], "hides no name", id="a whiteout of the folder itself"),
+    pytest.param([f("m/.wh.")], "hides no name", id="a whiteout of nothing"),
+]
+
+
+@pytest.mark.parametrize("work", [lambda i, p: read_folders(i, ("m",)), lambda i, p: unpack(i, p / "x" / "unpacked")], ids=["read", "unpacked"])  # fmt: skip # noqa: E501
+@pytest.mark.parametrize(("entries", "said"), HOSTILE)
+def test_a_hostile_layer_is_refused(
+    tmp_path: Path, entries: list[Entry], said: str, work: Callable[[Image, Path], object]
+) -> None:
+    """With an error that names the image; nothing else on the disk is touched, nothing is left."""
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "precious").write_text("mine")
+    found = image(tmp_path, [directory("m"), *entries])
+    with pytest.raises(BadImage, match=said) as refused:
+        work(found, tmp_path)
+    assert found.digest in refused.value.message
+    assert tree(tmp_path / "x") == {"precious": "mine"}
+    assert not (tmp_path / "outside").exists()
+
+
+def test_links_between_layers_stay_inside(tmp_path: Path) -> None:
+    """A folder that a lower layer makes a link of cannot carry an upper layer's file out."""
+    lower = [directory("deep/er"), symlink("short", "/deep/er"), symlink("up", "deep/../deep")]
+    upper = [f("short/a"), f("up/b"), symlink("short/c", "../../up/b")]
+    root = unpack(image(tmp_path, lower, upper), tmp_path / "unpacked")
+    assert (root / "deep/er/a").read_text() == (root / "deep/b").read_text() == "x"
+    assert (root / "short/c").resolve() == (root / "deep/b").resolve()
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    """One error, not a crash."""
+    found = image(tmp_path, [symlink("a", "b"), symlink("b", "a"), f("a/x")])
+    with pytest.raises(OciError, match=r"circle|cannot be unpacked"):
+        unpack(found, tmp_path / "unpacked")
+    assert not (tmp_path / "unpacked").exists()
+
+
+def test_owners_and_special_bits_are_dropped(tmp_path: Path) -> None:
+    """No file is set-id, and the owner can read everything and go into every folder."""
+    entries = [Entry("m/a", mode=0o6755), Entry("m/b", mode=0o000), directory("m/d", mode=0o1000)]
+    root = unpack(image(tmp_path, entries), tmp_path / "unpacked")
+    modes = {name: (root / "m" / name).stat().st_mode & 0o7777 for name in "abd"}
+    assert modes == {"a": 0o755, "b": 0o400, "d": 0o755}
+
+
+def test_an_image_that_is_too_large(tmp_path: Path) -> None:
+    """Both ways of reading end at their limit, by what the layer claims, before the bytes are taken."""
+    found = image(tmp_path, [Entry("m/a", bytes(1000)), Entry("m/b", bytes(1000))])
+    with pytest.raises(BadImage, match="m hold more than 1999 bytes"):
+        read_folders(found, ("m",), limit=1999)
+    with pytest.raises(BadImage, match="unpacks to more than 1999 bytes"):
+        unpack(found, tmp_path / "unpacked", limit=1999)
+    assert not (tmp_path / "unpacked").exists()
+    assert read_folders(found, ("m",), limit=2000)
+
+
+def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty files cost nothing to write and much to unpack."""
+    monkeypatch.setattr("runup.oci.tarstream.MAX_ENTRIES", 3)
+    found = image(tmp_path, [f(f"m/{number}") for number in range(4)])
+    with pytest.raises(BadImage, match="more than 3 entries"):
+        read_folders(found, ("m",))
+
+
+def broken(folder: Path, data: bytes, diff_id: str = "", media_type: str = images.LAYER_GZIP) -> Image:
+    """An image whose layer is these bytes, with a digest that holds."""
+    build_image(folder / "layout", [Layer(data, diff_id or sha256(data))], tag="1", config=Execution())
+    layout = Layout.open(folder / "layout")
+    made = open_image(layout, "1")
+    layers = tuple(msgspec.structs.replace(layer, media_type=media_type) for layer in made.manifest.layers)
+    return Image(layout, made.digest, msgspec.structs.replace(made.manifest, layers=layers), made.config)
+
+
+GOOD = tar([f("m/a", "x" * 3000)])
+BROKEN = [
+    pytest.param(gzip.compress(GOOD)[:-20], sha256(GOOD), images.LAYER_GZIP, "is broken", id="cut short"),
+    pytest.param(b"no gzip at all", "", images.LAYER_GZIP, "is broken", id="no gzip"),
+    pytest.param(gzip.compress(b"no tar" * 1000), "", images.LAYER_GZIP, "is broken", id="no tar in it"),
+    pytest.param(gzip.compress(GOOD[:1000]), "", images.LAYER_GZIP, "is broken", id="a tar cut short"),
+    pytest.param(gzip.compress(GOOD), sha256(b"else"), images.LAYER_GZIP, "unpacks to", id="another content"),
+    pytest.param(
+        gzip.compress(GOOD),
+        sha256(GOOD),
+        "application/vnd.oci.image.layer.v1.tar+zstd",
+        "cannot read a layer of type",
+        id="zstd",
+    ),
+]
+
+
+@pytest.mark.parametrize("unpacked", [False, True], ids=["read", "unpacked"])
+@pytest.mark.parametrize(("data", "diff_id", "media_type", "said"), BROKEN)
+def test_a_broken_layer_is_refused(
+    tmp_path: Path, data: bytes, diff_id: str, media_type: str, said: str, unpacked: bool
+) -> None:
+    """One error naming image and layer, also where the digest holds."""
+    found = broken(tmp_path, data, diff_id, media_type)
+    with pytest.raises(BadImage, match=said) as refused:
+        unpack(found, tmp_path / "unpacked") if unpacked else read_folders(found, ("m",))
+    assert found.digest in refused.value.message
+    assert not (tmp_path / "unpacked").exists()
+
+
+def test_a_layer_without_compression(tmp_path: Path) -> None:
+    """Is read too."""
+    found = broken(tmp_path, GOOD, sha256(GOOD), "application/vnd.oci.image.layer.v1.tar")
+    assert read_folders(found, ("m",)) == {"m/a": b"x" * 3000}
+
+
+def test_a_changed_blob_is_refused(tmp_path: Path) -> None:
+    """A byte flipped on the disk is noticed before anything of the layer is used."""
+    found = image(tmp_path, [f("m/a")])
+    path = found.layout.blob(found.manifest.layers[0].digest)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(BadImage, match="other content than its digest says"):
+        read_folders(found, ("m",))
+
+
+def test_an_unpacked_image_is_not_replaced(tmp_path: Path) -> None:
+    """Whoever comes second gets an error and changes nothing."""
+    found = image(tmp_path, [f("m/a")])
+    (tmp_path / "unpacked").mkdir()
+    (tmp_path / "unpacked" / "precious").write_text("mine")
+    with pytest.raises(CannotWrite):
+        unpack(found, tmp_path / "unpacked")
+    assert tree(tmp_path / "unpacked") == {"precious": "mine"}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@dataclass
+class Taken:
+    """How much of a layer was taken."""
+
+    data: bytes
+    pieces: list[int] = field(default_factory=list)
+
+    def __iter__(self) -> Taken:
+        return self
+
+    def __next__(self) -> bytes:
+        if not self.data:
+            raise StopIteration
+        piece, self.data = self.data[:100], self.data[100:]
+        self.pieces.append(len(piece))
+        return piece
+
+
+def test_one_file_out_of_a_layer_that_is_arriving() -> None:
+    """All of the layer is taken, so that it can be hashed; no link of that name, and no file that is too large."""
+    data = gzip.compress(tar([f("m/a", "1"), f("m/b", "2"), symlink("m/c", "a")]))
+    layer = images.Descriptor(media_type=images.LAYER_GZIP, digest=sha256(data), size=len(data))
+    taken = Taken(data + b"\0" * 500)
+    assert find_in_layer(taken, layer, "m/a", limit=10, image="i") == b"1"
+    assert taken.data == b""
+    for path, limit, said in (("m/c", 10, "is no regular file"), ("m/a", 0, "is larger than 0 bytes")):
+        with pytest.raises(BadImage, match=said):
+            find_in_layer(iter([data]), layer, path, limit=limit, image="i")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error names it."""
+    found = image(tmp_path, [f("m/a")])
+    (tmp_path / "locked").mkdir(mode=0o500)
+    with pytest.raises(CannotWrite, match="locked"):
+        unpack(found, tmp_path / "locked" / "unpacked")
