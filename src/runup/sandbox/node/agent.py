@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 
@@ -20,34 +18,10 @@ from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.sandbox.node import podspec, podstatus
-from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.place import Place
 from runup.sandbox.node.pod import PodWorker
-from runup.sandbox.node.runner import Runner
 
 log = structlog.get_logger("node")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an agent works: the sandbox's data folder, its runner and images, the address of the API server."""
-
-    data: Path
-    runner: Runner
-    images: ImageStore
-    server: str
-    ca: Path
-    host_ip: str = "127.0.0.1"
-    # Whether pods of other images are declared ready, or stay pending.
-    declare_others: bool = True
-
-    def host_path(self, node: str, path: str) -> Path:
-        """The folder that stands for `path` on `node`."""
-        return self.data / "nodes" / node / path.lstrip("/")
-
-    def pod_folder(self, pod: WholePod) -> Path:
-        """Logs and volumes of a pod; the API server serves logs from here."""
-        metadata = pod.metadata
-        return self.data / "pods" / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"
 
 
 class NodeAgent:

@@ -7,28 +7,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from runup.oci import images
 from runup.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.layers import open_image, unpack
 from runup.oci.layout import Layout
-from runup.oci.reference import parse
+from runup.oci.reference import Reference, parse
 from runup.oci.registry import RegistryClient
 
 
 class PullError(Exception):
-    """The image could not be had; `message` is worded as a kubelet's."""
+    """The image could not be had; `message` is worded as a kubelet's, `reason` is the waiting container's."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, reason: str = "ErrImagePull") -> None:
         super().__init__(message)
         self.message = message
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class LocalImage:
-    """An image that is unpacked on this node."""
+    """An image that is unpacked on this node; `reference` is its pull spec by digest."""
 
-    digest: str
+    reference: str
     files: Path
     entrypoint: tuple[str, ...]
     command: tuple[str, ...]
@@ -44,31 +46,61 @@ class ImageStore:
         self._folder = folder
         self.registry = host
         self._layout = Layout.create(folder / "layout")
+        self._tags: dict[Reference, str] = {}
+        # One pull at a time, as a kubelet does unless it is told otherwise.
+        self._pulling = Lock()
 
     def is_release(self, pullspec: str) -> bool:
         """Whether the image would come from the sandbox's registry, and its pods are run rather than declared."""
         return pullspec.startswith(f"{self.registry}/")
 
+    def local(self, pullspec: str) -> LocalImage | None:
+        """The image if it is on this node already (a tag: as it was pulled last); raises PullError."""
+        reference = self._parsed(pullspec)
+        digest = reference.digest or self._tags.get(reference, "")
+        if not digest or not self._unpacked(digest).is_dir():
+            return None
+        return self._opened(reference, digest)
+
     def pull(self, pullspec: str) -> LocalImage:
-        """The image, from this node or from the registry; raises PullError."""
-        client = RegistryClient()
+        """The image, of which only what is missing is fetched; raises PullError."""
+        reference = self._parsed(pullspec)
         try:
-            reference = parse(pullspec)
-            if reference.host != self.registry:
-                raise PullError(f'"{pullspec}": this node pulls from {self.registry} alone')
-            digest = client.resolve(reference)
-            target = self._folder / "unpacked" / digest.replace(":", "-")
-            if not target.is_dir():
-                client.pull(reference, self._layout)
-                unpack(open_image(self._layout, digest), target)
-            config = open_image(self._layout, digest).config.config
+            with self._pulling:
+                return self._pull(reference)
         except (ImageNotFound, Unauthorized, Unreachable) as error:
             raise PullError(error.message) from error
         except OciError as error:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error
+
+    def _pull(self, reference: Reference) -> LocalImage:
+        client = RegistryClient()
+        digest = client.resolve(reference)
+        if not self._unpacked(digest).is_dir():
+            client.pull(reference, self._layout)
+            unpack(open_image(self._layout, digest), self._unpacked(digest))
+        if not reference.digest:
+            self._tags[reference] = digest
+        return self._opened(reference, digest)
+
+    def _parsed(self, pullspec: str) -> Reference:
+        try:
+            reference = parse(pullspec)
+        except OciError as error:
+            text = f'Failed to apply default image tag "{pullspec}": {error.message}'
+            raise PullError(text, reason="InvalidImageName") from error
+        if reference.host != self.registry:
+            raise PullError(f'"{pullspec}": this node pulls from {self.registry} alone')
+        return reference
+
+    def _unpacked(self, digest: str) -> Path:
+        return self._folder / "unpacked" / digest.replace(":", "-")
+
+    def _opened(self, reference: Reference, digest: str) -> LocalImage:
+        config = open_image(self._layout, digest).config.config
         return LocalImage(
-            digest=digest,
-            files=target,
+            reference=str(reference.at(digest)),
+            files=self._unpacked(digest),
             entrypoint=config.entrypoint,
             command=config.cmd,
             env=dict(entry.split("=", 1) for entry in config.env if "=" in entry),

@@ -1,128 +1,106 @@
-"""What the agent knows of a pod's containers in, the pod's status as a kubelet would write it out.
+"""What the agent knows of a pod in, the pod's status as a kubelet would write it out.
 
-Pure: the time is passed. The worker keeps one `ContainerRecord` a container and asks for the status after each change.
+Pure: the time is passed. The rules are the kubelet's (pkg/kubelet/kubelet_pods.go `getPhase`, pkg/kubelet/status
+`generate.go`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from runup.api.whole_v1 import WholePod
+from runup.sandbox.node.records import (
+    DECLARED,
+    RAN,
+    ContainerRecord,
+    Ended,
+    Started,
+    State,
+    Waiting,
+    restart_policy,
+)
 
 JSON = dict[str, Any]
-# How the agent recognises its own work in a status: processes it ran, and pods it only declared.
-RAN, DECLARED = "runup://", "runup-declared://"
+_OVER = frozenset({"Succeeded", "Failed"})
+_OURS = frozenset({"Initialized", "Ready", "ContainersReady", "PodScheduled"})
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Not started yet, or about to be started again."""
+class Verdict:
+    """Why the agent itself ended the pod, which then failed."""
 
-    reason: str = "ContainerCreating"
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """Running since then."""
-
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Over; `reason` is Completed, Error, OOMKilled, ContainerStatusUnknown, ..."""
-
-    exit_code: int
     reason: str
-    message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    signal: int = 0
-
-
-State = Waiting | Started | Ended
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class ContainerRecord:
-    """One container as the agent knows it; `restarts` counts starts after the first."""
+class Seen:
+    """All that a status is made of. `conditions` are those that were published last."""
 
-    name: str
-    image: str
-    image_id: str = ""
-    container_id: str = ""
-    state: State = Waiting()
-    last: Ended | None = None
-    restarts: int = 0
-    ready: bool = False
-
-    def with_state(self, state: State, **changes: Any) -> ContainerRecord:
-        """The record after a change of state; only a running container can be ready."""
-        ready = changes.pop("ready", False) if isinstance(state, Started) else False
-        return replace(self, state=state, ready=ready, **changes)
+    pod: WholePod
+    containers: tuple[ContainerRecord, ...]
+    inits: tuple[ContainerRecord, ...] = ()
+    host_ip: str = ""
+    started_at: datetime | None = None
+    conditions: tuple[JSON, ...] = ()
+    verdict: Verdict | None = None
 
 
-RestartPolicy = Literal["Always", "OnFailure", "Never"]
-
-
-def restart_policy(pod: WholePod) -> RestartPolicy:
-    """`spec.restartPolicy`, Always where it is left out."""
-    policy: RestartPolicy = pod.spec.get("restartPolicy") or "Always"
-    return policy
-
-
-def restarts(policy: RestartPolicy, exit_code: int) -> bool:
-    """Whether a container that ended so is started again."""
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-
-
-def phase(records: Sequence[ContainerRecord], inits: Sequence[ContainerRecord], policy: RestartPolicy) -> str:
-    """The pod's phase (kubelet's getPhase)."""
-    for init in inits:
-        if isinstance(init.state, Ended) and init.state.exit_code != 0 and policy == "Never":
-            return "Failed"
-        if not _succeeded(init):
-            return "Pending"
-    if any(isinstance(record.state, Waiting) and record.last is None for record in records):
+def phase(seen: Seen) -> str:
+    """The pod's phase."""
+    policy = restart_policy(seen.pod)
+    if seen.verdict or (policy == "Never" and any(_failed(init) for init in seen.inits)):
+        return "Failed"
+    if any(init.before is None for init in seen.inits):
         return "Pending"
-    ended = [record.state for record in records if isinstance(record.state, Ended)]
-    if len(ended) < len(records) or policy == "Always":
+    if any(isinstance(record.state, Waiting) and record.last is None for record in seen.containers):
+        return "Pending"
+    if any(isinstance(record.state, Started) for record in seen.containers):
         return "Running"
-    if all(state.exit_code == 0 for state in ended):
-        return "Succeeded"
-    return "Running" if policy == "OnFailure" else "Failed"
+    return _phase_of_ended(seen.containers, final=_is_final(seen), always=policy == "Always", never=policy == "Never")
 
 
-def status(
-    pod: WholePod,
-    records: Sequence[ContainerRecord],
-    inits: Sequence[ContainerRecord] = (),
-    *,
-    now: datetime,
-    host_ip: str,
-    started_at: datetime,
-) -> JSON:
-    """The whole status; conditions keep their lastTransitionTime while their status stays."""
-    policy = restart_policy(pod)
-    unready = [record.name for record in records if not record.ready]
-    now_phase = phase(records, inits, policy)
+def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: bool, never: bool) -> str:
+    """None runs: over for good if the pod is being deleted or nothing is to be started again."""
+    succeeded = all(record.succeeded for record in records)
+    if final or not always:
+        if succeeded:
+            return "Succeeded"
+        if final or never:
+            return "Failed"
+    return "Running"
+
+
+def _is_final(seen: Seen) -> bool:
+    """Whether the pod is being deleted, so that nothing of it is started again."""
+    return seen.pod.metadata.deletion_timestamp is not None
+
+
+def _failed(record: ContainerRecord) -> bool:
+    return record.before is not None and record.before.exit_code != 0
+
+
+def status(seen: Seen, *, now: datetime) -> JSON:
+    """The whole status; conditions keep their lastTransitionTime while their status stays, and others' stay as well."""
+    now_phase = phase(seen)
     result: JSON = {
         "phase": now_phase,
-        "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
-        "podIP": host_ip,
-        "podIPs": [{"ip": host_ip}],
-        "startTime": _time(started_at),
-        "qosClass": qos_class(pod),
-        "containerStatuses": [_container(record) for record in records],
-        "conditions": _conditions(pod, now_phase, unready, inits, now),
+        "hostIP": seen.host_ip,
+        "hostIPs": [{"ip": seen.host_ip}],
+        "podIP": seen.host_ip,
+        "podIPs": [{"ip": seen.host_ip}],
+        "startTime": _time(seen.started_at or now),
+        "qosClass": qos_class(seen.pod),
+        "containerStatuses": [_container(record) for record in seen.containers],
+        "conditions": _conditions(seen, now_phase, now),
     }
-    if inits:
-        result["initContainerStatuses"] = [_container(record) for record in inits]
+    if seen.inits:
+        result["initContainerStatuses"] = [_container(record, is_init=True) for record in seen.inits]
+    if seen.verdict:
+        result |= {"reason": seen.verdict.reason, "message": seen.verdict.message}
     return result
 
 
@@ -136,6 +114,12 @@ def qos_class(pod: WholePod) -> str:
         if set(limits) < {"cpu", "memory"} or any(requests.get(key, limits[key]) != limits[key] for key in limits):
             return "Burstable"
     return "Guaranteed"
+
+
+def start_time(pod: WholePod) -> datetime | None:
+    """When an agent took the pod on, if one did."""
+    told = pod.status.get("startTime")
+    return datetime.fromisoformat(told) if told else None
 
 
 def is_ours(pod: WholePod) -> bool:
@@ -155,7 +139,7 @@ def is_imported(pod: WholePod) -> bool:
 
 def is_over(pod: WholePod) -> bool:
     """Whether nothing of the pod will ever run again."""
-    return pod.status.get("phase") in {"Succeeded", "Failed"}
+    return pod.status.get("phase") in _OVER
 
 
 def is_ready(pod: WholePod) -> bool:
@@ -177,80 +161,86 @@ def _only_waiting(pod: WholePod) -> bool:
     )
 
 
-def _succeeded(init: ContainerRecord) -> bool:
-    return isinstance(init.state, Ended) and init.state.exit_code == 0
-
-
-def _container(record: ContainerRecord) -> JSON:
+def _container(record: ContainerRecord, *, is_init: bool = False) -> JSON:
     result: JSON = {
         "name": record.name,
         "image": record.image,
         "imageID": record.image_id,
-        "ready": record.ready,
+        # An init container is ready when it has done its work.
+        "ready": record.succeeded if is_init else record.ready,
         "started": isinstance(record.state, Started),
         "restartCount": record.restarts,
-        "state": _state(record.state, record.container_id),
-        "lastState": _state(record.last, record.container_id) if record.last else {},
+        "state": _state(record.state),
+        "lastState": _state(record.last) if record.last else {},
     }
     if record.container_id:
         result["containerID"] = record.container_id
     return result
 
 
-def _state(state: State, container_id: str) -> JSON:
+def _state(state: State) -> JSON:
     match state:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
         case Started(at):
             return {"running": {"startedAt": _time(at)}}
         case Ended():
-            ended: JSON = {"exitCode": state.exit_code, "reason": state.reason}
-            if state.signal:
-                ended["signal"] = state.signal
-            if state.message:
-                ended["message"] = state.message
-            if state.started_at:
-                ended["startedAt"] = _time(state.started_at)
-            if state.finished_at:
-                ended["finishedAt"] = _time(state.finished_at)
-            if container_id:
-                ended["containerID"] = container_id
-            return {"terminated": ended}
+            told = {
+                "message": state.message,
+                "startedAt": _time(state.started_at) if state.started_at else "",
+                "finishedAt": _time(state.finished_at) if state.finished_at else "",
+                "containerID": state.container_id,
+            }
+            given = {key: value for key, value in told.items() if value}
+            return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **given}}
 
 
-def _conditions(
-    pod: WholePod, now_phase: str, unready: list[str], inits: Sequence[ContainerRecord], now: datetime
-) -> list[JSON]:
-    incomplete = [init.name for init in inits if not _succeeded(init)]
-    over = now_phase in {"Succeeded", "Failed"}
-    not_ready = (
-        ("PodCompleted", "") if over else ("ContainersNotReady", f"containers with unready status: {_go(unready)}")
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+
+
+def _conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
+    """The agent's own, and whatever conditions others have put there."""
+    before = {told.get("type"): told for told in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
+    foreign = [told for told in seen.pod.status.get("conditions") or () if told.get("type") not in _OURS]
+    own = [_condition(each, before.get(each.type), now) for each in _told(seen, now_phase)]
+    return [*own, *foreign]
+
+
+def _told(seen: Seen, now_phase: str) -> Iterable[_Condition]:
+    incomplete = [init.name for init in seen.inits if not init.succeeded]
+    unready = [record.name for record in seen.containers if not record.ready]
+    reason, message = {
+        "Succeeded": ("PodCompleted", ""),
+        "Failed": ("PodFailed", ""),
+    }.get(now_phase, ("ContainersNotReady", f"containers with unready status: {_go(unready)}"))
+    ready = not unready and now_phase not in _OVER
+    yield _Condition(
+        "Initialized",
+        not incomplete,
+        "ContainersNotInitialized",
+        f"containers with incomplete status: {_go(incomplete)}",
     )
-    told = [
-        (
-            "Initialized",
-            not incomplete,
-            ("ContainersNotInitialized", f"containers with incomplete status: {_go(incomplete)}"),
-        ),
-        ("Ready", not unready, not_ready),
-        ("ContainersReady", not unready, not_ready),
-        ("PodScheduled", True, ("", "")),
-    ]
-    before = {condition.get("type"): condition for condition in pod.status.get("conditions") or ()}
-    return [_condition(type_, holds, why, before.get(type_), now) for type_, holds, why in told]
+    yield _Condition("Ready", ready, reason, message)
+    yield _Condition("ContainersReady", ready, reason, message)
+    yield _Condition("PodScheduled", holds=True)
 
 
-def _condition(type_: str, holds: bool, why: tuple[str, str], before: JSON | None, now: datetime) -> JSON:
-    value = "True" if holds else "False"
+def _condition(told: _Condition, before: JSON | None, now: datetime) -> JSON:
+    value = "True" if told.holds else "False"
     kept = before is not None and before.get("status") == value and before.get("lastTransitionTime")
     result: JSON = {
-        "type": type_,
+        "type": told.type,
         "status": value,
         "lastProbeTime": None,
         "lastTransitionTime": kept or _time(now),
     }
-    if not holds:
-        result |= {key: text for key, text in zip(("reason", "message"), why, strict=True) if text}
+    if not told.holds:
+        result |= {key: text for key, text in (("reason", told.reason), ("message", told.message)) if text}
     return result
 
 

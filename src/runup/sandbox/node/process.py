@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.kube.clock import Clock
+from runup.kube.clock import Clock, within
 from runup.sandbox.node.runner import Launch, Runner
 from runup.sandbox.node.runner_bwrap import descendants
 
@@ -46,7 +46,6 @@ class RunningContainer:
         self._launch = launch
         self._process = process
         self._clock = clock
-        self._killed = False
         self._over_limit = False
 
     @property
@@ -64,31 +63,28 @@ class RunningContainer:
         finally:
             if sampler:
                 sampler.cancel()
+        over_limit = self._over_limit or await asyncio.to_thread(self._runner.out_of_memory, self._launch)
         await asyncio.to_thread(self._runner.clean_up, self._launch)
-        code = 128 - returned if returned < 0 else returned
-        limited = self._runner.limits_memory and bool(self._launch.memory_bytes)
-        return Exit(code, self._over_limit or (limited and code == 128 + signals.SIGKILL and not self._killed))
+        return Exit(128 - returned if returned < 0 else returned, over_limit)
 
     async def stop(self, grace_s: float) -> None:
         """SIGTERM, and SIGKILL after `grace_s` seconds; returns when it has ended. `wait` must be running elsewhere."""
-        if self._process.returncode is None:
-            await asyncio.to_thread(self._runner.signal, self._launch, self.pid, signals.SIGTERM)
+        if grace_s > 0 and self._process.returncode is None:
+            await self._signal(signals.SIGTERM)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), max(grace_s, 0.01))
+                await within(self._clock, grace_s, self._process.wait())
         if self._process.returncode is None:
-            await self.kill()
+            await self._signal(signals.SIGKILL)
             await self._process.wait()
 
-    async def kill(self) -> None:
-        """SIGKILL at once."""
-        self._killed = True
-        await asyncio.to_thread(self._runner.signal, self._launch, self.pid, signals.SIGKILL)
+    async def _signal(self, number: signals.Signals) -> None:
+        await asyncio.to_thread(self._runner.signal, self._launch, self.pid, number)
 
     async def _watch_memory(self) -> None:
         while memory_of(self.pid) <= self._launch.memory_bytes:
             await self._clock.sleep(_SAMPLE_S)
         self._over_limit = True
-        await asyncio.to_thread(self._runner.signal, self._launch, self.pid, signals.SIGKILL)
+        await self._signal(signals.SIGKILL)
 
 
 async def start(runner: Runner, launch: Launch, log: Path, clock: Clock) -> RunningContainer:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from runup.kube.clock import SystemClock
 from runup.sandbox.errors import SandboxError
 
 # Where a container finds its image's files, and where the payload is read from (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"
+# How long a container may take from the start of its runner's program until it can be signalled.
+_DELIVERY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,10 @@ class Runner(Protocol):
         """Send a signal to the container's first process; one that is gone already is fine."""
         ...
 
+    def out_of_memory(self, launch: Launch) -> bool:
+        """Whether the kernel ended it for its memory limit; asked after its end and before `clean_up`."""
+        ...
+
     def clean_up(self, launch: Launch) -> None:
         """Remove what `command` and the run left behind; may be called again."""
         ...
@@ -103,6 +110,22 @@ def choose(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tup
             raise SandboxError(f"runner {wanted} cannot be used here: {problem}", reason="RunnerUnusable")
         passed_over.append(f"{name}: {problem}")
     raise SandboxError("no runner works here: " + "; ".join(passed_over), reason="RunnerUnusable")
+
+
+def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
+    """Call `deliver` until it says that the signal went out, or process `pid` is gone; whether it is or did.
+
+    Between the start of a runner's program and that of the container in it there is nobody to signal yet.
+    """
+    clock = SystemClock()
+    deadline = clock.monotonic() + _DELIVERY_S
+    while not deliver():
+        if not Path(f"/proc/{pid}").exists():
+            return True
+        if clock.monotonic() > deadline:
+            return False
+        clock.pause(0.01)
+    return True
 
 
 def tried(argv: list[str], *, timeout_s: float = 10.0) -> str:

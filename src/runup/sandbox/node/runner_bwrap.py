@@ -17,6 +17,7 @@ from runup.sandbox.node.runner import (
     root_links,
     tried,
     unlinked_roots,
+    until_delivered,
 )
 
 
@@ -48,10 +49,11 @@ class BubblewrapRunner:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
             return
-        for child in descendants(pid):
-            if not _is_bwrap(child):
-                with suppress(ProcessLookupError):
-                    os.kill(child, number)
+        until_delivered(lambda: _signalled(pid, number), pid)
+
+    def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
+        """Nothing here limits it: the agent samples, and knows for itself."""
+        return False
 
     def clean_up(self, launch: Launch) -> None:
         """The mount namespace goes with the processes."""
@@ -77,6 +79,16 @@ def descendants(pid: int) -> list[int]:
         found += children
         waiting += children
     return found
+
+
+def _signalled(pid: int, number: int) -> bool:
+    """Signal the first process below bwrap, not its children; False where nothing runs there yet."""
+    first = next((child for child in descendants(pid) if not _is_bwrap(child)), None)
+    if first is None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(first, number)
+    return True
 
 
 def _is_bwrap(pid: int) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal as signals
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from runup.sandbox.node.runner import (
     root_binds,
     root_links,
     unlinked_roots,
+    until_delivered,
 )
 
 JSON = dict[str, Any]
@@ -42,15 +45,22 @@ class RuncRunner:
     def command(self, launch: Launch) -> Command:
         """Write the bundle, and the command that runs it."""
         _write_bundle(launch)
-        argv = (*self._runc(), "run", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
+        argv = (*self._runc(), "run", "--keep", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
         return Command(argv, {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")}, launch.work)
 
-    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the protocol's
+    def signal(self, launch: Launch, pid: int, number: int) -> None:
         """Signal the container's first process, by name; `pid` is that of `runc run`."""
-        self._quietly("kill", launch.id, str(int(number)))
+        delivered = until_delivered(lambda: self._quietly("kill", launch.id, str(int(number))), pid)
+        if not delivered and number == signals.SIGKILL:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, number)
+
+    def out_of_memory(self, launch: Launch) -> bool:
+        """By the kernel's count in the container's cgroup, which is kept (`--keep`) until it is cleaned up."""
+        return bool(launch.memory_bytes) and any(_oom_kills(file) for file in _memory_files(launch))
 
     def clean_up(self, launch: Launch) -> None:
-        """Remove the container, should `runc run` have been killed before it could."""
+        """Remove the container and its cgroup."""
         if (self._state / launch.id).exists():
             self._quietly("delete", "--force", launch.id)
         shutil.rmtree(launch.work / "rootfs", ignore_errors=True)
@@ -85,8 +95,9 @@ class RuncRunner:
     def _runc(self) -> tuple[str, ...]:
         return ("runc", "--root", str(self._state))
 
-    def _quietly(self, *arguments: str) -> None:
-        subprocess.run([*self._runc(), *arguments], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    def _quietly(self, *arguments: str) -> bool:
+        command = [*self._runc(), *arguments]
+        return not subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
 def _write_bundle(launch: Launch) -> None:
@@ -120,12 +131,30 @@ def bundle(launch: Launch) -> JSON:
         "mounts": [*_system_mounts(), *(_mount(bind) for bind in binds)],
         "linux": {
             "namespaces": [{"type": kind} for kind in _NAMESPACES],
-            "cgroupsPath": f"/runup/{launch.id}",
+            "cgroupsPath": _cgroup(launch),
             "resources": _resources(launch),
             "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
             "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"],
         },
     }
+
+
+def _memory_files(launch: Launch) -> tuple[Path, ...]:
+    """Where the kernel counts, with cgroups of version 2, version 1, or both mounted."""
+    root, name = Path("/sys/fs/cgroup"), _cgroup(launch).lstrip("/")
+    return (root / name / "memory.events", root / "memory" / name / "memory.oom_control")
+
+
+def _cgroup(launch: Launch) -> str:
+    return f"/runup/{launch.id}"
+
+
+def _oom_kills(file: Path) -> int:
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
 
 def _resources(launch: Launch) -> JSON:

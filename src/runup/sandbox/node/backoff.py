@@ -1,0 +1,58 @@
+"""How long to wait before something that failed is tried again: times in, seconds out.
+
+The rules are the kubelet's (pkg/kubelet/kuberuntime `doBackOff`, client-go's flowcontrol.Backoff): the first restart
+comes at once, later ones wait twice as long each time, and a container that ran long enough starts afresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The first and the longest wait, in seconds; the kubelet's where nothing else is said."""
+
+    first_s: float = 10.0
+    longest_s: float = 300.0
+
+    def delays(self) -> Iterator[float]:
+        """The waits after one failure, after two, and so on."""
+        delay = self.first_s
+        while True:
+            yield delay
+            delay = min(2 * delay, self.longest_s)
+
+
+KUBELET = Limits()
+# Volumes that cannot be set up yet (pkg/util/goroutinemap/exponentialbackoff): 500 ms to 2 min 2 s.
+MOUNTS = Limits(0.5, 122.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """One container's restarts; times are seconds of a clock that never goes back."""
+
+    limits: Limits = KUBELET
+    wait_s: float = 0.0
+    at: float = 0.0
+
+    def delay_s(self, ended_at: float) -> float:
+        """How long after its end it is to be started again; nothing after a run of twice the longest wait."""
+        return 0.0 if ended_at - self.at > 2 * self.limits.longest_s else self.wait_s
+
+    def restarted(self, ended_at: float, now: float) -> Restarts:
+        """What holds after it was started again at `now`."""
+        waited = self.delay_s(ended_at)
+        longer = min(2 * waited, self.limits.longest_s) if waited else self.limits.first_s
+        return replace(self, wait_s=longer, at=now)
+
+
+def duration(seconds: float) -> str:
+    """`seconds` as Go writes a duration: `10s`, `1m20s`, `5m0s`; fractions only below a minute."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest:g}s"
+    return f"{minutes}m{rest:g}s" if minutes else f"{rest:g}s"

@@ -1,0 +1,253 @@
+"""A node agent at work on an API server and a registry in this process, once for each runner that works here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.api.meta_v1 import NamespacedName
+from runup.api.scheme import Resource
+from runup.api.whole_v1 import WholePod
+from runup.kube import calls
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock, ManualClock, SystemClock
+from runup.kube.config import load
+from runup.kube.watch import Reflector
+from runup.oci.build import build_release
+from runup.sandbox.apiserver.server import ApiServer
+from runup.sandbox.node.agent import NodeAgent
+from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.place import Place
+from runup.sandbox.node.reporter import EVENTS, PODS
+from runup.sandbox.node.runner import Runner
+from runup.sandbox.node.runners import NAMES, runners
+from runup.sandbox.registry import Registry
+
+JSON = dict[str, Any]
+Condition = Callable[[JSON], Any]
+NODE = "node-0"
+DEADLINE_S = 20.0
+RESOURCES = {
+    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
+    "ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
+}
+
+
+@dataclass
+class World:
+    """What tests do to the cluster, and see of it."""
+
+    client: Client
+    place: Place
+    registry: Registry
+    image: str
+    kubeconfig: Path
+    clock: Clock
+    pods: Cache[WholePod] = field(default_factory=lambda: Cache(WholePod))
+    agent: NodeAgent | None = None
+
+    @property
+    def manual(self) -> ManualClock:
+        """The clock that a test moves."""
+        assert isinstance(self.clock, ManualClock)
+        return self.clock
+
+    @asynccontextmanager
+    async def agent_at_work(self) -> AsyncIterator[None]:
+        """An agent, ended in good order when the block is."""
+        self.pods = Cache(WholePod)
+        self.agent = NodeAgent(self.client, self.pods, self.place, self.clock)
+        following = asyncio.create_task(
+            Reflector(self.client, WholePod, self.pods, clock=SystemClock(), resource=PODS).run()
+        )
+        try:
+            await self.pods.until_synced()
+            yield
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await self.agent.close()
+
+    async def create(self, kind: str, name: str, **content: Any) -> JSON:
+        """An object of the cluster, in `default`."""
+        body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, **content}
+        return await self.client.send(calls.create(RESOURCES[kind], body))
+
+    async def run(self, script: str, name: str = "pod", *, container: JSON | None = None, **spec: Any) -> JSON:
+        """A pod on the node, whose container `main` is a shell script."""
+        main = {"name": "main", "image": self.image, "command": ["/bin/sh", "-c", script], **(container or {})}
+        return await self.pod({"containers": [main], **spec}, name)
+
+    async def pod(self, spec: JSON, name: str = "pod") -> JSON:
+        """A pod on the node; it has no token unless it asks for one."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "labels": {"app": "web"},
+                "annotations": {"example.com/note": "a note"},
+            },
+            "spec": {"nodeName": NODE, "automountServiceAccountToken": False, **spec},
+        }
+        return await self.client.send(calls.create(PODS, body))
+
+    async def delete(self, name: str = "pod", *, grace_s: int | None = None) -> None:
+        """Ask for the pod's end."""
+        await self.client.send(calls.delete(PODS, name, "default", grace_period_s=grace_s))
+
+    async def until(self, condition: Condition, what: str, name: str = "pod") -> JSON:
+        """The status of the pod once `condition` holds for it."""
+        key = NamespacedName("default", name)
+        found: JSON = {}
+
+        def holds() -> bool:
+            nonlocal found
+            pod = self.pods.get(key)
+            found = pod.status if pod is not None else {}
+            return pod is not None and bool(condition(found))
+
+        try:
+            await self._when(holds)
+        except TimeoutError:
+            raise AssertionError(f"{what} did not happen; the status is {json.dumps(found, indent=1)}") from None
+        return found
+
+    async def until_gone(self, name: str = "pod") -> None:
+        """Wait for the end of the object."""
+        await self._when(lambda: self.pods.get(NamespacedName("default", name)) is None)
+
+    async def _when(self, holds: Callable[[], bool]) -> None:
+        changed = asyncio.Event()
+        self.pods.add_listener(lambda *_: changed.set())
+        async with asyncio.timeout(DEADLINE_S):
+            while not holds():
+                changed.clear()
+                await changed.wait()
+
+    async def events(self) -> list[tuple[str, str]]:
+        """Reason and message of every event."""
+        page = await self.client.send(calls.list_raw(EVENTS, "default"))
+        return [(event["reason"], event["message"]) for event in page.items]
+
+    async def until_told(self, reason: str) -> str:
+        """The message of the first event of this reason."""
+        while True:
+            told = [message for found, message in await self.events() if found == reason]
+            if told:
+                return told[0]
+            await self._look_again()
+
+    async def until_logged(self, text: str, name: str = "pod") -> None:
+        """Wait for a word of the pod's container."""
+        while text not in self.log(name):
+            await self._look_again()
+
+    async def _look_again(self) -> None:
+        """Files and events bring no news by themselves; the test's own time limit is the deadline."""
+        await SystemClock().sleep(0.02)
+
+    def log(self, name: str = "pod", container: str = "main") -> str:
+        """What a container wrote."""
+        pod = self.pods.get(NamespacedName("default", name))
+        file = self.place.pod_folder(pod) / f"{container}.log" if pod else None
+        return file.read_text() if file and file.exists() else ""
+
+    def host(self, path: str) -> Path:
+        """A path of the node."""
+        return self.place.host_path(NODE, path)
+
+
+def container(status: JSON, name: str = "main") -> JSON:
+    """The status of one container, or nothing."""
+    several = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
+    return next((each for each in several if each["name"] == name), {})
+
+
+def state(status: JSON, name: str = "main") -> JSON:
+    """What a container does now: `{"waiting": ...}`, `{"running": ...}` or `{"terminated": ...}`."""
+    found: JSON = container(status, name).get("state") or {}
+    return found
+
+
+def waits(reason: str, message: str = "") -> Condition:
+    """Whether the container waits for this reason, with this in its message."""
+
+    def holds(status: JSON) -> bool:
+        waiting = state(status).get("waiting") or {}
+        return waiting.get("reason") == reason and message in waiting.get("message", "")
+
+    return holds
+
+
+def runs(status: JSON) -> bool:
+    """Whether the container runs."""
+    return "running" in state(status)
+
+
+def ended(status: JSON) -> JSON:
+    """How the container ended, or nothing."""
+    found: JSON = state(status).get("terminated") or {}
+    return found
+
+
+def condition(status: JSON, type_: str) -> JSON:
+    """A condition of the pod."""
+    return next((each for each in status.get("conditions") or () if each["type"] == type_), {})
+
+
+def usable(name: str, state: Path) -> Runner:
+    """The runner; the test is skipped where its program is missing or it may not be used here."""
+    runner = runners(state)[name]
+    if problem := runner.problem():
+        pytest.skip(f"runner {name}: {problem}")
+    return runner
+
+
+@asynccontextmanager
+async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncIterator[World]:
+    """Server, registry and one release image, without an agent yet."""
+    data = folder / "data"
+    runner = usable(runner_name, data / "runc")
+    built = build_release(folder / "registry", version="5.0.0", files={"manifests/a.yaml": b"a: 1\n"})
+    async with (
+        ApiServer(data=data) as server,
+        Registry(folder / "registry") as registry,
+        Client(load(str(server.kubeconfig))) as client,
+    ):
+        place = Place(
+            data=data,
+            runner=runner,
+            images=ImageStore(data / "images", registry.host),
+            server=client.config.server,
+            ca=data / "pki" / "ca.crt",
+        )
+        image = built.pullspec(f"{registry.host}/runup/release")
+        yield World(client, place, registry, image, server.kubeconfig, clock)
+        await asyncio.to_thread(runner.sweep)
+
+
+@pytest.fixture(params=NAMES)
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """An agent with each runner, by the real clock."""
+    async with world_with(request.param, tmp_path, SystemClock()) as made, made.agent_at_work():
+        yield made
+
+
+@pytest.fixture
+async def still(tmp_path: Path) -> AsyncIterator[World]:
+    """An agent with plain processes, by a clock that the test moves."""
+    clock = ManualClock(datetime.now(UTC))
+    async with world_with("process", tmp_path, clock) as made, made.agent_at_work():
+        yield made
