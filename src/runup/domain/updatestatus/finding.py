@@ -1,0 +1,66 @@
+"""What a health insight is before it is written: one finding of one rule, with the names that rules share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from runup.api.update_v1alpha1 import ResourceRef
+
+UNKNOWN, INFO, WARNING, ERROR, CRITICAL = "Unknown", "Info", "Warning", "Error", "Critical"
+LEVELS = (UNKNOWN, INFO, WARNING, ERROR, CRITICAL)
+"""From low to high. Unknown means that something could not be told, and is never left out for that."""
+
+NO_IMPACT = "None"
+UNKNOWN_IMPACT = "Unknown"
+API_AVAILABILITY = "API Availability"
+UPDATE_SPEED = "Update Speed"
+UPDATE_STALLED = "Update Stalled"
+
+SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, SCOPE_CLUSTER = "ControlPlane", "WorkerPool", "Cluster"
+
+DOCS = "https://docs.runup.example/update-status#"
+CONFIG_GROUP = "config.openshift.io"
+MACHINE_CONFIG_GROUP = "machineconfiguration.openshift.io"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that needs attention.
+
+    `check` names the rule; `check`, `resources` and `identity` (for findings about the same objects) make it the same
+    finding in the next pass, however its text changes. `pool` is the worker pool that it is reported under, or empty
+    for the control plane. `since` is None when nobody knows.
+    """
+
+    check: str
+    level: str
+    impact: str
+    summary: str
+    description: str = ""
+    reference: str = ""
+    since: datetime | None = None
+    scope: str = SCOPE_CONTROL_PLANE
+    resources: tuple[ResourceRef, ...] = ()
+    identity: str = ""
+    pool: str = ""
+
+
+def node_ref(name: str) -> ResourceRef:
+    """A Node."""
+    return ResourceRef(resource="nodes", name=name)
+
+
+def pool_ref(name: str) -> ResourceRef:
+    """A MachineConfigPool."""
+    return ResourceRef(group=MACHINE_CONFIG_GROUP, resource="machineconfigpools", name=name)
+
+
+def operator_ref(name: str) -> ResourceRef:
+    """A ClusterOperator."""
+    return ResourceRef(group=CONFIG_GROUP, resource="clusteroperators", name=name)
+
+
+def cluster_version_ref(name: str) -> ResourceRef:
+    """The ClusterVersion."""
+    return ResourceRef(group=CONFIG_GROUP, resource="clusterversions", name=name)
