@@ -53,18 +53,8 @@ class App:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        rest = parts.rest
-        rest.authorize = self._authorize_as
-        self._verbs: dict[str, Handler] = {
-            "get": rest.get,
-            "list": rest.list_,
-            "watch": rest.watch,
-            "create": rest.create,
-            "update": rest.update,
-            "patch": rest.patch,
-            "delete": rest.delete,
-            "deletecollection": rest.delete_collection,
-        }
+        parts.rest.patching.authorize = self._authorize_as
+        self._verbs = parts.rest.verbs
 
     async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
         """The answer to one request; never raises. `uri` is the path with its query as the audit log shows it."""

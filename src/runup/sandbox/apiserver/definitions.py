@@ -9,6 +9,7 @@ from typing import Any
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import crds
 from runup.sandbox.apiserver.admission import CRD_FINALIZER
+from runup.sandbox.apiserver.deleting import DeleteOptions
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.options import WriteOptions
@@ -67,7 +68,6 @@ class Definitions:
             self._tasks.pop(name, None)
 
     async def _delete_all(self, kind: Kind) -> None:
-        options: JSON = {"propagationPolicy": "", "gracePeriodSeconds": None, "preconditions": {}, "dryRun": []}
         changed = asyncio.Event()
         stop = self._store.subscribe(kind.storage, lambda _: changed.set())
         try:
@@ -75,7 +75,7 @@ class Definitions:
                 changed.clear()
                 for entry in entries:
                     with contextlib.suppress(Exception):
-                        await self._rest.delete_one(kind, entry.namespace, entry.name, dict(options))
+                        await self._rest.deleting.delete_one(kind, entry.namespace, entry.name, DeleteOptions())
                 if self._store.count(kind.storage):
                     await changed.wait()
         finally:

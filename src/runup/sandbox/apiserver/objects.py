@@ -29,6 +29,12 @@ def meta(obj: JSON) -> JSON:
     return value
 
 
+def key_of(obj: JSON) -> str:
+    """`namespace/name`, or the name alone."""
+    metadata = meta(obj)
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata.get("name", "")
+
+
 def encoder(kind: Kind) -> Callable[[JSON], bytes]:
     """How objects of a kind are written as bytes.
 

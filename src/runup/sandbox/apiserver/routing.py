@@ -58,7 +58,15 @@ def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
     resource, name, subresource = (*parts, "", "")[:3]
     rest = "/".join(parts[3:])
     verb = _refine(verb, name, query)
+    if verb in {"list", "watch"}:
+        name = name or _only_name(query.get("fieldSelector", ""))
     return Target(verb, path, group, version, namespace, resource, subresource, name, rest)
+
+
+def _only_name(selector: str) -> str:
+    """The one name that a field selector admits: rights to that object are rights to such a list."""
+    terms = (part.strip().partition("=") for part in selector.split(",") if "!=" not in part)
+    return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
 
 
 def _refine(verb: str, name: str, query: Mapping[str, str]) -> str:

@@ -93,7 +93,7 @@ class ApiServer:
 
     async def stop(self) -> None:
         """Stop listening, end the watches, commit, close."""
-        self.rest.stop_watches()
+        self.rest.reading.stop_watches()
         await self.definitions.stop()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -137,7 +137,7 @@ class ApiServer:
             kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
             metadata = obj["metadata"]
             if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
-                await self.rest.create_object(kind, metadata.get("namespace", ""), obj, options)
+                await self.rest.writing.create_object(kind, metadata.get("namespace", ""), obj, options)
 
     async def _listen(self, ca: certs.KeyPair) -> None:
         server = web.Server(self._serve, access_log=None)

@@ -11,15 +11,15 @@ from runup.api.meta_v1 import LabelSelector
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.body import read_object
+from runup.sandbox.apiserver.deleting import options_of
 from runup.sandbox.apiserver.http import Request, Response, json_response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.options import WriteOptions, write_options
 from runup.sandbox.apiserver.pod_logs import PodLogs
-from runup.sandbox.apiserver.rest import Rest
+from runup.sandbox.apiserver.rest import Handler, Rest
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.scale import Scale
-from runup.sandbox.apiserver.subresources import Handler
 from runup.sandbox.apiserver.tokens import AUDIENCE, Claims, TokenSigner
 
 JSON = dict[str, Any]
@@ -112,13 +112,8 @@ class Special:
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         self._check_budgets(target.namespace, pod)
         body = read_object(request)
-        options = {
-            "propagationPolicy": "",
-            "gracePeriodSeconds": (body.get("deleteOptions") or {}).get("gracePeriodSeconds"),
-            "preconditions": (body.get("deleteOptions") or {}).get("preconditions") or {},
-            "dryRun": (body.get("deleteOptions") or {}).get("dryRun") or [],
-        }
-        await self._rest.delete_one(kind, target.namespace, target.name, options)
+        options = options_of(body.get("deleteOptions") or {})
+        await self._rest.deleting.delete_one(kind, target.namespace, target.name, options)
         return json_response(_success(), 201)
 
     def _check_budgets(self, namespace: str, pod: JSON) -> None:
@@ -151,7 +146,7 @@ class Special:
             return namespace
 
         entry = await self._write(request, kind, target, compute)
-        return self._rest.answer(request, kind, entry)
+        return self._rest.reading.answer(request, kind, entry)
 
     async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")

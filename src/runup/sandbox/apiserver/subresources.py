@@ -9,12 +9,11 @@ from typing import Any
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.rest import Rest
+from runup.sandbox.apiserver.rest import Handler, Rest
 from runup.sandbox.apiserver.reviews import Reviews
 from runup.sandbox.apiserver.routing import Target
 
 JSON = dict[str, Any]
-Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 
 
 class Subresources:
@@ -40,8 +39,7 @@ class Subresources:
         if special is not None:
             answer = special(request, target, kind)
             return await answer if isawaitable(answer) else answer
-        verbs: dict[str, Handler] = {"get": self._rest.get, "update": self._rest.update, "patch": self._rest.patch}
-        answer = verbs[target.verb](request, target, kind)
+        answer = self._rest.verbs[target.verb](request, target, kind)
         return await answer if isawaitable(answer) else answer
 
 

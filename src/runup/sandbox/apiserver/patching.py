@@ -1,0 +1,145 @@
+"""PATCH in any of the four ways: JSON patch, merge patch, strategic merge patch, server-side apply.
+
+In: a request. Out: the changed object. Each way says how the new object is computed from the old one; storing it is
+`Writing.change`'s, which computes again when another writer was quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from runup.kube.clock import Clock
+from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.body import PATCH_TYPES, decode_yaml, media_type
+from runup.sandbox.apiserver.decoding import Decoding, check_apply, check_place
+from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.objects import meta
+from runup.sandbox.apiserver.options import WriteOptions, write_options
+from runup.sandbox.apiserver.patch.apply import apply_patch
+from runup.sandbox.apiserver.patch.json import apply_json_patch
+from runup.sandbox.apiserver.patch.merge import merge
+from runup.sandbox.apiserver.patch.strategic import strategic_merge
+from runup.sandbox.apiserver.reading import Reading
+from runup.sandbox.apiserver.routing import Target
+from runup.sandbox.apiserver.schemas import Schemas
+from runup.sandbox.apiserver.writing import Change, Writing, revision
+
+JSON = dict[str, Any]
+
+_JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
+
+
+class Patching:
+    """The patch verb; one for the whole server."""
+
+    def __init__(self, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock) -> None:
+        self._schemas, self._decoding = schemas, decoding
+        self._reading, self._writing, self._clock = reading, writing, clock
+        # Set by the server: creating by apply needs the right to create.
+        self.authorize: Callable[[Request, Target], None] | None = None
+
+    async def patch(self, request: Request, target: Target, kind: Kind) -> Response:
+        """PATCH by its content type; raises ApiError."""
+        type_ = media_type(request)
+        accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
+        if type_ not in accepted:
+            raise errors.unsupported_media_type(accepted)
+        if type_ == _APPLY:
+            return await self._apply(request, target, kind)
+        options = write_options(request, "PatchOptions")
+        compute = self._change(request, kind, options, type_, _read_patch(request))
+        entry = await self._writing.change(kind, target, compute, options)
+        return self._reading.answer(request, kind, entry)
+
+    def _change(self, request: Request, kind: Kind, options: WriteOptions, type_: str, patch: Any) -> Change:
+        def compute(old: JSON) -> JSON:
+            new = self._patched(kind, old, type_, patch)
+            if not isinstance(new, dict):
+                raise errors.bad_request("the patch does not leave an object")
+            shown = go_format(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
+            return self._decoding.patched(request, kind, new, options, shown)
+
+        return compute
+
+    def _patched(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
+        # What a client sees has no revision of its own to insist on unless the patch says so.
+        before = meta(old).pop("resourceVersion", "")
+        if type_ == _MERGE:
+            return merge(old, patch)
+        if type_ == _STRATEGIC:
+            return strategic_merge(self._schemas.tree(kind), old, patch)
+        meta(old)["resourceVersion"] = before
+        new = apply_json_patch(old, patch)
+        if isinstance(new, dict) and meta(new).get("resourceVersion") == before:
+            meta(new).pop("resourceVersion", None)
+        return new
+
+    # -- apply -----------------------------------------------------------------------------------------------------
+
+    async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
+        options = write_options(request, "PatchOptions", apply=True)
+        config = self._configuration(request, target, kind, options)
+        compute = self._applied(target, kind, config, options)
+        if self._writing.exists(kind, target):
+            asked = revision(meta(config).get("resourceVersion"))
+            entry = await self._writing.change(kind, target, compute, options, asked=asked, applying=True)
+            return self._reading.answer(request, kind, entry)
+        if target.subresource or meta(config).get("resourceVersion") or meta(config).get("uid"):
+            raise errors.not_found(kind.plural, kind.group, target.name)
+        if self.authorize is not None:
+            # With the name, unlike a POST: a rule with resourceNames can allow it.
+            self.authorize(request, replace(target, verb="create", subresource=""))
+        entry = await self._writing.create_applied(kind, target.namespace, compute(None), options)
+        return self._reading.answer(request, kind, entry, 201)
+
+    def _configuration(self, request: Request, target: Target, kind: Kind, options: WriteOptions) -> JSON:
+        config = decode_yaml(request.body)
+        if not isinstance(config, dict):
+            raise errors.bad_request("error decoding YAML: the body is not an object")
+        check_apply(config, target.name)
+        config = self._decoding.applied(request, kind, target, config, options)
+        check_place(kind, target.namespace, target.name, config)
+        return config
+
+    def _applied(
+        self, target: Target, kind: Kind, config: JSON, options: WriteOptions
+    ) -> Callable[[JSON | None], JSON]:
+        def stored_form(obj: JSON) -> JSON:
+            return self._decoding.stored_form(kind, obj)
+
+        def compute(live: JSON | None) -> JSON:
+            applied = apply_patch(
+                self._schemas.tree(kind),
+                kind,
+                live,
+                config,
+                manager=options.manager,
+                force=options.force,
+                now=self._clock.now(),
+                subresource=target.subresource,
+                default=lambda obj: self._schemas.default(kind, stored_form(obj)),
+            )
+            return stored_form(applied)
+
+        return compute
+
+
+def go_format(value: Any) -> str:
+    """A value as Go's `%+v` prints it: how a strategic patch is quoted in errors."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_format(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(go_format(item) for item in value)}]"
+    return "<nil>" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_patch(request: Request) -> Any:
+    try:
+        return orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        raise errors.bad_request(f"error decoding patch: {error}") from None

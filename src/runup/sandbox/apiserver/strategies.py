@@ -1,0 +1,62 @@
+"""What the registries of kube-apiserver do differently from kind to kind, as tables (their `strategy.go` files).
+
+In: a kind and objects. Out: what a write through a part of the object may change, and which kinds answer, create and
+reset as they do. The mistake prevented: a name of a kind in the middle of a handler.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.objects import meta
+
+JSON = dict[str, Any]
+
+# Kinds whose deletion answers with the object (ReturnDeletedObject).
+RETURN_DELETED = frozenset(
+    {"pods", "services", "persistentvolumes", "persistentvolumeclaims", "podtemplates", "resourcequotas",
+     "serviceaccounts", "volumeattachments.storage.k8s.io", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io",
+     "csidrivers.storage.k8s.io"}
+)  # fmt: skip
+# Kinds that a PUT creates (AllowCreateOnUpdate).
+CREATE_ON_UPDATE = frozenset(
+    {"leases.coordination.k8s.io", "endpoints", "events", "events.events.k8s.io", "limitranges",
+     "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io",
+     "roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"}
+)  # fmt: skip
+# Kinds whose status may be given at creation: the strategy clears it otherwise.
+_STATUS_ON_CREATE = frozenset({"nodes"})
+
+
+def for_create(kind: Kind, obj: JSON) -> None:
+    """Clear what a client may not set in a new object."""
+    if kind.has_status and (kind.custom or kind.plural not in _STATUS_ON_CREATE):
+        obj.pop("status", None)
+
+
+def only(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
+    """What a write through `part` may change: the status alone, or everything but the status."""
+    if not kind.has_status:
+        return new
+    if part == "status":
+        return _status_of(kind, new, old)
+    if part == "":
+        _copy("status", old, new)
+    return new
+
+
+def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
+    kept = dict(meta(old))
+    for key in ("managedFields", *(() if kind.custom else ("annotations", "labels"))):
+        _copy(key, meta(new), kept)
+    changed = {**old, "metadata": kept}
+    _copy("status", new, changed)
+    return changed
+
+
+def _copy(key: str, source: JSON, target: JSON) -> None:
+    if key in source:
+        target[key] = source[key]
+    else:
+        target.pop(key, None)
