@@ -17,11 +17,13 @@ PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
     "start": "runup.cli.operator_start:start",
     "preflight": "runup.cli.operator_preflight:preflight",
+    "update-status-controller": "runup.cli.operator_update_status:update_status_controller",
     "version": "runup.cli.operator_version:version",
 }
 SUMMARIES: dict[str, str] = {
     "start": "Manage the cluster's version.",
     "preflight": "Check a cluster for an update to this release, changing nothing.",
+    "update-status-controller": "Keep UpdateStatus up to date: how the update goes, what needs attention.",
     "version": "Print the version of this operator.",
 }
 

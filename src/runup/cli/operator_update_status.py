@@ -1,0 +1,98 @@
+"""`cluster-version-operator update-status-controller`: flags -> `Options`, then it runs until it is told to stop."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command("update-status-controller")
+@click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none.")
+@click.option(
+    "--namespace",
+    envvar="POD_NAMESPACE",
+    default="openshift-update-status-controller",
+    show_default=True,
+    help="Where the leader's lease is kept.",
+)
+@click.option(
+    "--alerts-url", default="", metavar="URL", help="A Prometheus or Thanos to ask for alerts; '' asks nobody."
+)
+@click.option("--alerts-ca", default="", metavar="FILE", help="Certificate authorities for it.")
+@click.option("--listen", default="", metavar="ADDR", help="Where metrics and health are served; '' for nowhere.")
+@click.option(
+    "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Wait for the lease before writing."
+)
+@click.option(
+    "--lease",
+    default=None,
+    metavar="DURATION,RENEW,RETRY",
+    help="Seconds of the leader's lease, instead of 137,107,26 (270,240,60 with one control plane node).",
+)
+@click.option(
+    "--write-interval",
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    help="The object is written this often at most.",
+)
+@click.option(
+    "--mock-now", default="", metavar="TIME", hidden=True, help="What time it is for a cluster out of a dump."
+)
+def update_status_controller(**flags: object) -> None:
+    """Keep the object UpdateStatus up to date: how the update goes, and what needs the administrator."""
+    sys.exit(run(**flags))  # type: ignore[arg-type]
+
+
+def run(
+    *,
+    kubeconfig: str | None,
+    namespace: str,
+    alerts_url: str,
+    alerts_ca: str,
+    listen: str,
+    leader_elect: bool,
+    lease: str | None,
+    write_interval: float,
+    mock_now: str,
+) -> int:
+    """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
+    from datetime import datetime
+
+    import uvloop
+
+    from runup.controllers.leading import election_of
+    from runup.controllers.updatestatus.controller import Timing
+    from runup.controllers.updatestatus.process import Options, serve
+    from runup.domain.errors import RunupError
+    from runup.kube import config
+    from runup.kube.errors import KubeError
+
+    try:
+        election = election_of(lease) if lease else None
+    except ValueError as error:
+        click.echo(f"error: --lease {lease}: {error}", err=True)
+        return 1
+    try:
+        fixed = datetime.fromisoformat(mock_now) if mock_now else None
+    except ValueError as error:
+        click.echo(f"error: --mock-now {mock_now}: {error}", err=True)
+        return 1
+    options = Options(
+        namespace=namespace,
+        alerts_url=alerts_url,
+        alerts_ca=alerts_ca,
+        listen=listen,
+        leader_elect=leader_elect,
+        election=election,
+        timing=Timing(interval_s=write_interval),
+        fixed_now=fixed,
+    )
+    try:
+        uvloop.run(serve(config.load(kubeconfig), options))
+    except (RunupError, KubeError, ValueError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        return 1
+    return 0

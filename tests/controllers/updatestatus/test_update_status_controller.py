@@ -1,0 +1,266 @@
+"""The controller on an API server: from a cluster's objects to the one object, through restarts, edits and refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.controllers.updatestatus.update_status_world import (
+    MC,
+    NODES,
+    SINCE,
+    STATUSES,
+    World,
+    condition,
+    node,
+    obj,
+    world,
+)
+
+from runup.api.scheme import Resource
+from runup.api.update_v1alpha1 import NAME, Insight, UpdateStatusStatus
+from runup.controllers.updatestatus.controller import Timing
+from runup.controllers.updatestatus.process import NAMESPACE, Options, Process
+from runup.domain.conditions import find, status_of
+from runup.kube import calls, config
+from runup.kube.config import ClusterConfig
+
+CONFIG, MACHINES = "config.openshift.io", MC
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+MANIFESTS = Path(__file__).parents[3] / "deploy" / "update-status"
+QUICK = Timing(quiet_s=0.02, interval_s=0.05, longest_s=30)
+
+
+def resource(group: str, kind: str) -> Resource:
+    """A cluster-scoped kind of OpenShift."""
+    return Resource(group, "v1", kind, f"{kind.lower()}s", namespaced=False)
+
+
+def cluster_version() -> dict[str, Any]:
+    """On the way from 5.0.0 to 5.1.0."""
+    history = [
+        {"state": "Partial", "startedTime": SINCE, "completionTime": None, "version": "5.1.0", "image": "b"},
+        {"state": "Completed", "startedTime": "2026-10-01T06:00:00Z", "completionTime": "2026-10-01T07:00:00Z",
+         "version": "5.0.0", "image": "a"},
+    ]  # fmt: skip
+    status = {
+        "desired": {"version": "5.1.0", "image": "b"},
+        "history": [{**entry, "verified": True} for entry in history],
+        "observedGeneration": 1,
+        "versionHash": "",
+        "availableUpdates": None,
+        "conditions": [condition("Progressing", "True"), condition("Failing", "False"), condition("Available", "True")],
+    }
+    spec = {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad"}
+    return obj(f"{CONFIG}/v1", "ClusterVersion", "version", spec=spec, status=status)
+
+
+def operator(name: str, version: str) -> dict[str, Any]:
+    """A healthy operator at a version."""
+    moving = "False" if version == "5.1.0" else "True"
+    conditions = [condition("Available", "True"), condition("Degraded", "False"), condition("Progressing", moving)]
+    status = {"versions": [{"name": "operator", "version": version}], "conditions": conditions}
+    annotations = {"include.release.openshift.io/self-managed-high-availability": "true"}
+    return obj(f"{CONFIG}/v1", "ClusterOperator", name, annotations=annotations, spec={}, status=status)
+
+
+async def populate(cluster: World) -> None:
+    """A small cluster in the middle of an update."""
+    for namespace in (NAMESPACE, "openshift-machine-config-operator"):
+        await cluster.create(NAMESPACES, obj("v1", "Namespace", namespace))
+    await cluster.create(resource(CONFIG, "ClusterVersion"), cluster_version())
+    for name, version in (("etcd", "5.1.0"), ("network", "5.0.0")):
+        await cluster.create(resource(CONFIG, "ClusterOperator"), operator(name, version))
+    for role in ("master", "worker"):
+        selector = {"matchLabels": {f"node-role.kubernetes.io/{role}": ""}}
+        spec = {"nodeSelector": selector, "paused": False, "configuration": {"name": f"rendered-{role}-new"}}
+        await cluster.create(
+            resource(MACHINES, "MachineConfigPool"), obj(f"{MACHINES}/v1", "MachineConfigPool", role, spec=spec)
+        )
+        for age, version in (("old", "5.0.0"), ("new", "5.1.0")):
+            annotations = {f"{MC}/release-image-version": version}
+            body = obj(f"{MACHINES}/v1", "MachineConfig", f"rendered-{role}-{age}", annotations=annotations)
+            await cluster.create(resource(MACHINES, "MachineConfig"), {**body, "spec": {"config": {}}})
+        for number in range(2):
+            await cluster.create(NODES, node(f"{role}-{number}", role))
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncGenerator[World, None]:
+    """A small cluster in the middle of an update."""
+    async with world(tmp_path) as made:
+        await populate(made)
+        yield made
+
+
+@asynccontextmanager
+async def running(cluster: ClusterConfig, **options: Any) -> AsyncGenerator[Process, None]:
+    """The controller at work; ended in order."""
+    process = Process(cluster, Options(**{"leader_elect": False, "timing": QUICK, **options}))
+    task = asyncio.create_task(process.run())
+    try:
+        yield process
+    finally:
+        process.stop()
+        await task
+
+
+def insights(status: UpdateStatusStatus) -> Iterator[Insight]:
+    """All of them."""
+    parts = [status.control_plane, *status.worker_pools] if status.control_plane else [*status.worker_pools]
+    for part in parts:
+        for informer in part.informers:
+            yield from informer.insights
+
+
+def phase(status: UpdateStatusStatus, name: str) -> str:
+    """The reason of a node's condition Updating."""
+    found = next((each.node for each in insights(status) if each.node and each.node.name == name), None)
+    updating = find(found.conditions, "Updating") if found else None
+    return updating.reason if updating else ""
+
+
+def writes(process: Process) -> float:
+    """How often it wrote."""
+    return process.metrics.registry.get_sample_value("update_status_writes_total") or 0.0
+
+
+async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
+    """Operators, pools, nodes are there; a node that begins to drain is seen draining."""
+    async with running(cluster.config):
+        first = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        kinds = [insight.type for insight in insights(first)]
+        assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+            "ClusterVersion": 1,
+            "ClusterOperator": 2,
+            "MachineConfigPool": 2,
+            "Node": 4,
+        }
+        assert first.control_plane
+        assert status_of(first.control_plane.conditions, "Updating") == "True"
+        assert status_of(first.conditions, "Available") == "True"
+        await cluster.annotate(
+            "worker-0",
+            desiredConfig="rendered-worker-new",
+            state="Working",
+            desiredDrain="drain-rendered-worker-new",
+            lastAppliedDrain="uncordon-rendered-worker-old",
+        )
+        await cluster.until(lambda status: phase(status, "worker-0") == "Draining")
+
+
+async def test_times_stand_through_a_restart(cluster: World) -> None:
+    """Nothing of what was found begins anew; an unchanged cluster is not written again."""
+    async with running(cluster.config):
+        before = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+    stored = await cluster.client.send(calls.get_raw(STATUSES, NAME))
+    async with running(cluster.config) as process:
+        await cluster.annotate("worker-0", desiredConfig="rendered-worker-new", state="Working")
+        after = await cluster.until(lambda status: phase(status, "worker-0") == "Updating")
+        assert writes(process) == 1
+    same = {insight.uid: insight for insight in insights(before)}
+    changed = {insight.uid for insight in insights(after) if same.get(insight.uid) != insight}
+    assert changed == {"node-worker-0", "mcp-worker"}, stored
+
+
+async def test_heartbeats_lead_to_no_write(cluster: World) -> None:
+    """What insights are not made of may change as often as it likes; the next change that counts is one write."""
+    async with running(cluster.config) as process:
+        await cluster.until(lambda status: phase(status, "worker-1") == "Pending")
+        count = writes(process)
+        for number in range(10):
+            patch = {"metadata": {"annotations": {"k8s.ovn.org/x": str(number)}}}
+            await cluster.client.send(calls.merge_patch(NODES, "worker-0", patch))
+        await cluster.annotate("worker-1", state="Degraded", reason="disk")
+        await cluster.until(
+            lambda status: any(each.health and "worker-1" in each.health.impact.summary for each in insights(status))
+        )
+        assert writes(process) == count + 1
+
+
+async def test_edits_and_deletion_are_put_right(cluster: World) -> None:
+    """The object is the controller's: what somebody else writes into it does not stand."""
+    async with running(cluster.config):
+        before = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        patch = {"status": {"workerPools": []}}
+        await cluster.client.send(calls.merge_patch(STATUSES, NAME, patch, subresource="status"))
+        await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        await cluster.client.send(calls.delete(STATUSES, NAME))
+        again = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        assert find(again.conditions, "Available") == find(before.conditions, "Available")
+
+
+async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
+    """With the account of the manifests nothing is refused, and each verb of its roles is asked for."""
+    async with world(tmp_path) as cluster:
+        await populate(cluster)
+        granted = await _grant(cluster)
+        async with running(_account(cluster), leader_elect=True):
+            found = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+            assert status_of(found.conditions, "Available") == "True", found.conditions
+            await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
+        events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]
+    ours = [event for event in events if "update-status-controller" in str(event.get("impersonatedUser", ""))]
+    refused = [event["requestURI"] for event in ours if event["responseStatus"]["code"] == 403]
+    assert refused == []
+    asked = {_right(event) for event in ours}
+    idle = granted - asked
+    assert idle == set()
+
+
+def _right(event: dict[str, Any]) -> tuple[str, str, str]:
+    ref = event["objectRef"]
+    name = f"{ref['resource']}/{ref['subresource']}" if ref.get("subresource") else ref["resource"]
+    return ref.get("apiGroup", ""), name, event["verb"]
+
+
+def _account(cluster: World) -> ClusterConfig:
+    """The account of the manifests."""
+    loaded = config.load(str(cluster.kubeconfig))
+    return replace(
+        loaded, headers=(("Impersonate-User", f"system:serviceaccount:{NAMESPACE}:update-status-controller"),)
+    )
+
+
+async def _grant(cluster: World, without: str = "") -> set[tuple[str, str, str]]:
+    """Create the manifests' roles; every right that these give."""
+    rbac = "rbac.authorization.k8s.io"
+    plurals = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
+    plurals |= {"RoleBinding": "rolebindings"}
+    granted = set()
+    for body in yaml.safe_load_all((MANIFESTS / "0000_00_update-status-controller_03_roles.yaml").read_text()):
+        kind = body["kind"]
+        namespaced = not kind.startswith("Cluster")
+        for rule in body.get("rules", ()):
+            rule["resources"] = [name for name in rule["resources"] if name != without]
+            granted |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+        await cluster.create(Resource(rbac, "v1", kind, plurals[kind], namespaced=namespaced), body)
+    return granted
+
+
+async def test_a_kind_that_may_not_be_read_is_said(cluster: World) -> None:
+    """The rest is told all the same, and the controller does not call itself available."""
+    await _grant(cluster, without="machineconfigpools")
+    async with running(_account(cluster)):
+        status = await cluster.until(lambda status: status_of(status.conditions, "Available") == "False")
+    available = find(status.conditions, "Available")
+    assert available
+    assert available.reason == "CannotWatch"
+    assert 'not allowed to list machineconfigpools in API group "machineconfiguration' in available.message
+    assert {insight.type for insight in insights(status)} >= {"ClusterVersion", "ClusterOperator", "Health"}
+
+
+async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None:
+    """A cluster out of a dump is told as of its own time."""
+    then = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
+    async with running(cluster.config, fixed_now=then):
+        status = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+    assert {insight.acquired_at for insight in insights(status)} == {then}
