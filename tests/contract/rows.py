@@ -108,7 +108,7 @@ def run(api: Api, row: Row, namespace: str) -> Any:
         if answers and not row.each:
             answers[-1].ok()
         answers.append(_send(api, step, namespace, answers))
-    stated = [_state(answer, row.show, namespace) for answer in answers]
+    stated = [state(answer, row.show, namespace) for answer in answers]
     return stated if row.each else stated[-1]
 
 
@@ -173,7 +173,8 @@ def _fill(value: Any, namespace: str, earlier: list[Answer]) -> Any:
     return _EARLIER.sub(lambda found: str(_at(earlier[int(found[1])].body, found[2][1:])), value)
 
 
-def _state(answer: Answer, show: list[str] | None, namespace: str) -> JSON:
+def state(answer: Answer, show: list[str] | None, namespace: str) -> JSON:
+    """Code, warnings and body of an answer without what differs from run to run; a failure's Status in short."""
     stated: JSON = {"code": answer.code}
     if answer.warnings:
         stated["warnings"] = list(answer.warnings)
@@ -182,7 +183,7 @@ def _state(answer: Answer, show: list[str] | None, namespace: str) -> JSON:
         stated |= {key: body[key] for key in ("reason", "message", "details") if key in body}
         _order(stated)
     elif show is None:
-        stated["body"] = _without_varying(body)
+        stated["body"] = without_varying(body)
     else:
         stated |= dict(_shown(body, show))
     return dict(_plain(stated, namespace))
@@ -227,12 +228,13 @@ def _at(value: Any, path: str) -> Any:
     return _at(found, rest) if rest else found
 
 
-def _without_varying(value: Any) -> Any:
+def without_varying(value: Any) -> Any:
+    """Objects without the members that a server makes up."""
     if isinstance(value, list):
-        return [_without_varying(item) for item in value]
+        return [without_varying(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {key: _without_varying(item) for key, item in value.items()}
+    kept = {key: without_varying(item) for key, item in value.items()}
     metadata = kept.get("metadata")
     if isinstance(metadata, dict):
         kept["metadata"] = {key: item for key, item in metadata.items() if key not in _VARYING}
