@@ -12,9 +12,9 @@ from pathlib import Path
 
 from runup.oci import images
 from runup.oci.access import Access
-from runup.oci.errors import CannotWrite, ImageNotFound, InvalidReference, WouldReplace
+from runup.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, WouldReplace
 from runup.oci.images import Manifest
-from runup.oci.layers import Image, open_image, read_folders
+from runup.oci.layers import MAX_PAYLOAD_BYTES, Image, open_image, read_folders
 from runup.oci.layout import Layout
 from runup.oci.reference import Reference, is_digest, parse
 from runup.oci.registry import RegistryClient
@@ -53,14 +53,23 @@ def copy_of(place: Place, scratch: Path, access: Access) -> Image:
     return open_image(layout, RegistryClient(access).pull(place, layout))
 
 
-def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
-    """The files below `folders` of a folder on disk; raises ImageNotFound where there are none."""
+def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
+    """The files below `folders` of a folder on disk; a link to a file counts as that file.
+
+    Raises ImageNotFound where there are none, BadImage for a link to nothing, a device, or more than `limit` bytes.
+    """
     if not folder.is_dir():
         raise ImageNotFound(f"{folder}: there is no such folder")
-    paths = [path for name in folders for path in sorted((folder / name).rglob("*")) if path.is_file()]
+    paths = [path for name in folders for path in sorted((folder / name).rglob("*")) if not path.is_dir()]
     if not paths:
         raise ImageNotFound(f"{folder}: holds none of {', '.join(f'{name}/' for name in folders)}")
+    if odd := next((path for path in paths if not path.is_file()), None):
+        raise BadImage(
+            f"{odd}: is no file that can be packed, but {'a broken link' if odd.is_symlink() else 'special'}"
+        )
     try:
+        if sum(path.stat().st_size for path in paths) > limit:
+            raise BadImage(f"{folder}: {', '.join(folders)} hold more than {limit} bytes")
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     except OSError as error:
         raise ImageNotFound(f"{error.filename}: cannot be read: {error.strerror}") from error
