@@ -126,6 +126,9 @@ class UpdateStatusController:
     async def _pass(self, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
         if self._is_too_early(keeper) or (keeper.is_current and not self._is_due()):
             return
+        if (left_s := self._not_before - self._clock.monotonic()) > 0:
+            self._queue.add_after(KEY, left_s)
+            return
         self._changed = False
         previous = await keeper.read()
         snapshot = observe(self._caches, alerts=alerts.state, draining_pods=drains.pods())
