@@ -67,16 +67,29 @@ class World:
         """An agent, ended in good order when the block is."""
         self.pods = Cache(WholePod)
         self.agent = NodeAgent(self.client, self.pods, self.place, self.clock)
-        following = asyncio.create_task(
-            Reflector(self.client, WholePod, self.pods, clock=SystemClock(), resource=PODS).run()
-        )
+        try:
+            async with self._followed():
+                yield
+        finally:
+            await self.agent.close()
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """See the pods that an agent elsewhere works on."""
+        self.pods = Cache(WholePod)
+        async with self._followed():
+            yield
+
+    @asynccontextmanager
+    async def _followed(self) -> AsyncIterator[None]:
+        reflector = Reflector(self.client, WholePod, self.pods, clock=SystemClock(), resource=PODS)
+        following = asyncio.create_task(reflector.run())
         try:
             await self.pods.until_synced()
             yield
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-            await self.agent.close()
 
     async def create(self, kind: str, name: str, **content: Any) -> JSON:
         """An object of the cluster, in `default`."""
@@ -127,6 +140,13 @@ class World:
     async def until_gone(self, name: str = "pod") -> None:
         """Wait for the end of the object."""
         await self._when(lambda: self.pods.get(NamespacedName("default", name)) is None)
+
+    async def agent_idle(self) -> None:
+        """Wait until no pod is left to work on."""
+        assert self.agent is not None
+        async with asyncio.timeout(DEADLINE_S):
+            while self.agent.busy:
+                await self._look_again()
 
     async def _when(self, holds: Callable[[], bool]) -> None:
         changed = asyncio.Event()

@@ -36,6 +36,11 @@ class NodeAgent:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         pods.add_listener(lambda _change, old, new: self._on_change(old, new))
 
+    @property
+    def busy(self) -> bool:
+        """Whether any pod has a worker."""
+        return bool(self._tasks)
+
     def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._gone(old)
@@ -73,9 +78,10 @@ class NodeAgent:
 
     def _gone(self, pod: WholePod) -> None:
         """Deleted without waiting for us: whatever still runs is ended."""
-        task = self._tasks.get(pod.metadata.uid)
-        if task is not None:
-            task.cancel()
+        uid = pod.metadata.uid
+        if uid in self._tasks:
+            self._workers[uid].vanish()
+            self._tasks[uid].cancel()
 
     def _forget(self, uid: str) -> None:
         self._workers.pop(uid, None)

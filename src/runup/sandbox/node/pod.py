@@ -41,6 +41,7 @@ class PodWorker:
         # Containers end when the pod is deleted, or when it has been active for too long.
         self._stopping = asyncio.Event()
         self._deleted = asyncio.Event()
+        self._gone = False
         self.update(pod)
 
     @property
@@ -54,14 +55,22 @@ class PodWorker:
             self._deleted.set()
             self._stopping.set()
 
+    def vanish(self) -> None:
+        """The object is gone, without waiting for the pod's end; to be followed by a cancellation of `run`."""
+        self._gone = True
+
     async def run(self) -> None:
         """Until the pod is over and deleted, or this is cancelled (its processes are ended, its object stays)."""
-        if self._deleted.is_set():
-            await self._delete()
-        elif self._runs:
-            await self._run()
-        else:
-            await self._declare()
+        try:
+            if self._deleted.is_set():
+                await self._delete()
+            elif self._runs:
+                await self._run()
+            else:
+                await self._declare()
+        finally:
+            if self._gone:
+                await asyncio.to_thread(self._supplies.clear)
 
     async def _run(self) -> None:
         async with beside(self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._deadline()):
@@ -162,4 +171,4 @@ class PodWorker:
                 await self._clock.sleep(_AGAIN_S)
             else:
                 break
-        await asyncio.to_thread(self._supplies.clear)
+        self._gone = True

@@ -1,0 +1,40 @@
+"""A node agent as a process of its own, for tests that kill it: `agent_process.py DATA REGISTRY RUNNER`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from runup.api.whole_v1 import WholePod
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.kube.config import load
+from runup.kube.watch import Reflector
+from runup.sandbox.node.agent import NodeAgent
+from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.place import Place
+from runup.sandbox.node.reporter import PODS
+from runup.sandbox.node.runners import runners
+
+
+async def serve(data: Path, registry: str, runner: str) -> None:
+    """Until it is killed."""
+    clock = SystemClock()
+    async with Client(load(str(data / "admin.kubeconfig"))) as client:
+        place = Place(
+            data=data,
+            runner=runners(data / "runc")[runner],
+            images=ImageStore(data / "images", registry),
+            server=client.config.server,
+            ca=data / "pki" / "ca.crt",
+        )
+        pods: Cache[WholePod] = Cache(WholePod)
+        agent = NodeAgent(client, pods, place, clock)
+        await Reflector(client, WholePod, pods, clock=clock, resource=PODS).run()
+        assert agent
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))

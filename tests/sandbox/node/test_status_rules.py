@@ -1,0 +1,187 @@
+"""The pure rules of the node agent: phases, conditions, what an agent finds of the one before, and waiting times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from runup.api import codec
+from runup.api.whole_v1 import WholePod
+from runup.sandbox.node import backoff, podstatus
+from runup.sandbox.node.podstatus import Seen, Verdict, phase
+from runup.sandbox.node.records import ContainerRecord, Ended, Started, State, Waiting, resumed
+
+JSON = dict[str, Any]
+NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
+LATER = NOW + timedelta(minutes=5)
+UP, NEW, OK, BAD = Started(NOW), Waiting(), Ended(0, "Completed"), Ended(1, "Error")
+CRASHED = (Waiting("CrashLoopBackOff"), BAD)
+
+
+def pod(policy: str = "Always", *, deleted: bool = False, status: JSON | None = None) -> WholePod:
+    """A pod of that restart policy."""
+    metadata: JSON = {"name": "p", "namespace": "ns", "uid": "u"}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-14T10:00:00Z"
+    return codec.convert(WholePod, {"metadata": metadata, "spec": {"restartPolicy": policy}, "status": status or {}})
+
+
+def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]:
+    """Containers in these states; a pair has how it ended last beside the state."""
+    pairs = [each if isinstance(each, tuple) else (each, None) for each in states]
+    return tuple(ContainerRecord(f"c{number}", "i", state=now, last=last) for number, (now, last) in enumerate(pairs))
+
+
+@pytest.mark.parametrize(
+    ("policy", "states", "expected"),
+    [
+        pytest.param("Always", [NEW], "Pending", id="nothing has started"),
+        pytest.param("Always", [UP, NEW], "Pending", id="one has not started"),
+        pytest.param("Always", [UP, UP], "Running", id="all run"),
+        pytest.param("Always", [UP, OK], "Running", id="one runs"),
+        pytest.param("Always", [OK, OK], "Running", id="all succeeded, and will be started again"),
+        pytest.param("Always", [CRASHED], "Running", id="a crash loop"),
+        pytest.param("OnFailure", [OK, OK], "Succeeded", id="all succeeded for good"),
+        pytest.param("OnFailure", [OK, BAD], "Running", id="one failed and will be started again"),
+        pytest.param("OnFailure", [OK, CRASHED], "Running", id="one waits for its restart"),
+        pytest.param("Never", [OK, BAD], "Failed", id="one failed for good"),
+        pytest.param("Never", [OK, UP], "Running", id="one goes on after the other's end"),
+        pytest.param("Never", [BAD, UP], "Running", id="one goes on after the other's failure"),
+    ],
+)
+def test_phases(policy: str, states: list[Any], expected: str) -> None:
+    """By the kubelet's getPhase."""
+    assert phase(Seen(pod(policy), records(*states))) == expected
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        pytest.param([OK, OK], "Succeeded", id="all ended well"),
+        pytest.param([OK, BAD], "Failed", id="one ended badly"),
+        pytest.param([CRASHED], "Failed", id="one waited for its restart"),
+        pytest.param([UP, OK], "Running", id="one has still to end"),
+    ],
+)
+def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
+    """Whatever its restart policy, a deleted pod whose containers have ended is over."""
+    assert phase(Seen(pod("Always", deleted=True), records(*states))) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "inits", "expected"),
+    [
+        pytest.param("Always", [UP], "Pending", id="one runs"),
+        pytest.param("Always", [OK, NEW], "Pending", id="one is to come"),
+        pytest.param("Always", [BAD], "Pending", id="one failed and will be started again"),
+        pytest.param("Never", [BAD, NEW], "Failed", id="one failed for good"),
+        pytest.param("Always", [OK, OK], "Running", id="all done"),
+    ],
+)
+def test_phases_by_init_containers(policy: str, inits: list[Any], expected: str) -> None:
+    """The others wait for them."""
+    main = records(UP if all(each is OK for each in inits) else NEW)
+    assert phase(Seen(pod(policy), main, records(*inits))) == expected
+
+
+def conditions(seen: Seen, now: datetime = NOW) -> dict[str, JSON]:
+    """By type."""
+    return {each["type"]: each for each in podstatus.status(seen, now=now)["conditions"]}
+
+
+def test_unready_containers_are_named() -> None:
+    """In both conditions that they keep False."""
+    up, new = records(UP, NEW)
+    told = conditions(Seen(pod(), (replace(up, ready=True), new)))
+    for type_ in ("Ready", "ContainersReady"):
+        assert (told[type_]["status"], told[type_]["reason"]) == ("False", "ContainersNotReady")
+        assert told[type_]["message"] == "containers with unready status: [c1]"
+
+
+def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+    """Whether the watch has brought the last status back or not."""
+    first = podstatus.status(Seen(pod(), records(NEW)), now=NOW)
+    up = replace(records(UP)[0], ready=True)
+    published = tuple(first["conditions"])
+    assert conditions(Seen(pod(), (up,), conditions=published), LATER)["Ready"]["lastTransitionTime"] == _text(LATER)
+    assert conditions(Seen(pod(), (up,), conditions=published), LATER)["Initialized"]["lastTransitionTime"] == _text(
+        NOW
+    )
+    assert conditions(Seen(pod(status=first), (up,)), LATER)["Initialized"]["lastTransitionTime"] == _text(NOW)
+
+
+def test_conditions_of_others_stay() -> None:
+    """An eviction's, for one."""
+    other = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    assert conditions(Seen(pod(status={"conditions": [other]}), records(UP)))["DisruptionTarget"] == other
+
+
+def test_a_verdict_of_the_agent_fails_the_pod() -> None:
+    """With its reason, even where every container succeeded."""
+    status = podstatus.status(Seen(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW)
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+RUNNING = {"running": {"startedAt": "2026-01-14T10:00:00Z"}}
+ERROR = {"terminated": {"exitCode": 3, "reason": "Error", "containerID": "runup://u-c-0"}}
+
+
+@pytest.mark.parametrize(
+    ("state", "last", "expected"),
+    [
+        pytest.param(RUNNING, {}, (137, "ContainerStatusUnknown"), id="it ran, and died with its agent"),
+        pytest.param(ERROR, {}, (3, "Error"), id="it had ended"),
+        pytest.param({"waiting": {"reason": "CrashLoopBackOff"}}, ERROR, (3, "Error"), id="it waited for its restart"),
+    ],
+)
+def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected: tuple[int, str]) -> None:
+    """How the container ended, and how often it was started."""
+    told = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
+    record = resumed(pod(status={"containerStatuses": [told]}), "c", "i")
+    assert record.before is not None
+    assert (record.before.exit_code, record.before.reason, record.restarts) == (*expected, 4)
+
+
+def test_a_container_that_never_ran_starts_afresh() -> None:
+    """A status without a container of ours tells nothing."""
+    told = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    assert resumed(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord("c", "i")
+
+
+def test_restarts_wait_longer_and_longer() -> None:
+    """Not at all, then 10 s doubling up to 300 s, as a kubelet's."""
+    restarts, now, waited = backoff.Restarts(), 100.0, []
+    for _ in range(8):
+        waited.append(restarts.delay_s(now))
+        restarts = restarts.restarted(now, now + waited[-1])
+        now += waited[-1] + 1
+    assert waited == [0, 10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.parametrize(("ran_s", "wait_s"), [(600, 10), (601, 0)])
+def test_a_long_run_is_forgiven(ran_s: float, wait_s: float) -> None:
+    """More than ten minutes, twice the longest wait; the next restart is the first again."""
+    restarts = backoff.Restarts().restarted(0, 0)
+    assert restarts.delay_s(ran_s) == wait_s
+    assert restarts.restarted(ran_s, ran_s + wait_s).wait_s == (20 if wait_s else 10)
+
+
+def test_delays_after_failures() -> None:
+    """The same without a free first attempt."""
+    assert list(islice(backoff.KUBELET.delays(), 7)) == [10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(10, "10s"), (0.5, "0.5s"), (80, "1m20s"), (300, "5m0s"), (3600, "1h0m0s")]
+)
+def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
+    """In CrashLoopBackOff's message."""
+    assert backoff.duration(seconds) == text
