@@ -49,8 +49,11 @@ def _options(function: F) -> F:
 @click.command(
     "upgrade",
     cls=LazyGroup,
-    places={"accept": "runup.cli.accept:accept"},
-    summaries={"accept": "Accept risks exposed to conditional updates."},
+    places={"accept": "runup.cli.accept:accept", "status": "runup.cli.status:status"},
+    summaries={
+        "accept": "Accept risks exposed to conditional updates.",
+        "status": "Display the status of the current cluster version update or multi-arch migration",
+    },
     invoke_without_command=True,
 )
 @_options

@@ -45,6 +45,11 @@ def to_ns(moment: datetime) -> int:
     return nanoseconds(moment - _EPOCH)
 
 
+def clock_time(now: int) -> str:
+    """The time of day of `now`, for lines of a log."""
+    return f"{_EPOCH + _delta(now):%H:%M:%SZ}"
+
+
 def render(report: Report, now: int, wanted: Details = Details()) -> str:
     """The whole text at `now` (nanoseconds since the epoch)."""
     if not report.is_updating:

@@ -201,12 +201,17 @@ class Report:
 
 def report(obj: JSON) -> Report:
     """Read the JSON of an UpdateStatus of any age; raises codec.DecodeError where even its frame cannot be read."""
+    return of_status(*decode(obj))
+
+
+def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
+    """What can be decoded of the JSON of an UpdateStatus, and the types of the insights that cannot; as `report`."""
     status = obj.get("status") or {}
     if not isinstance(status, dict):
-        raise codec.DecodeError("Expected `object`, got `str` - at `$.status`")
+        raise codec.DecodeError("Expected `object` - at `$.status`")
     unknown: list[str] = []
     frame = _framed(status, unknown)
-    return of_status(codec.convert(UpdateStatusStatus, frame), unknown)
+    return codec.convert(UpdateStatusStatus, frame), tuple(unknown)
 
 
 def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = ()) -> Report:

@@ -1,0 +1,133 @@
+"""`runup upgrade status`: how the update goes and what needs attention, in the words of `oc adm upgrade status`.
+
+This module reads flags, asks one source (`status_live`, `status_files`) and prints through one renderer.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.cli.status_source import Found
+
+
+@click.command("status")
+@click.argument("words", nargs=-1)
+@click.option(
+    "--details",
+    default="none",
+    metavar="WHAT",
+    help="What to show at length: none, all, nodes, health or operators.",
+)
+@click.option("--dump", metavar="DIR", help="Read a must-gather or another dump instead of a cluster.")
+@click.option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
+@click.option("--mock-clusterversion", metavar="FILE", hidden=True)
+@click.option("--mock-now", metavar="TIME", hidden=True)
+@connection_options
+@click.pass_context
+def status(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    details: str,
+    dump: str | None,
+    watch: bool,
+    output: str | None,
+    mock_clusterversion: str | None,
+    mock_now: str | None,
+) -> None:
+    """Display the status of the current cluster version update or multi-arch migration.
+
+    \b
+      runup upgrade status                     how it goes, and what needs attention
+      runup upgrade status --details=all       every node, with descriptions and links
+      runup upgrade status --watch             follow it
+      runup upgrade status --dump DIR          the same for a must-gather
+      runup upgrade status -o html > page.html
+    """
+    from runup.cli.render.status import DETAILS
+
+    if words:
+        raise UsageProblem("positional arguments given", ctx)
+    if details not in DETAILS:
+        raise CommandError(f"invalid value for --details: {details} (must be one of {', '.join(DETAILS)})")
+    if dump and mock_clusterversion:
+        raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
+    if watch and (dump or mock_clusterversion or output):
+        raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
+    if watch:
+        from runup.cli.status_watch import follow
+
+        with connection_of(ctx).client() as client:
+            follow(client, details)
+        return
+    found = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=details in ("all", "nodes"))
+    _print(found, details, output)
+
+
+def _found(connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool) -> Found:
+    from runup.cli import status_files
+    from runup.kube.clock import SystemClock
+
+    real = SystemClock().now()
+    fixed = status_files.parse_moment(now) if now else None
+    if mock:
+        return status_files.mock(mock, real)
+    if dump:
+        return status_files.dump(dump, real, fixed)
+    from runup.cli import status_live
+    from runup.cli.status_source import moment
+
+    with connection.client() as client:
+        found = status_live.read(client, moment(fixed) if fixed is not None else real, whole=whole)
+    return found if fixed is None else type(found)(found.obj, fixed, found.notes, found.alerts_problem)
+
+
+def _print(found: Found, details: str, output: str | None) -> None:
+    from runup.cli.render.text import machine
+
+    if output == "html":
+        text = _page(found)
+    elif output:
+        text = machine(found.obj, output)
+    else:
+        text = as_text(found, details)
+    sys.stderr.write("".join(found.notes))
+    sys.stdout.write(text)
+
+
+def as_text(found: Found, details: str) -> str:
+    """The report as text; what oc says of alerts that it could not fetch goes to stderr."""
+    from runup.cli.render import status as rendered
+    from runup.domain.updatestatus import read
+
+    report = read.report(found.obj)
+    if report.is_updating:
+        sys.stderr.write(found.alerts_problem)
+    sys.stderr.write(_doubt(report))
+    return rendered.render(report, found.now_ns, rendered.details(details))
+
+
+def _doubt(report: Any) -> str:
+    """What a reader must know of the report itself."""
+    updating = report.updating
+    if not report.is_updating and (updating is None or updating.status != "False"):
+        said = updating.message if updating else "the report has no condition Updating"
+        return f"warning: whether the control plane is updating is not known: {said}\n"
+    return ""
+
+
+def _page(found: Found) -> str:
+    from runup.cli.render.status_html import page
+    from runup.cli.status_source import moment
+    from runup.domain.updatestatus import read
+
+    status, _unknown = read.decode(found.obj)
+    return page(status, moment(found.now_ns))

@@ -1,0 +1,182 @@
+"""The status of a live cluster: the controller's UpdateStatus where there is one, else the same made here and now.
+
+Reading the cluster takes more requests and knows no start times that nobody recorded; both print through one object.
+What may not be read is an `Unreadable` in the snapshot, and so a line of the report. Only without ClusterVersion and
+operators there is no report at all.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.core_v1 import Node, Pod
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource, resource_of
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
+from runup.cli import cluster as clusters
+from runup.cli.status_source import EPOCH, Found, alerts_note, assessed
+from runup.domain.updatestatus.alerts import PATH, read_alerts
+from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
+from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
+from runup.kube import calls
+from runup.kube.errors import ApiError, Forbidden, KubeError, NotFound
+from runup.kube.tls import context_for
+from runup.lang.gotext import nanoseconds
+
+if TYPE_CHECKING:
+    from runup.kube.client_sync import SyncClient
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Object)
+JSON = dict[str, Any]
+
+MCO_NAMESPACE = "openshift-machine-config-operator"
+_ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
+_MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
+_ALERTS_TIMEOUT_S = 30.0
+
+
+def read(client: SyncClient, now: datetime, *, whole: bool = False) -> Found:
+    """The status at `now`; `whole` is for those who want every node, which a large cluster's object does not hold."""
+    now_ns = nanoseconds(now - EPOCH)
+    written = written_status(client)
+    if written is not None and not (whole and _is_incomplete(written)):
+        return Found(written, now_ns, alerts_problem=_alerts_problem(written))
+    snapshot = observe(client, now)
+    alerts = snapshot.alerts
+    problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
+    return Found(assessed(snapshot, now_ns), now_ns, alerts_problem=problem)
+
+
+def written_status(client: SyncClient) -> JSON | None:
+    """The controller's object, or None: no such API, no right to read it, or nothing written yet."""
+    try:
+        found = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
+    except (NotFound, Forbidden):
+        return None
+    return found if found.get("status") else None
+
+
+def _condition(obj: JSON, type_: str) -> JSON:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if isinstance(each, dict) and each.get("type") == type_), {})
+
+
+def _is_incomplete(obj: JSON) -> bool:
+    return _condition(obj, "Complete").get("status") == "False"
+
+
+def _alerts_problem(obj: JSON) -> str:
+    reachable = _condition(obj, "AlertsReachable")
+    return alerts_note(str(reachable.get("message", ""))) if reachable.get("status") == "False" else ""
+
+
+def observe(client: SyncClient, now: datetime) -> Snapshot:
+    """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be."""
+    cluster = clusters.read(client, no="no")
+    nodes = _try(lambda: _all(client, Node))
+    pools = _try(lambda: _all(client, MachineConfigPool))
+    draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
+    return Snapshot(
+        cluster_version=cluster,
+        cluster_operators=_all(client, ClusterOperator),
+        machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
+        nodes=nodes,
+        machine_configs=_try(lambda: _configurations(client)),
+        machine_config_operator=_deployment(client),
+        alerts=_alerts(client, now) if _asks_for_alerts(cluster) else None,
+        pending_pods=_try(lambda: tuple(client.list_all(Pod, field_selector="status.phase=Pending")[0])),
+        draining_pods=_try(
+            lambda: tuple(
+                pod for name in draining for pod in client.list_all(Pod, field_selector=f"spec.nodeName={name}")[0]
+            )
+        ),
+        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget)) if draining else (),
+    )
+
+
+def _asks_for_alerts(cluster: ClusterVersion) -> bool:
+    # While nothing is updating nobody is told of alerts; workers may go on after the control plane, so only history
+    # that ended long before could spare the question, and that is not worth a rule.
+    return bool(cluster.status.history)
+
+
+def _all(client: SyncClient, kind: type[K]) -> tuple[K, ...]:
+    return tuple(sorted(client.list_all(kind)[0], key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+
+
+def _configurations(client: SyncClient) -> tuple[MachineConfig, ...]:
+    """Names and annotations of all MachineConfigs: their specs are a hundred times as large."""
+    resource = resource_of(MachineConfig)
+    found: list[MachineConfig] = []
+    token = ""
+    while True:
+        page = client.send(calls.list_page(Object, resource=resource, continue_=token))
+        found += [MachineConfig(metadata=item.metadata) for item in page.items]
+        token = page.continue_
+        if not token:
+            return tuple(found)
+
+
+def _deployment(client: SyncClient) -> Deployment | Unreadable | None:
+    try:
+        return client.send(calls.get(Deployment, MACHINE_CONFIG_OPERATOR, MCO_NAMESPACE))
+    except NotFound:
+        return None
+    except ApiError as error:
+        return Unreadable(error.message)
+
+
+def _try(read: Callable[[], T]) -> T | Unreadable:
+    """What `read` reads, or why the server refused it. A server that is gone is an error of the whole command."""
+    try:
+        return read()
+    except (Forbidden, NotFound) as error:
+        return Unreadable(error.message)
+
+
+def _alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
+    """The alerts of the cluster's Thanos, by its route and with the user's token, as oc asks for them."""
+    credential = client.config.auth.credential(now)
+    if not credential.authorization.startswith("Bearer "):
+        return Unreadable("no token is currently in use for this session")
+    try:
+        route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
+    except KubeError as error:
+        return Unreadable(f"failed to get alerts from Thanos: {error.message}")
+    hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
+    causes = []
+    for host in hosts:
+        try:
+            return read_alerts(_ask(client, host, credential.authorization, now))
+        except (OSError, http.client.HTTPException, ssl.SSLError, codec.DecodeError) as error:
+            causes.append(f"{host}->{error}")
+    where = "the openshift-monitoring/thanos-querier Route"
+    if len(causes) == 1:
+        why = f"unable to get {PATH} from URI in {where}: {causes[0]}"
+    else:
+        why = f"unable to get {PATH} from any of {len(causes)} URIs in {where}: [{', '.join(causes)}]"
+    return Unreadable(f"failed to get alerts from Thanos: {why}")
+
+
+def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
+    context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
+    context.load_default_certs()
+    connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)
+    try:
+        connection.request("GET", PATH, headers={"Authorization": authorization, "Accept": "application/json"})
+        response = connection.getresponse()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise OSError(f"GET status code={response.status}")
+    return body

@@ -1,0 +1,93 @@
+"""`runup upgrade status --watch`: the report in place on a terminal, one line a change elsewhere, until it is over.
+
+The API server of a cluster goes away several times while its control plane is updated: silence is tolerated for two
+minutes and then is the command's error. Following ends when an update that was seen is over; without one it waits.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from runup.cli import status_live
+from runup.cli.render import status as rendered
+from runup.cli.render.status_changes import changes, summary
+from runup.cli.status_source import Found
+from runup.cli.waiting import AWAY_S
+from runup.domain.updatestatus import read
+from runup.domain.updatestatus.read import Report
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.errors import Transient
+
+if TYPE_CHECKING:
+    from runup.kube.client_sync import SyncClient
+
+PERIOD_S = 2.0
+
+Show = Callable[[Report, Found], None]
+
+
+def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
+    """Show every change until the update is over; raises KubeError as reading does, Transient after two minutes."""
+    clock = clock or SystemClock()
+    stream = stream or sys.stdout
+    view = _terminal if stream.isatty() else _lines
+    with view(stream, details) as show:
+        seen = False
+        for found in looks(client, clock):
+            report = read.report(found.obj)
+            show(report, found)
+            if seen and not report.is_updating:
+                return
+            seen = seen or report.is_updating
+
+
+def looks(client: SyncClient, clock: Clock) -> Iterator[Found]:
+    """The status every two seconds, for as long as anybody asks."""
+    answered = clock.monotonic()
+    while True:
+        try:
+            yield status_live.read(client, clock.now())
+            answered = clock.monotonic()
+        except Transient:
+            if clock.monotonic() - answered > AWAY_S:
+                raise
+        clock.pause(PERIOD_S)
+
+
+@contextmanager
+def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
+    last: list[Report] = []
+
+    def show(report: Report, found: Found) -> None:
+        lines = list(changes(last[-1], report)) if last else [summary(report), *_attention(report)]
+        last[:] = [report]
+        at = rendered.clock_time(found.now_ns)
+        stream.write("".join(f"{at} {line}\n" for line in lines))
+        stream.flush()
+
+    yield show
+
+
+def _attention(report: Report) -> list[str]:
+    return [f"{row.level}: {row.summary}" for row in report.health] if report.is_updating else []
+
+
+@contextmanager
+def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    wanted = rendered.details(details)
+    console = Console(file=stream)
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+
+        def show(report: Report, found: Found) -> None:
+            live.update(
+                Text(rendered.render(report, found.now_ns, wanted), no_wrap=True, overflow="crop"), refresh=True
+            )
+
+        yield show

@@ -1,0 +1,39 @@
+"""The answer of Prometheus' `/api/v1/alerts` in, alerts out. Fields that are missing are empty, as `oc` reads them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from runup.api import codec
+from runup.api.meta_v1 import Wire
+from runup.domain.updatestatus.snapshot import Alert
+
+PATH = "/api/v1/alerts"
+
+
+class _Alert(Wire, frozen=True):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    state: str = ""
+    active_at: datetime | None = None
+
+
+class _Alerts(Wire, frozen=True):
+    alerts: tuple[_Alert, ...] = ()
+
+
+class _Answer(Wire, frozen=True):
+    status: str = ""
+    error: str = ""
+    data: _Alerts = _Alerts()
+
+
+def read_alerts(body: bytes) -> tuple[Alert, ...]:
+    """The alerts of an answer; raises DecodeError for one that is none, or that says `error`."""
+    answer = codec.decode(_Answer, body)
+    if answer.status == "error":
+        raise codec.DecodeError(answer.error or "the answer says error and no more")
+    return tuple(
+        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=each.active_at)
+        for each in answer.data.alerts
+    )
