@@ -125,7 +125,7 @@ class FieldFault(Protocol):
     @property
     def body(self) -> str: ...
     @property
-    def path(self) -> str: ...
+    def field(self) -> str: ...
 
 
 def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> ApiError:
@@ -133,7 +133,7 @@ def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> A
     texts = list(dict.fromkeys(str(fault) for fault in faults))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     message = f'{qualified(kind, group)} "{name}" is invalid: {joined}'
-    causes = [Cause(fault.reason, fault.body, fault.path) for fault in faults]
+    causes = [Cause(fault.reason, fault.body, fault.field) for fault in faults]
     return ApiError(422, "Invalid", message, details=_about(kind, group, name), causes=causes)
 
 

@@ -50,7 +50,8 @@ class Scale:
             shown = _of(obj, paths)
             wanted = read_object(request) if target.verb == "update" else _patched(request, shown)
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
-            if not isinstance(replicas, int) or replicas < 0:
+            # What a custom resource may wish is checked with the rest of it.
+            if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
                 fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
                 raise errors.invalid("Scale", "autoscaling", target.name, [fault])
             # The client insists on a revision only when it sent one.

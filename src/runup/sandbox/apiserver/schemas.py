@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.sandbox.apiserver import defaults
+from runup.sandbox.apiserver import custom_scale, defaults
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.objects import drop_empty_meta
 from runup.sandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
 
 JSON = dict[str, Any]
@@ -47,15 +48,18 @@ class Schemas:
         schema = self.of(kind)
         if schema is None:
             return obj, []
-        pruned, unknown = schema.prune(obj)
-        return pruned, list(unknown)
+        coerced, unknown = schema.coerce(obj)
+        pruned, dropped = schema.prune(coerced)
+        return schema.drop_nulls(pruned), [*unknown, *dropped]
 
     def default(self, kind: Kind, obj: JSON) -> JSON:
         """`obj` with its schema's defaults, or with what the server fills into objects of its built-in kind."""
         if kind.custom:
             schema = self.of(kind)
-            return schema.default(obj) if schema else obj
-        defaults.complete(kind.resource, obj)
+            completed = schema.default(obj) if schema else obj
+            drop_empty_meta(completed)
+            return completed
+        obj = defaults.from_text(kind.resource, obj)
         known = builtin_schema(kind.group, kind.version, kind.kind)
         return known.complete(obj) if known else obj
 
@@ -67,7 +71,7 @@ class Schemas:
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
         schema = self.of(kind) if kind.custom else None
-        return list(schema.validate(obj, old)) if schema else []
+        return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
 
 
 def _compile(crd: JSON, name: str) -> Schema | None:

@@ -65,17 +65,25 @@ class FieldError:
         """The message of a Status cause, without the path."""
         words = self.fault.words
         if self.fault not in _WITHOUT_VALUE:
-            words = f"{words}: {show(self.value)}"
+            # kube-openapi names the type that it found, and null's name is null.
+            named = self.value is None and self.fault is Fault.TYPE_INVALID
+            words = f"{words}: {show('null' if named else self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
 
 
+class Verbatim(str):
+    """A value that is already as Go prints it."""
+
+    __slots__ = ()
+
+
 def show(value: Any) -> str:
     """`value` as Go prints it in a field error: strings quoted, numbers and booleans bare, the rest as JSON."""
-    if value is None:
-        return '"null"'
+    if isinstance(value, Verbatim):
+        return value
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:

@@ -37,16 +37,27 @@ def _prune(node: Structural, value: Any, path: str, is_resource: bool, dropped: 
             kept[key] = child
         elif (member := node.field(key)) is not None:
             kept[key] = _prune(member, child, where, member.embedded, dropped)
-        elif node.preserve_unknown or not _closed(node):
+        elif node.preserve_unknown:
             kept[key] = child
         else:
             dropped.append(where)
     return kept
 
 
-def _closed(node: Structural) -> bool:
-    """Whether unknown members are dropped: of objects, not of values that may be anything."""
-    return node.type == "object"
+def drop_nulls(node: Structural | None, value: Any) -> Any:
+    """`value` without members that are null, may not be, and have no default to be replaced by."""
+    if node is None:
+        return value
+    if isinstance(value, list):
+        return [drop_nulls(node.items, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known = ((name, member, node.field(name)) for name, member in value.items())
+    return {name: drop_nulls(child, member) for name, member, child in known if not _stray_null(child, member)}
+
+
+def _stray_null(node: Structural | None, value: Any) -> bool:
+    return value is None and node is not None and not node.nullable and not node.has_default
 
 
 def default(node: Structural, value: Any) -> Any:

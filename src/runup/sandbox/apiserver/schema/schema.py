@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from runup.sandbox.apiserver.schema import fields, lists, rules
+from runup.sandbox.apiserver.schema import embedded, fields, lists, rules
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError
 from runup.sandbox.apiserver.schema.structural import Resolve, Structural, compile_node
 from runup.sandbox.apiserver.schema.validate import MISSING, validate
@@ -41,9 +41,18 @@ class Schema:
         """The CEL rules, compiled when first needed."""
         return rules.RuleSet(self.root)
 
+    def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` with metadata as its type has it, and the paths of what it has not; raises DecodeError."""
+        return embedded.coerce(self.root, obj)
+
     def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
         """`obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are left alone."""
         return fields.prune(self.root, obj)
+
+    def drop_nulls(self, obj: JSON) -> JSON:
+        """`obj` without the nulls that count as absent."""
+        result: JSON = fields.drop_nulls(self.root, obj)
+        return result
 
     def default(self, obj: JSON) -> JSON:
         """`obj` with defaults; nulls that a default replaces are gone."""
@@ -54,6 +63,7 @@ class Schema:
         """Every fault of `obj`. With `old`, an update: what stays as it was passes, and transition rules run."""
         former: Any = MISSING if old is None else old
         errors = validate(self.root, obj, former)
+        errors += embedded.faults(self.root, obj)
         errors += lists.duplicates(self.root, obj, former)
         if any(error.fault in _BLOCKING for error in errors):
             return [*errors, _NOT_CHECKED] if self.rules.any else errors

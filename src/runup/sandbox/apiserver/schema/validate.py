@@ -80,9 +80,13 @@ def _name(path: str) -> str:
 
 def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     kind = type_name(value)
+    done = False
     for keyword, applies, check in _LIMITS:
-        if keyword in raw and kind in applies:
-            yield from check(raw, value, path)
+        # The first of a text's own faults is its only one.
+        if keyword in raw and kind in applies and not (done and keyword in _TEXT_LIMITS):
+            found = list(check(raw, value, path))
+            yield from found
+            done = done or bool(found)
 
 
 def _members(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
@@ -162,8 +166,18 @@ def _fits(node: Structural, value: Any, path: str) -> bool:
 
 
 def _closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
-    """The faults of the first alternative with the fewest: kube-openapi calls it the best match."""
-    yield from min((list(_value(node, value, MISSING, path)) for node in nodes), key=len)
+    """The faults of the alternative that looks at most of the value: kube-openapi calls it the best match."""
+    yield from _value(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
+
+
+def _looked_at(node: Structural, value: Any) -> int:
+    """How many values an alternative has something to say of."""
+    if isinstance(value, list):
+        return 1 + sum(_looked_at(node.items, item) for item in value if node.items is not None)
+    if not isinstance(value, dict):
+        return 1
+    known = ((node.field(name), member) for name, member in value.items())
+    return 1 + sum(_looked_at(child, member) for child, member in known if child is not None)
 
 
 def _junction(path: str, what: str) -> FieldError:
@@ -265,6 +279,7 @@ def _too_many(path: str, count: int, limit: int) -> FieldError:
     return FieldError(Fault.TOO_MANY, path, count, f"must have at most {limit} {'item' if limit == 1 else 'items'}")
 
 
+_TEXT_LIMITS = frozenset({"maxLength", "minLength", "pattern"})
 Check = Callable[[Mapping[str, Any], Any, str], Errors]
 _NUMBERS = frozenset({"integer", "number"})
 _TEXT, _LIST, _OBJECT = frozenset({"string"}), frozenset({"array"}), frozenset({"object"})
