@@ -43,8 +43,13 @@ SCALARS = {
     ("number", "double"): "n", ("boolean", ""): "b",
 }  # fmt: skip
 ZEROS = ("", 0, False, {})
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+CORE = "io.k8s.api.core.v1"
+# As the packages import one another.
+_IMPORTS = {"metav1": META, "v1": CORE, "corev1": CORE, "apiv1": CORE}
 # Structs that write themselves, and are written whether `omitempty` or not.
-_VALUES = ("metav1.Time", "metav1.MicroTime", "Time", "MicroTime", "resource.Quantity", "intstr.IntOrString")
+_VALUES = ("metav1.Time", "metav1.MicroTime", "Time", "MicroTime", "resource.Quantity", "intstr.IntOrString",
+           "runtime.RawExtension")  # fmt: skip
 STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^type (\w+) (\S+)$", re.MULTILINE)
 FIELD = re.compile(r'^\t(?:(\w+)\s+)?(\S+)\s+`json:"([^"]*)"', re.MULTILINE)
@@ -106,9 +111,10 @@ def zero_mark(package: str, go_type: str, options: str) -> str:
     """`*` a pointer, left out when nil; `-` a value whose zero is left out; nothing: the zero is written."""
     if "omitzero" in options or go_type.startswith("*"):
         return "*" if "omit" in options else "*null"
-    is_value = go_type in _VALUES or go_type.rpartition(".")[2] in structs(package)
-    is_value = is_value or (go_type.startswith("metav1.") and go_type[7:] in structs(META))
-    if is_value or "omitempty" not in options:
+    prefix, _, name = go_type.rpartition(".")
+    known = _IMPORTS.get(prefix, package if not prefix else "")
+    is_struct = known != "" and name in structs(known)
+    if is_struct or go_type in _VALUES or "omitempty" not in options:
         return ""
     return "-"
 
@@ -119,15 +125,11 @@ def named_string(package: str, go_type: str) -> str:
     if bare in {"string", "[]string"} or not re.fullmatch(r"[\w.]+", bare):
         return ""
     prefix, _, name = bare.rpartition(".")
-    known = {"": package, "metav1": META, "v1": CORE, "corev1": CORE}
-    if prefix in known:
-        aliases = dict(NAMED.findall(source(known[prefix])))
-        return f"{known[prefix].rpartition('.')[2]}.{name}" if aliases.get(name) == "string" else ""
+    if home := _IMPORTS.get(prefix, package if not prefix else ""):
+        aliases = dict(NAMED.findall(source(home)))
+        return f"{home.rpartition('.')[2]}.{name}" if aliases.get(name) == "string" else ""
     return f"{prefix}.{name}" if prefix == "types" else ""
 
-
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-CORE = "io.k8s.api.core.v1"
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 

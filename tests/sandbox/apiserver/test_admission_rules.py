@@ -10,7 +10,7 @@ from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.errors import ApiError, Forbidden, Invalid
-from runup.sandbox.apiserver import defaults
+from runup.sandbox.apiserver.schema.go_defaults import pull_policy
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -160,11 +160,9 @@ async def test_some_namespaces_stay(client: Client) -> None:
     ("image", "policy"),
     [
         ("app", "Always"), ("app:latest", "Always"), ("host:5000/app", "Always"), ("host:5000/app:1.2", "IfNotPresent"),
-        ("app@sha256:abc", "IfNotPresent"), ("app:latest@sha256:abc", "IfNotPresent"),
+        ("", "IfNotPresent"), ("app@sha256:abc", "IfNotPresent"), ("app:latest@sha256:abc", "IfNotPresent"),
     ],
 )  # fmt: skip
 def test_pull_policies(image: str, policy: str) -> None:
     """Only what may change under its name is pulled always."""
-    spec: JSON = {"containers": [{"name": "c", "image": image}]}
-    defaults.pod_spec(spec)
-    assert spec["containers"][0]["imagePullPolicy"] == policy
+    assert pull_policy(image) == policy

@@ -9,8 +9,11 @@ import pytest
 from runup.sandbox.apiserver.kinds import BUILTIN
 from runup.sandbox.apiserver.schema import DecodeError, builtin_schema
 from runup.sandbox.apiserver.schema.builtin import BuiltinSchema, definitions
+from runup.sandbox.apiserver.schema.builtin_table import full_name
+from runup.sandbox.apiserver.schema.typed import shape_of
 
 JSON = dict[str, Any]
+ONE = {"cpu": "1"}
 
 
 def schema(kind: str) -> BuiltinSchema:
@@ -50,7 +53,7 @@ def test_every_reference_leads_somewhere() -> None:
         pytest.param("ConfigMap", {"data": None, "immutable": None}, {}, id="nulls are absent"),
         pytest.param(
             "Lease",
-            {"spec": {"renewTime": "2026-01-01T00:00:00.5+02:00"}},
+            {"spec": {"renewTime": "2026-01-01T00:00:00.500000+02:00"}},
             {"spec": {"renewTime": "2025-12-31T22:00:00.500000Z"}},
             id="times are in UTC",
         ),
@@ -167,12 +170,66 @@ def test_what_does_not_fit_its_type(kind: str, obj: JSON, message: str) -> None:
 )  # fmt: skip
 def test_what_is_answered(kind: str, obj: JSON, answered: JSON) -> None:
     """Zeros that Go writes, and none of those that it leaves out."""
-    assert schema(kind).complete(obj) == answered
+    row = next(row for row in BUILTIN if row.kind == kind)
+    shape = shape_of(full_name(row.group, row.version, kind))
+    assert shape is not None
+    assert shape.complete(obj, defaults=False) == answered
 
 
 def test_completing_twice_changes_nothing() -> None:
     """Of every kind, from nothing at all."""
     for row in BUILTIN:
         known = schema(row.kind)
-        assert known.complete(known.empty()) == known.empty()
-        assert known.decode(known.empty())[1] == []
+        whole = known.complete(known.empty())
+        assert known.complete(whole) == whole
+        assert known.decode(whole)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", 'cannot parse "" as "2006"'),
+        ("yesterday", 'cannot parse "yesterday" as "2006"'),
+        ("2026-1-1", 'cannot parse "1-1" as "01"'),
+        ("2026-01-01 00:00:00Z", 'cannot parse " 00:00:00Z" as "T"'),
+        ("2026-01-01T00:00:00", 'cannot parse "" as "Z07:00"'),
+    ],
+)
+def test_times_that_are_none(text: str, why: str) -> None:
+    """In the words of Go's time.Parse."""
+    obj = {"metadata": {"creationTimestamp": text}}
+    with pytest.raises(DecodeError) as refused:
+        schema("ConfigMap").decode(obj)
+    assert str(refused.value) == f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": {why}'
+
+
+def test_numbers_of_a_time_out_of_range() -> None:
+    """Named, as Go does; and a micro time has six digits."""
+    for text, why in (("2026-13-01T00:00:00Z", "month out of range"), ("2026-02-30T00:00:00Z", "day out of range")):
+        with pytest.raises(DecodeError, match=f'parsing time "{text}": {why}'):
+            schema("ConfigMap").decode({"metadata": {"creationTimestamp": text}})
+    with pytest.raises(DecodeError, match=r'cannot parse ".5Z" as ".000000"'):
+        schema("Lease").decode({"spec": {"renewTime": "2026-01-01T00:00:00.5Z"}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj", "path", "value"),
+    [
+        pytest.param("PodTemplate", {"template": {"spec": {}}}, "template.spec.dnsPolicy", "ClusterFirst", id="in it"),
+        pytest.param("Job", {"spec": {"backoffLimitPerIndex": 1}}, "spec.backoffLimit", 2147483647, id="by others"),
+        pytest.param("Deployment", {"spec": {"replicas": 0}}, "spec.replicas", 0, id="a pointer's zero is meant"),
+        pytest.param("Deployment", {"spec": {"strategy": {"type": ""}}}, "spec.strategy.type", "RollingUpdate", id="0"),
+        pytest.param("StatefulSet", {"spec": {"updateStrategy": {"type": "RollingUpdate"}}}, "spec.updateStrategy",
+                     {"type": "RollingUpdate"}, id="no partition for a named strategy"),
+        pytest.param("DaemonSet", {}, "metadata.annotations", {"deprecated.daemonset.template.generation": "1"},
+                     id="an annotation"),
+        pytest.param("LimitRange", {"spec": {"limits": [{"type": "Container", "max": ONE}]}}, "spec.limits",
+                     [{"type": "Container", "max": ONE, "default": ONE, "defaultRequest": ONE}], id="in a list"),
+    ],
+)  # fmt: skip
+def test_defaults(kind: str, obj: JSON, path: str, value: Any) -> None:
+    """Those that Kubernetes sets in code."""
+    found: Any = schema(kind).complete(schema(kind).decode(obj)[0])
+    for part in path.split("."):
+        found = found[part]
+    assert found == value

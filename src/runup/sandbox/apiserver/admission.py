@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Protocol
 
 from runup.sandbox.apiserver import defaults, errors, validation
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.objects import drop_empty_meta, meta
+from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.store import Store
 
 JSON = dict[str, Any]
@@ -32,24 +33,18 @@ class Admission:
         # Set once the server is put together.
         self.definitions: DefinitionRules | None = None
 
-    def before_create(self, kind: Kind, obj: JSON) -> None:
+    def before_create(self, kind: Kind, obj: JSON, now: datetime) -> None:
         """Complete a new object; raises ApiError 403 or 404 when its namespace does not take it."""
-        drop_empty_meta(obj)
         if kind.namespaced:
             self._check_namespace(kind, obj)
-        if kind.resource == "namespaces":
-            obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
-            obj.setdefault("status", {}).setdefault("phase", "Active")
-            meta(obj).setdefault("labels", {})["kubernetes.io/metadata.name"] = meta(obj).get("name", "")
-        if kind.resource == "pods" and "status" not in obj:
-            defaults.pod_status(obj)
-        if kind.resource == "jobs.batch":
-            defaults.job_selector(obj)
+        if not kind.custom:
+            defaults.of_new(kind.resource, obj, now)
         self._complete(kind, obj)
 
-    def before_update(self, kind: Kind, new: JSON) -> None:
+    def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Complete a changed object."""
-        drop_empty_meta(new)
+        if not kind.custom:
+            defaults.of_changed(kind.resource, new, old)
         self._complete(kind, new)
 
     def _complete(self, kind: Kind, obj: JSON) -> None:

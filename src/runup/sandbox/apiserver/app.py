@@ -14,7 +14,7 @@ from inspect import isawaitable
 import orjson
 
 from runup.kube.clock import Clock
-from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver import errors, strategies
 from runup.sandbox.apiserver.accept import negotiate
 from runup.sandbox.apiserver.audit import AuditLog
 from runup.sandbox.apiserver.authn import Authenticator
@@ -103,6 +103,8 @@ class App:
             return self._document(request)
         if (target.resource == "namespaces" and not target.subresource) or target.resource == "namespaces":
             target = replace(target, namespace="")
+        if text := strategies.deprecation(kind):
+            request.warnings.append(text)
         if target.subresource:
             return await parts.subresources.handle(request, target, kind)
         if target.verb not in kind.verbs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from runup.sandbox.apiserver.kinds import STATUS, Kind, Subresource
+from runup.sandbox.apiserver.kinds import STATUS, Kind, Subresource, version_priority
 from runup.sandbox.apiserver.objects import rfc3339
 
 JSON = dict[str, Any]
@@ -46,7 +46,23 @@ def _kind(crd: JSON, spec: JSON, version: JSON) -> Kind:
         crd=crd,
         scale_paths=declared.get("scale"),
         columns=tuple(version.get("additionalPrinterColumns") or ()),
+        deprecation=_deprecation(spec, version),
     )
+
+
+def _deprecation(spec: JSON, version: JSON) -> str:
+    """The warning of a deprecated version: its own, or one that names a newer version that is not deprecated."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
+    text = f"{group}/{name} {kind} is deprecated"
+    others = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    newer = sorted(
+        (other for other in others if version_priority(other) < version_priority(name)), key=version_priority
+    )
+    return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
 def complete(crd: JSON, now: datetime, taken: str = "") -> None:

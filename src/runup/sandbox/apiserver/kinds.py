@@ -53,6 +53,7 @@ class Kind:
     crd: JSON | None = field(default=None, repr=False)
     scale_paths: Mapping[str, str] | None = None
     columns: tuple[JSON, ...] = ()
+    deprecation: str = ""  # the warning of a version that is deprecated
 
     @property
     def custom(self) -> bool:

@@ -112,6 +112,8 @@ def wish(kind: Kind, obj: JSON) -> JSON:
     if kind.group == "admissionregistration.k8s.io" or "spec" not in obj:
         left_out = {"metadata", "apiVersion", "kind", "status"}
         return {key: value for key, value in obj.items() if key not in left_out}
+    if kind.resource == "deployments.apps":  # of these the annotations count too (registry/apps/deployment/strategy.go)
+        return {"spec": obj.get("spec"), "annotations": meta(obj).get("annotations")}
     return {"spec": obj.get("spec")}
 
 

@@ -29,6 +29,18 @@ CREATE_ON_UPDATE = frozenset(
 _STATUS_ON_CREATE = frozenset({"nodes"})
 
 
+# Built-in kinds that warn whoever uses them, with Kubernetes' words (their APILifecycleDeprecated).
+_DEPRECATED = {
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
+
+
+def deprecation(kind: Kind) -> str:
+    """What every answer about a deprecated kind or version warns of, empty for the others."""
+    return kind.deprecation if kind.custom else _DEPRECATED.get(kind.resource, "")
+
+
 def for_create(kind: Kind, obj: JSON) -> None:
     """Clear what a client may not set in a new object."""
     if kind.has_status and (kind.custom or kind.plural not in _STATUS_ON_CREATE):

@@ -67,16 +67,8 @@ class Writing:
         if not meta(obj).get("name") and meta(obj).get("generateName"):
             meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _suffix()
         obj = self._prepared(kind, obj)
-        managed.on_update(
-            self._schemas.tree(kind),
-            kind,
-            None,
-            obj,
-            empty=self._schemas.empty(kind),
-            manager=options.manager,
-            now=self._clock.now(),
-            subresource="",
-        )
+        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
+        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         return await self._store_new(kind, namespace, obj, options)
 
     async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
@@ -89,11 +81,11 @@ class Writing:
     def _prepared(self, kind: Kind, obj: JSON) -> JSON:
         stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self._clock.now())
         strategies.for_create(kind, obj)
-        obj = self._schemas.default(kind, obj)
-        self._admission.before_create(kind, obj)
-        return obj
+        return self._schemas.default(kind, obj)
 
     async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        # After the owners are written down: nobody owns what registries and admission plugins add.
+        self._admission.before_create(kind, obj, self._clock.now())
         self._validate(kind, obj, None)
         name = meta(obj)["name"]
         if self._store.get(kind.storage, namespace, name) is not None:
@@ -168,10 +160,10 @@ class Writing:
         new = strategies.only(kind, part, new, old)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
-        self._admission.before_update(kind, new)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
+        self._admission.before_update(kind, new, old)
         self._validate(kind, new, old)
         return new
 

@@ -34,7 +34,8 @@ _SPECIAL: dict[str, JSON] = {
     f"{_META}.Time": {"type": "string", "format": "date-time"},
     f"{_META}.MicroTime": {"type": "string", "format": "date-time"},
     f"{_META}.FieldsV1": {"type": "object"},
-    "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object"},
+    # Any JSON object, owned as one (structured-merge-diff's untyped atomic).
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object", "x-kubernetes-map-type": "atomic"},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
         "format": "int-or-string",
@@ -65,13 +66,14 @@ class BuiltinSchema:
         return typed.decode(self._shape, obj)
 
     def complete(self, obj: JSON) -> JSON:
-        """`obj` with every zero that the server writes, and without those that it leaves out."""
+        """`obj` with its defaults and every zero that the server writes, without those that it leaves out."""
         result: JSON = self._shape.complete(obj)
         return result
 
     def empty(self) -> JSON:
         """The object in which nothing is set."""
-        return self.complete({})
+        result: JSON = self._shape.complete({}, defaults=False)
+        return result
 
 
 @cache

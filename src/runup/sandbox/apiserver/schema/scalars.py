@@ -106,28 +106,62 @@ def _canonical(written: str) -> str:
         raise GoError(str(error)) from None
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?P<fraction>\.\d+)?(?P<zone>Z|[+-]\d\d:\d\d)")
-_LAYOUT = "2006-01-02T15:04:05Z07:00"
-_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+# Go's layouts, element by element: what it is called in errors, what it matches, and which number is out of range when.
+_Element = tuple[str, re.Pattern[str], str, int, int]
+_TWO, _SECONDS = re.compile(r"\d\d"), re.compile(r"\d\d(?:[.,]\d+)?")
 
 
-def _moment(value: Any, go_type: str, layout: str) -> datetime:
-    written = text(value, go_type)
-    match = _TIME.fullmatch(written)
-    try:
+def _literal(text_: str) -> _Element:
+    return text_, re.compile(re.escape(text_)), "", 0, 0
+
+
+def _layout(seconds: re.Pattern[str], *fraction: _Element) -> tuple[_Element, ...]:
+    return (
+        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal("-"), ("01", _TWO, "month", 1, 12), _literal("-"),
+        ("02", _TWO, "day", 1, 31), _literal("T"), ("15", _TWO, "hour", 0, 23), _literal(":"),
+        ("04", _TWO, "minute", 0, 59), _literal(":"), ("05", seconds, "second", 0, 59), *fraction,
+        ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"), "", 0, 0),
+    )  # fmt: skip
+
+
+_RFC3339 = "2006-01-02T15:04:05Z07:00", _layout(_SECONDS)
+_RFC3339_MICRO = (
+    "2006-01-02T15:04:05.000000Z07:00",
+    _layout(_TWO, (".000000", re.compile(r"\.\d{6}(?!\d)"), "", 0, 0)),
+)
+
+
+def _moment(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
+    """A moment in UTC; raises GoError with what time.Parse says."""
+    name, elements = layout
+    at = 0
+    for element, pattern, range_, low, high in elements:
+        match = pattern.match(written, at)
         if match is None:
-            raise ValueError(written)
-        fraction = (match["fraction"] or "")[:7]
-        return datetime.fromisoformat(written[:19] + fraction + match["zone"]).astimezone(UTC)
+            raise GoError(f'parsing time "{written}" as "{name}": cannot parse "{written[at:]}" as "{element}"')
+        if range_ and not low <= int(match[0][:2]) <= high:
+            raise GoError(f'parsing time "{written}": {range_} out of range')
+        at = match.end()
+    if at < len(written):
+        raise GoError(f'parsing time "{written}": extra text: "{written[at:]}"')
+    zone = written.rfind("Z") if written.endswith("Z") else len(written) - 6
+    try:
+        fraction = written[19:zone][:7].replace(",", ".")
+        return datetime.fromisoformat(written[:19] + fraction + written[zone:]).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise GoError(f'parsing time "{written}" as "{layout}": cannot parse "{written}" as "2006"') from None
+        raise GoError(f'parsing time "{written}": day out of range') from None
+
+
+@lru_cache(4096)
+def _second(written: str) -> str:
+    return _moment(written, _RFC3339).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def time(value: Any, go_type: str) -> str:
     """A moment, to the second and in UTC."""
-    return _moment(value, go_type, _LAYOUT).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(text(value, go_type))
 
 
 def micro_time(value: Any, go_type: str) -> str:
     """A moment, to the microsecond and in UTC."""
-    return _moment(value, go_type, _MICRO_LAYOUT).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _moment(text(value, go_type), _RFC3339_MICRO).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

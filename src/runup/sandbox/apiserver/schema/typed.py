@@ -2,8 +2,9 @@
 
 In: a type of the table and an object. Out of `decode`: the object without fields that the type does not have (and
 their paths, in the order met), without nulls, its times and quantities in canonical form; raises DecodeError in Go's
-words. Out of `complete`: the object with every zero that Go writes and without those that it leaves out, its members
-in the order of the struct. The mistake prevented: an object stored in a form that a real server never returns.
+words. Out of `complete`: the object with the defaults of its types, with every zero that Go writes and without those
+that it leaves out, its members in the order of the structs. The mistake prevented: an object stored in a form that a
+real server never returns.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from runup.sandbox.apiserver.schema import builtin_table, scalars
+from runup.sandbox.apiserver.schema import builtin_table, go_defaults, scalars
 from runup.sandbox.apiserver.schema.builtin_table import Field
 from runup.sandbox.apiserver.schema.scalars import GoError
 
@@ -52,6 +53,8 @@ class Context:
         """The error with its field, as encoding/json words it: the innermost struct, the path without indices."""
         if not error.go_type:
             return DecodeError(str(error))
+        if not self.struct:
+            return DecodeError(f"json: cannot unmarshal {error} into Go value of type {error.go_type}")
         where = ".".join(part for part in self.place if type(part) is str)
         return DecodeError(
             f"json: cannot unmarshal {error} into Go struct field {self.struct}.{where} of type {error.go_type}"
@@ -68,8 +71,8 @@ class Shape:
         """`value` as it is stored."""
         return value
 
-    def complete(self, value: Any) -> Any:
-        """`value` as it is answered."""
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:  # noqa: ARG002 - those within a struct use it
+        """`value` as it is answered; without `defaults` with its zeros alone."""
         return value
 
 
@@ -102,11 +105,11 @@ class List(Shape):
             place.pop()
         return result
 
-    def complete(self, value: Any) -> Any:
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
         """Each item."""
         if not self._nested or not isinstance(value, list):
             return value
-        return [self.items.complete(item) for item in value]
+        return [self.items.complete(item, defaults=defaults) for item in value]
 
 
 class Map(Shape):
@@ -127,11 +130,11 @@ class Map(Shape):
             context.place.pop()
         return result
 
-    def complete(self, value: Any) -> Any:
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
         """Each value."""
         if not self._nested or not isinstance(value, dict):
             return value
-        return {key: self.values.complete(member) for key, member in value.items()}
+        return {key: self.values.complete(member, defaults=defaults) for key, member in value.items()}
 
 
 def _decoded(shape: Shape, value: Any, context: Context) -> Any:
@@ -146,6 +149,7 @@ class Struct(Shape):
         self.go = f"{package.rpartition('.')[2]}.{self.name}"
         self.fields: dict[str, Shape] = {}
         self._rules: list[tuple[str, Field, Shape]] = []
+        self._default = go_defaults.default_of(type_.name)
 
     def fill(self, fields: list[tuple[Field, Shape]]) -> None:
         """Give it its fields."""
@@ -170,27 +174,30 @@ class Struct(Shape):
         context.struct = outer
         return result
 
-    def complete(self, value: Any) -> Any:
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
         """Every field that Go writes."""
         if not isinstance(value, dict):
             return value
+        if defaults and self._default is not None:
+            value = dict(value)
+            self._default(value)
         result: JSON = {}
         for name, rule, shape in self._rules:
             member = value.get(name)
             if member is None or not (member or rule.pointer):
-                if rule.default is not None:
+                if defaults and rule.default is not None:
                     result[name] = rule.default
                 elif rule.written:
-                    result[name] = None if rule.pointer else _zero(shape)
+                    result[name] = None if rule.pointer else _zero(shape, defaults=defaults)
             else:
-                result[name] = shape.complete(member)
+                result[name] = shape.complete(member, defaults=defaults)
         if len(result) < len(value):  # what was stored by a server that knew more
             result |= {name: member for name, member in value.items() if name not in self.fields}
         return result
 
 
-def _zero(shape: Shape) -> Any:
-    return shape.complete({}) if isinstance(shape, Struct) else shape.zero
+def _zero(shape: Shape, *, defaults: bool = True) -> Any:
+    return shape.complete({}, defaults=defaults) if isinstance(shape, Struct) else shape.zero
 
 
 def decode(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
