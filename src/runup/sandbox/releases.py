@@ -66,7 +66,7 @@ def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ..
 
 def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
     """The files of a release, by their paths in the image; what a scenario adds goes over what all have."""
-    files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
+    files = {f"manifests/{file.name}": file.read_bytes() for file in (*operator_manifests(), *operand_manifests())}
     definitions = crds.of_release(generally_available=preflight_is_available(scenario, spec))
     files |= {f"manifests/{file.name}": file.read_bytes() for file in definitions}
     for layer in scenario.folders:
@@ -87,12 +87,21 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
 
 def operator_manifests() -> list[Path]:
     """The managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
+    return _deployed("manifests")
+
+
+def operand_manifests() -> list[Path]:
+    """Those of the update status controller, which a cluster gets with the capability UpdateStatus."""
+    return _deployed("update-status")
+
+
+def _deployed(name: str) -> list[Path]:
     package = Path(runup.__file__).parent
-    for folder in (package / "deploy" / "manifests", package.parent.parent / "deploy" / "manifests"):
+    for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
         found = sorted(folder.glob("*.yaml"))
         if found:
             return found
-    raise SandboxError("the operator's manifests are missing from this installation", reason="ManifestsMissing")
+    raise SandboxError(f"the manifests of deploy/{name} are missing from this installation", reason="ManifestsMissing")
 
 
 def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:

@@ -7,11 +7,14 @@ uses; then the scenario's objects with their status; the operator last.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import structlog
 
+from runup.api import codec
+from runup.api.config_v1 import CapabilitiesSpec
 from runup.api.scheme import Resource
+from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.payload import included, load_payload
 from runup.domain.version import Version
@@ -61,7 +64,9 @@ async def set_up(
 
 
 def release_objects(scenario: Scenario, running: Release, *, update_service: str) -> list[JSON]:
-    """What the current release brings to this cluster: its CRDs, and the operator unless the scenario has none."""
+    """What the current release brings to this cluster: its CRDs, and unless the scenario has none the operator and its
+    operand, the update status controller, where the cluster has that capability.
+    """
     cluster = scenario.cluster
     files = payload(scenario, running.spec) | _metadata_of(running)
     loaded = load_payload(files, source=running.image, release_image=running.image, profile=cluster.profile)
@@ -70,14 +75,22 @@ def release_objects(scenario: Scenario, running: Release, *, update_service: str
         gates=frozenset(cluster.gates),
         major=Version(cluster.version).major,
         profile=cluster.profile,
+        capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
     )
     found = [copy.deepcopy(manifest.object) for manifest in included(loaded.manifests, filters)]
     if cluster.operator == "none":
         return [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
     for obj in found:
-        if obj["kind"] == "Deployment":
-            _for_the_sandbox(obj, cluster, update_service)
+        if obj["kind"] == "Deployment" and (fit := _FOR_THE_SANDBOX.get(obj["metadata"]["name"])):
+            fit(obj, cluster, update_service)
     return found
+
+
+def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
+    """What the scenario's ClusterVersion asks for; None is everything."""
+    found = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
+    written = (found.get("spec") or {}).get("capabilities")
+    return codec.convert(CapabilitiesSpec, written) if written else None
 
 
 def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
@@ -168,12 +181,28 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
     }
 
 
-def _for_the_sandbox(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
+def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
+    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *cluster.operator_args)
+    _with_args(deployment, ours, without="--listen=")
+
+
+def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
+    """Nobody has alerts here; a cluster out of a dump is told as of its own time."""
+    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
+    _with_args(deployment, (_LEASE, *now), without="--alerts-")
+
+
+def _with_args(deployment: JSON, ours: Iterable[str], *, without: str) -> None:
     container = deployment["spec"]["template"]["spec"]["containers"][0]
-    args = [arg for arg in container.get("args") or () if not arg.startswith("--listen=")]
-    ours = ["--listen=127.0.0.1:0", f"--update-service={update_service}", "--lease=3,2,0.5"]
-    container["args"] = [*args, *ours, *cluster.operator_args]
+    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
+
+
+_LEASE = "--lease=3,2,0.5"
+_FOR_THE_SANDBOX: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
+    "cluster-version-operator": _operator_here,
+    "update-status-controller": _update_status_here,
+}
 
 
 def _metadata_of(running: Release) -> dict[str, bytes]:

@@ -9,40 +9,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from datetime import datetime
-from typing import Literal
 
 import aiohttp
 
 from runup import __version__
 from runup.api import codec
-from runup.api.meta_v1 import Wire
+from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
 from runup.kube.auth import Auth
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
 
-PATH = "/api/v1/alerts"
 REFRESH_S = 60.0
 TIMEOUT_S = 20.0
 MAX_BYTES = 16 << 20
-
-
-class _Alert(Wire, frozen=True):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    state: str = ""
-    active_at: datetime | None = None
-
-
-class _Alerts(Wire, frozen=True):
-    alerts: tuple[_Alert, ...] = ()
-
-
-class _Answer(Wire, frozen=True):
-    status: Literal["success", "error"]
-    data: _Alerts = _Alerts()
-    error: str = ""
 
 
 class Alerts:
@@ -93,14 +73,3 @@ class Alerts:
             if len(body) > MAX_BYTES:
                 raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
             return body
-
-
-def read_alerts(body: bytes) -> tuple[Alert, ...]:
-    """The alerts of an answer; raises DecodeError for one that is none, or that says `error`."""
-    answer = codec.decode(_Answer, body)
-    if answer.status != "success":
-        raise codec.DecodeError(answer.error or "the answer says error and no more")
-    return tuple(
-        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=each.active_at)
-        for each in answer.data.alerts
-    )

@@ -19,6 +19,7 @@ GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
 CHANNEL = "sandbox"
 # Kinds that checks list: an empty list of them looks like nothing to worry about.
 _LISTED = ("ClusterOperator", "MachineConfigPool", "Node", "PodDisruptionBudget")
+_TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}
 # How many of the versions that the cluster was offered are made as releases.
 MAX_OFFERED = 5
 
@@ -44,6 +45,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
             feature_set=feature_set,
             gates=() if gate else GATES,
             channel=spec.get("channel") or CHANNEL,
+            now=last_moment(dump),
         ),
         releases=tuple(
             ReleaseSpec(version=version, kubernetes=_kubernetes_of(version, current, kubernetes))
@@ -56,6 +58,21 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         objects=tuple(_with_channel(obj) for obj in dump.objects),
         notes=tuple(_notes(dump, gate)),
     )
+
+
+def last_moment(dump: Dump) -> str:
+    """The newest transition time of ClusterVersion's and the ClusterOperators' conditions and a moment more.
+
+    It is what `oc` takes for "now" in its own examples, to the microsecond; empty where there is no such time.
+    """
+    times = [
+        condition.get("lastTransitionTime") or ""
+        for obj in dump.objects
+        if identity(obj)[:2] in _TIMED
+        for condition in (obj.get("status") or {}).get("conditions") or ()
+    ]
+    newest = max(times, default="")
+    return f"{newest.removesuffix('Z')}.000368Z" if newest.endswith("Z") else ""
 
 
 def _with_channel(obj: JSON) -> JSON:
@@ -142,6 +159,8 @@ def _notes(dump: Dump, gate: JSON | None) -> list[str]:
         )
     if not (dump.cluster_version.get("spec") or {}).get("channel"):
         notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
+    if now := last_moment(dump):
+        notes.append(f"the update status controller takes it to be {now[:19]}Z, the newest time in the dump")
     absent = (kind for kind in ("Infrastructure", "Network") if not dump.one("config.openshift.io", kind, "cluster"))
     notes.extend(f"the dump has no {kind}: what depends on it is unknown" for kind in absent)
     notes.extend(

@@ -1,0 +1,103 @@
+"""The updates of oc's own cases, from an imported cluster through controller, object and command: byte for byte.
+
+The command runs as a user who may read UpdateStatus and nothing else, so what it prints can only come from there. Its
+time is oc's in these cases: 368975 ns after the newest transition of ClusterVersion and the operators; the importer
+tells the controller the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.journeys.conftest import RUNUP, Sandbox
+from tests.servers import eventually
+
+from runup.api.scheme import Resource
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.kube import calls
+from runup.kube.errors import NotFound
+
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
+CASES = sorted(file.name.removesuffix(".output") for file in CORPUS.glob("*.output"))
+READER = "reader-of-update-status"
+RBAC = "rbac.authorization.k8s.io"
+
+
+def oc_now(case: str) -> str:
+    """What oc takes for the time of a case."""
+    times = [
+        condition["lastTransitionTime"]
+        for part in ("cv", "co")
+        for document in yaml.load_all((CORPUS / f"{case}-{part}.yaml").read_text(), Loader=yaml.BaseLoader)
+        for obj in document.get("items", [document])
+        for condition in obj.get("status", {}).get("conditions", ())
+    ]
+    return f"{max(times).removesuffix('Z')}.000368975Z"
+
+
+@pytest.fixture
+def imported(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A sandbox made from one case, once its UpdateStatus is there."""
+    data = Path(tempfile.mkdtemp(prefix="runup-test-status-"))
+    words = ["sandbox", "start", "--import", str(CORPUS / request.param), "--data", str(data)]
+    try:
+        done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
+        assert done.returncode == 0, done.stderr
+        sandbox = Sandbox(data)
+        eventually(lambda: _written(sandbox), "the first UpdateStatus", 60)
+        yield sandbox
+    finally:
+        subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
+        shutil.rmtree(data, ignore_errors=True)
+
+
+def _written(sandbox: Sandbox) -> bool:
+    try:
+        return sandbox.client.send(calls.get(UpdateStatus, NAME)).status is not None
+    except NotFound:
+        return False
+
+
+def reader(sandbox: Sandbox) -> Path:
+    """The kubeconfig of a user who may read UpdateStatus alone."""
+    for kind, plural, body in (
+        (
+            "ClusterRole",
+            "clusterroles",
+            {"rules": [{"apiGroups": ["update.openshift.io"], "resources": ["updatestatuses"], "verbs": ["get"]}]},
+        ),
+        (
+            "ClusterRoleBinding",
+            "clusterrolebindings",
+            {
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": READER},
+                "subjects": [{"apiGroup": RBAC, "kind": "User", "name": READER}],
+            },
+        ),
+    ):
+        obj = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": {"name": READER}, **body}
+        sandbox.client.send(calls.create(Resource(RBAC, "v1", kind, plural, namespaced=False), obj))
+    config = yaml.safe_load(sandbox.kubeconfig.read_text())
+    config["users"][0]["user"]["as"] = READER
+    file = sandbox.data / "reader.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of dumps is not beside this checkout")
+@pytest.mark.parametrize(("imported", "case"), [(case, case) for case in CASES], ids=CASES, indirect=["imported"])
+def test_the_object_tells_what_oc_tells(imported: Sandbox, case: str) -> None:
+    """Both outputs of each case."""
+    environment = {**os.environ, "KUBECONFIG": str(reader(imported))}
+    for output, flags in (("output", ()), ("detailed-output", ("--details=all",))):
+        words = [*RUNUP, "upgrade", "status", *flags, "--mock-now", oc_now(case)]
+        done = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.decode() == (CORPUS / f"{case}.{output}").read_text(), done.stderr
