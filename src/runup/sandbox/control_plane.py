@@ -19,7 +19,9 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
 from runup.sandbox.controllers import upkeep, workloads
-from runup.sandbox.controllers.garbage import GarbageCollector, Graph, NamespaceController
+from runup.sandbox.controllers.garbage import GarbageCollector
+from runup.sandbox.controllers.graph import Graph
+from runup.sandbox.controllers.namespaces import NamespaceController
 from runup.sandbox.controllers.runner import Loop, follow
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)

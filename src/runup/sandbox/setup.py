@@ -24,7 +24,7 @@ from runup.kube.clock import Clock
 from runup.kube.errors import AlreadyExists, ApiError, NotFound
 from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
-from runup.sandbox.controllers.garbage import discovered
+from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.load import guess_plural
 from runup.sandbox.manifests import JSON, identity
 from runup.sandbox.releases import Release, payload

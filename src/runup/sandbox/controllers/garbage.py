@@ -1,124 +1,112 @@
-"""Owner references and finalizers of deletion: dependents go after their owners, namespaces when they are empty.
+"""Owner references and the finalizers of deletion: what becomes of an object whose owners go, or that goes itself.
 
-The rules are Kubernetes' (concepts/architecture/garbage-collection): Background deletes dependents once the owner is
-gone; Foreground keeps the owner, marked by the finalizer `foregroundDeletion`, until those that block it are gone;
-Orphan, by the finalizer `orphan`, cuts the ties. An owner counts as gone only when the server itself says so.
+The rules are those of Kubernetes' garbage collector (pkg/controller/garbagecollector `attemptToDeleteItem`). Background
+deletes dependents once no owner is left. Foreground keeps the owner, marked by the finalizer `foregroundDeletion`,
+until those that block it are gone. Orphan, by the finalizer `orphan`, cuts the ties. An owner counts as gone only when
+the server itself says so. `decide` is the rule, `GarbageCollector` its eyes and hands.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
 
-import orjson
 import structlog
 
 from runup.api import codec
-from runup.api.meta_v1 import NamespacedName, Object, OwnerReference
+from runup.api.meta_v1 import NamespacedName, Object, ObjectMeta, OwnerReference, key_of
 from runup.api.scheme import Resource
 from runup.kube import calls
-from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError, NotFound
-from runup.kube.watch import Reflector
+from runup.kube.errors import KubeError, NotFound
 from runup.kube.workqueue import WorkQueue
+from runup.sandbox.controllers.graph import Graph, reference_to
 
 JSON = dict[str, Any]
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-# Kinds whose objects never own or are owned, and change all the time.
-_IGNORED = frozenset({"events", "componentstatuses", "bindings"})
+# What cannot be settled now (a kind that nobody serves) is looked at again no later than this.
+_LONGEST_S = 60.0
 log = structlog.get_logger("garbage")
 
 
-class Graph:
-    """The metadata of every object of every kind that can be deleted, found by discovery and followed by watches."""
+class Owner(Enum):
+    """How an owner stands."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self.caches: dict[Resource, Cache[Object]] = {}
-        self._client = client
-        self._clock = clock
-        self._tasks: list[asyncio.Task[None]] = []
-        self._listeners: list[Callable[[Resource, Object | None, Object | None], None]] = []
+    SOLID = "it is there"
+    DANGLING = "it is gone, or another object has its name"
+    WAITING = "it is being deleted and waits for its dependents"
 
-    def listen(self, listener: Callable[[Resource, Object | None, Object | None], None]) -> None:
-        """Call `listener(resource, old, new)` for every change of any object."""
-        self._listeners.append(listener)
 
-    async def discover(self) -> None:
-        """Follow the kinds that appeared since the last time (a CRD brings new ones)."""
-        for resource in await discovered(self._client):
-            if resource not in self.caches:
-                self._follow(resource)
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Remove these owners from the object's references."""
 
-    def _follow(self, resource: Resource) -> None:
-        cache: Cache[Object] = Cache(Object)
-        self.caches[resource] = cache
-        cache.add_listener(lambda _change, old, new: self._tell(resource, old, new))
-        reflector = Reflector(self._client, Object, cache, clock=self._clock, resource=resource)
-        self._tasks.append(asyncio.create_task(reflector.run()))
+    uids: frozenset[str]
 
-    def _tell(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        for listener in self._listeners:
-            listener(resource, old, new)
 
-    def resource(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of a kind; any version of its group will do."""
-        group = api_version.rpartition("/")[0]
-        return next((r for r in self.caches if (r.group, r.kind) == (group, kind)), None)
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the object; `unblock` first lets its owners go without it, which breaks a circle."""
 
-    def dependents(self, uid: str) -> list[tuple[Resource, Object]]:
-        """Every object that names `uid` as an owner."""
-        return [
-            (resource, obj)
-            for resource, cache in self.caches.items()
-            for obj in cache.all()
-            if any(reference.uid == uid for reference in obj.metadata.owner_references)
-        ]
+    propagation: Literal["Background", "Foreground", "Orphan"]
+    unblock: bool = False
 
-    def inside(self, namespace: str) -> list[tuple[Resource, Object]]:
-        """Every object in a namespace."""
-        return [
-            (resource, obj)
-            for resource, cache in self.caches.items()
-            if resource.namespaced
-            for obj in cache.all()
-            if obj.metadata.namespace == namespace
-        ]
 
-    async def close(self) -> None:
-        """End the watches."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+def decide(obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[ObjectMeta]) -> Cut | Delete | None:
+    """What becomes of an object that is not being deleted, by the standing of its owners (by uid)."""
+    if not owners:
+        return None
+    standing = set(owners.values())
+    if Owner.SOLID in standing:
+        rest = frozenset(uid for uid, owner in owners.items() if owner is not Owner.SOLID)
+        return Cut(rest) if rest else None
+    below = list(dependents)
+    if Owner.WAITING in standing and below:
+        return Delete("Foreground", unblock=any(is_in_foreground(each) for each in below))
+    if ORPHAN in obj.finalizers:
+        return Delete("Orphan")
+    return Delete("Foreground" if FOREGROUND in obj.finalizers else "Background")
+
+
+def is_in_foreground(metadata: ObjectMeta) -> bool:
+    """Whether the object is being deleted and waits for its dependents."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
+
+
+class Unsettled(Exception):
+    """It cannot be told now how an owner stands."""
+
+
+class ForeignOwner(Exception):
+    """A cluster-scoped object names a namespaced owner, which cannot be looked up; it is left alone for good."""
 
 
 class GarbageCollector:
-    """Works on (resource, key) pairs whose object, or whose owner, changed."""
+    """Works on (resource, key) pairs whose object, or whose owner or dependent, changed."""
 
     def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
         self._graph = graph
         self._client = client
-        self._queue: WorkQueue[tuple[Resource, NamespacedName]] = WorkQueue(clock, first_backoff_s=0.05)
+        self._queue: WorkQueue[tuple[Resource, NamespacedName]] = WorkQueue(
+            clock, first_backoff_s=0.05, longest_backoff_s=_LONGEST_S
+        )
         graph.listen(self._on_change)
 
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         obj = new or old
         if obj is None:
             return
-        metadata = obj.metadata
-        if new is None:  # gone: whoever it owned may be garbage now
-            for each, dependent in self._graph.dependents(metadata.uid):
-                self._add(each, dependent)
-            for reference in metadata.owner_references:
-                self._add_owner(reference, metadata.namespace)
-        elif metadata.owner_references or metadata.deletion_timestamp is not None:
-            self._add(resource, obj)
-
-    def _add(self, resource: Resource, obj: Object) -> None:
-        self._queue.add((resource, NamespacedName(obj.metadata.namespace, obj.metadata.name)))
+        if new is None or is_in_foreground(new.metadata):
+            # Gone, or about to go: whoever it owned may have to as well.
+            for each, dependent in self._graph.naming(obj.metadata.uid):
+                self._queue.add((each, key_of(dependent)))
+        if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
+            self._queue.add((resource, key_of(new)))
+        for reference in _released(old, new):
+            self._add_owner(reference, obj.metadata.namespace)
 
     def _add_owner(self, reference: OwnerReference, namespace: str) -> None:
         owner = self._graph.resource(reference.api_version, reference.kind)
@@ -129,162 +117,118 @@ class GarbageCollector:
         """Collect until cancelled."""
         while True:
             item = await self._queue.get()
+            await self._graph.until_ready()
             try:
                 await self._collect(*item)
                 self._queue.forget(item)
-            except (NotFound, Conflict):
-                self._queue.forget(item)
-            except KubeError as error:
+            except (KubeError, Unsettled) as error:
                 log.info("retrying", resource=str(item[0]), key=str(item[1]), error=str(error))
                 self._queue.add_rate_limited(item)
+            except ForeignOwner as error:
+                log.warning("left alone", resource=str(item[0]), key=str(item[1]), error=str(error))
             finally:
                 self._queue.done(item)
 
     async def _collect(self, resource: Resource, key: NamespacedName) -> None:
-        obj = self._graph.caches[resource].get(key)
+        cache = self._graph.caches.get(resource)
+        obj = cache.get(key) if cache is not None else None
         if obj is None:
             return
         if obj.metadata.deletion_timestamp is not None:
             await self._finish_deletion(resource, obj)
             return
-        if obj.metadata.owner_references and not await self._any_owner_lives(obj):
-            await self._delete(resource, obj)
+        owners = {each.uid: await self._standing(each, resource, obj) for each in obj.metadata.owner_references}
+        below = (dependent.metadata for _, dependent in self._graph.dependents(obj, resource))
+        await self._carry_out(decide(obj.metadata, owners, below), resource, obj)
 
-    async def _any_owner_lives(self, obj: Object) -> bool:
-        for reference in obj.metadata.owner_references:
-            if await self._lives(reference, obj.metadata.namespace):
-                return True
-        return False
-
-    async def _lives(self, reference: OwnerReference, namespace: str) -> bool:
+    async def _standing(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
         resource = self._graph.resource(reference.api_version, reference.kind)
         if resource is None:
-            return True  # a kind that we cannot look at is no proof of death
-        place = namespace if resource.namespaced else ""
-        cached = self._graph.caches[resource].get(NamespacedName(place, reference.name))
-        if cached is not None and cached.metadata.uid == reference.uid:
-            return not (cached.metadata.deletion_timestamp is not None and FOREGROUND in cached.metadata.finalizers)
+            raise Unsettled(f"no kind {reference.kind} of {reference.api_version} is served")
+        if resource.namespaced and not of.namespaced:
+            raise ForeignOwner(f"it names {reference.kind} {reference.name}, which is in a namespace, as its owner")
+        place = obj.metadata.namespace if resource.namespaced else ""
+        owner = await self._owner(resource, NamespacedName(place, reference.name), reference.uid)
+        if owner is None or owner.uid != reference.uid:
+            return Owner.DANGLING
+        return Owner.WAITING if is_in_foreground(owner) else Owner.SOLID
+
+    async def _owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
+        """The owner as it is known; asked for where that would prove its absence."""
+        cached = self._graph.caches[resource].get(key)
+        if cached is not None and cached.metadata.uid == uid:
+            return cached.metadata
         try:
-            found = await self._client.send(calls.get_raw(resource, reference.name, place))
+            found = await self._client.send(calls.get_raw(resource, key.name, key.namespace))
         except NotFound:
-            return False
-        return bool(found["metadata"]["uid"] == reference.uid)
+            return None
+        return codec.convert(ObjectMeta, found["metadata"])
+
+    async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
+        match step:
+            case Cut(uids):
+                await self._cut(resource, obj, uids)
+            case Delete(propagation, unblock):
+                if unblock:
+                    await self._unblock(resource, obj)
+                await self._delete(resource, obj, propagation, guarded=not unblock)
 
     async def _finish_deletion(self, resource: Resource, obj: Object) -> None:
-        dependents = self._graph.dependents(obj.metadata.uid)
+        dependents = self._graph.dependents(obj, resource)
         if ORPHAN in obj.metadata.finalizers:
             for each, dependent in dependents:
-                kept = [r for r in dependent.metadata.owner_references if r.uid != obj.metadata.uid]
-                await self._patch(each, dependent, {"ownerReferences": _references(kept) or None})
+                await self._cut(each, dependent, frozenset({obj.metadata.uid}))
             await self._without(resource, obj, ORPHAN)
         elif FOREGROUND in obj.metadata.finalizers:
-            for each, dependent in dependents:
+            blocking = [(each, dependent) for each, dependent in dependents if _blocks(dependent, obj)]
+            for each, dependent in blocking:
                 if dependent.metadata.deletion_timestamp is None:
-                    await self._delete(each, dependent, "Foreground")
-            if not any(_blocks(dependent, obj) for _, dependent in dependents):
+                    self._queue.add((each, key_of(dependent)))
+            if not blocking:
                 await self._without(resource, obj, FOREGROUND)
 
     async def _without(self, resource: Resource, obj: Object, finalizer: str) -> None:
         left = [each for each in obj.metadata.finalizers if each != finalizer]
         await self._patch(resource, obj, {"finalizers": left or None})
 
+    async def _cut(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
+        kept = [codec.to_dict(each) for each in obj.metadata.owner_references if each.uid not in uids]
+        await self._patch(resource, obj, {"ownerReferences": kept or None})
+
+    async def _unblock(self, resource: Resource, obj: Object) -> None:
+        references = [{**codec.to_dict(each), "blockOwnerDeletion": False} for each in obj.metadata.owner_references]
+        await self._patch(resource, obj, {"ownerReferences": references})
+
     async def _patch(self, resource: Resource, obj: Object, metadata: JSON) -> None:
-        guarded = {"metadata": {**metadata, "resourceVersion": obj.metadata.resource_version}}
-        await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
-
-    async def _delete(self, resource: Resource, obj: Object, propagation: Any = "Background") -> None:
-        call = calls.delete(
-            resource, obj.metadata.name, obj.metadata.namespace, uid=obj.metadata.uid, propagation=propagation
-        )
-        await self._client.send(call)
-
-
-class NamespaceController:
-    """Empties namespaces that are being deleted, then lets them go."""
-
-    def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
-        self._graph = graph
-        self._client = client
-        self._queue: WorkQueue[str] = WorkQueue(clock, first_backoff_s=0.05)
-        graph.listen(self._on_change)
-
-    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        if obj is None:
+        """Change what was decided on; NotFound means that it is gone, which is as well."""
+        guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
+        try:
+            await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
+        except NotFound:
             return
-        if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp is not None:
-            self._queue.add(new.metadata.name)
-        elif resource.namespaced and new is None:
-            namespace = self._graph.caches.get(NAMESPACES)
-            held = namespace.get(NamespacedName("", obj.metadata.namespace)) if namespace else None
-            if held is not None and held.metadata.deletion_timestamp is not None:
-                self._queue.add(held.metadata.name)
 
-    async def run(self) -> None:
-        """Work until cancelled."""
-        while True:
-            name = await self._queue.get()
-            try:
-                await self._empty(name)
-                self._queue.forget(name)
-            except NotFound:
-                self._queue.forget(name)
-            except KubeError as error:
-                log.info("retrying", namespace=name, error=str(error))
-                self._queue.add_rate_limited(name)
-            finally:
-                self._queue.done(name)
-
-    async def _empty(self, name: str) -> None:
-        content = self._graph.inside(name)
-        for resource, obj in content:
-            if obj.metadata.deletion_timestamp is None:
-                try:
-                    await self._client.send(calls.delete(resource, obj.metadata.name, name, uid=obj.metadata.uid))
-                except (NotFound, Conflict):
-                    continue
-        if content:
-            return  # each deletion brings this namespace here again
-        namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
-        namespace["spec"] = {"finalizers": []}
-        await self._client.send(calls.replace(NAMESPACES, namespace, subresource="finalize"))
+    async def _delete(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
+        """Delete what was decided on: an object that has another owner since then is a Conflict."""
+        metadata = obj.metadata
+        version = metadata.resource_version if guarded else ""
+        call = calls.delete(
+            resource, metadata.name, metadata.namespace, uid=metadata.uid, resource_version=version,
+            propagation=propagation,
+        )  # fmt: skip
+        try:
+            await self._client.send(call)
+        except NotFound:
+            return
 
 
-async def discovered(client: Client) -> list[Resource]:
-    """Every kind that can be listed, watched and deleted, one version each."""
-    paths = ["/api/v1"]
-    groups = await _get(client, "/apis")
-    paths += [f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups.get("groups", ())]
-    found: list[Resource] = []
-    for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
-        group, _, version = body.get("groupVersion", "").rpartition("/")
-        for entry in body.get("resources", ()):
-            verbs = set(entry.get("verbs", ()))
-            if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
-                continue
-            found.append(Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"]))
-    return found
-
-
-async def _list_of(client: Client, path: str) -> JSON:
-    try:
-        return await _get(client, path)
-    except NotFound:
-        return {}
-
-
-async def _get(client: Client, path: str) -> JSON:
-    data: bytes = await client.send(calls.get_path(path))
-    body: JSON = orjson.loads(data)
-    return body
-
-
-def _references(references: Iterable[OwnerReference]) -> list[JSON]:
-    return [codec.to_dict(reference) for reference in references]
+def _released(old: Object | None, new: Object | None) -> list[OwnerReference]:
+    """The references by which the object blocked an owner and no longer does."""
+    if old is None:
+        return []
+    now = set(new.metadata.owner_references) if new is not None else set()
+    return [reference for reference in old.metadata.owner_references if reference not in now]
 
 
 def _blocks(dependent: Object, owner: Object) -> bool:
-    return any(
-        reference.uid == owner.metadata.uid and reference.block_owner_deletion
-        for reference in dependent.metadata.owner_references
-    )
+    reference = reference_to(dependent, owner.metadata.uid)
+    return reference is not None and reference.block_owner_deletion

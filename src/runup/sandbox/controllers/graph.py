@@ -1,0 +1,143 @@
+"""Who owns what: the metadata of every object of every kind, found by discovery and followed by watches.
+
+The garbage collector and the namespace controller read it. Nothing may be concluded from it before it is `ready`: an
+object that was not listed yet is not one that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from runup.api.meta_v1 import Object, OwnerReference
+from runup.api.scheme import Resource
+from runup.kube import calls
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import NotFound
+from runup.kube.watch import Reflector
+
+JSON = dict[str, Any]
+Listener = Callable[[Resource, Object | None, Object | None], None]
+# Kinds whose objects never own or are owned, and change all the time.
+_IGNORED = frozenset({"events", "componentstatuses", "bindings"})
+
+
+class Graph:
+    """The objects by resource; `listen` tells of every change."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self.caches: dict[Resource, Cache[Object]] = {}
+        self._client = client
+        self._clock = clock
+        self._discovered = asyncio.Event()
+        self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener(resource, old, new)` for every change of any object."""
+        self._listeners.append(listener)
+
+    async def discover(self) -> None:
+        """Follow the kinds that appeared since the last time (a CRD brings new ones), and no longer those that went."""
+        found = await discovered(self._client)
+        for resource in self.caches.keys() - set(found):
+            self._tasks.pop(resource).cancel()
+            del self.caches[resource]
+        for resource in found:
+            if resource not in self.caches:
+                self._follow(resource)
+        self._discovered.set()
+
+    def _follow(self, resource: Resource) -> None:
+        cache: Cache[Object] = Cache(Object, owner=_owners, namespace=lambda obj: [obj.metadata.namespace])
+        self.caches[resource] = cache
+        cache.add_listener(lambda _change, old, new: self._tell(resource, old, new))
+        reflector = Reflector(self._client, Object, cache, clock=self._clock, resource=resource)
+        self._tasks[resource] = asyncio.create_task(reflector.run())
+
+    def _tell(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        for listener in self._listeners:
+            listener(resource, old, new)
+
+    async def until_ready(self) -> None:
+        """Wait until every kind that is known has been listed."""
+        await self._discovered.wait()
+        while waiting := [cache for cache in self.caches.values() if not cache.synced]:
+            await waiting[0].until_synced()
+
+    def resource(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of a kind; any version of its group will do."""
+        group = api_version.rpartition("/")[0]
+        return next((r for r in self.caches if (r.group, r.kind) == (group, kind)), None)
+
+    def dependents(self, owner: Object, resource: Resource) -> list[tuple[Resource, Object]]:
+        """Every object that names `owner` as one of its own; those of a namespaced owner are in its namespace."""
+        return [
+            (each, obj)
+            for each, cache in self.caches.items()
+            for obj in cache.by_index("owner", owner.metadata.uid)
+            if not resource.namespaced or obj.metadata.namespace == owner.metadata.namespace
+        ]
+
+    def naming(self, uid: str) -> list[tuple[Resource, Object]]:
+        """Every object that names this uid as its owner's, wherever it is."""
+        return [(each, obj) for each, cache in self.caches.items() for obj in cache.by_index("owner", uid)]
+
+    def inside(self, namespace: str) -> list[tuple[Resource, Object]]:
+        """Every object in a namespace."""
+        return [
+            (resource, obj)
+            for resource, cache in self.caches.items()
+            if resource.namespaced
+            for obj in cache.by_index("namespace", namespace)
+        ]
+
+    async def close(self) -> None:
+        """End the watches."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _owners(obj: Object) -> list[str]:
+    return [reference.uid for reference in obj.metadata.owner_references]
+
+
+def reference_to(obj: Object, uid: str) -> OwnerReference | None:
+    """The reference by which `obj` names the owner of this uid."""
+    return next((reference for reference in obj.metadata.owner_references if reference.uid == uid), None)
+
+
+async def discovered(client: Client) -> list[Resource]:
+    """Every kind that can be listed, watched and deleted, one version each."""
+    paths = ["/api/v1"]
+    groups = await _get(client, "/apis")
+    paths += [f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups.get("groups", ())]
+    found: list[Resource] = []
+    for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
+        group, _, version = body.get("groupVersion", "").rpartition("/")
+        for entry in body.get("resources", ()):
+            verbs = set(entry.get("verbs", ()))
+            if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
+                continue
+            found.append(Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"]))
+    return found
+
+
+async def _list_of(client: Client, path: str) -> JSON:
+    try:
+        return await _get(client, path)
+    except NotFound:
+        return {}
+
+
+async def _get(client: Client, path: str) -> JSON:
+    data: bytes = await client.send(calls.get_path(path))
+    body: JSON = orjson.loads(data)
+    return body

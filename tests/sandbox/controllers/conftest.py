@@ -1,0 +1,133 @@
+"""A cluster of an API server in this process and the controllers at work on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.api.scheme import Resource
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.kube.config import load
+from runup.kube.errors import Conflict, NotFound
+from runup.sandbox import control_plane
+from runup.sandbox.apiserver.server import ApiServer
+
+JSON = dict[str, Any]
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+# Cluster-scoped, without a controller of its own.
+CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+DEADLINE_S = 15.0
+
+
+def reference(owner: JSON, *, blocks: bool = False) -> JSON:
+    """What makes `owner` an owner."""
+    metadata = owner["metadata"]
+    found = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {**found, "blockOwnerDeletion": True} if blocks else found
+
+
+@dataclass
+class Cluster:
+    """What tests do to the cluster, and see of it."""
+
+    client: Client
+
+    async def create(
+        self,
+        name: str,
+        *,
+        resource: Resource = CONFIG_MAPS,
+        owners: Sequence[JSON] = (),
+        finalizers: Sequence[str] = (),
+        namespace: str = "default",
+        **content: Any,
+    ) -> JSON:
+        """An object, by default a ConfigMap in `default`."""
+        metadata = {"name": name, "ownerReferences": list(owners), "finalizers": list(finalizers)}
+        if resource.namespaced:
+            metadata["namespace"] = namespace
+        content |= {"value": 1} if resource == CLASSES else {}
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+        return await self.client.send(calls.create(resource, body))
+
+    async def delete(
+        self,
+        name: str,
+        propagation: Any = "Background",
+        *,
+        resource: Resource = CONFIG_MAPS,
+        namespace: str = "default",
+    ) -> None:
+        """Ask for the object's end."""
+        place = namespace if resource.namespaced else ""
+        await self.client.send(calls.delete(resource, name, place, propagation=propagation))
+
+    async def find(self, name: str, resource: Resource = CONFIG_MAPS, namespace: str = "default") -> JSON | None:
+        """The object, or None."""
+        try:
+            return await self.client.send(calls.get_raw(resource, name, namespace if resource.namespaced else ""))
+        except NotFound:
+            return None
+
+    async def release(self, name: str, *, resource: Resource = CONFIG_MAPS, namespace: str = "default") -> None:
+        """Remove the object's own finalizers `example.com/*`, whoever else changes it meanwhile."""
+        while (found := await self.find(name, resource, namespace)) is not None:
+            metadata = found["metadata"]
+            left = [each for each in metadata.get("finalizers", ()) if not each.startswith("example.com/")]
+            patch = {"metadata": {"finalizers": left, "resourceVersion": metadata["resourceVersion"]}}
+            with contextlib.suppress(Conflict, NotFound):
+                place = namespace if resource.namespaced else ""
+                await self.client.send(calls.merge_patch(resource, name, patch, place))
+                return
+
+    async def until(
+        self,
+        holds: Callable[[JSON | None], Any],
+        name: str,
+        resource: Resource = CONFIG_MAPS,
+        namespace: str = "default",
+    ) -> JSON:
+        """The object once `holds` is true of it (or of None)."""
+        found: JSON | None = None
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not holds(found := await self.find(name, resource, namespace)):
+                    await SystemClock().sleep(0.02)
+        except TimeoutError:
+            raise AssertionError(f"{resource} {name} stayed {found}") from None
+        return found or {}
+
+    async def until_gone(self, *names: str, resource: Resource = CONFIG_MAPS, namespace: str = "default") -> None:
+        """Wait until there are no such objects."""
+        for name in names:
+            await self.until(lambda found: found is None, name, resource, namespace)
+
+    async def settled(self) -> None:
+        """Wait until the garbage collector has worked off what was before: a canary and its owner are gone."""
+        owner = await self.create("canary-owner")
+        await self.create("canary", owners=[reference(owner)])
+        await self.delete("canary-owner")
+        await self.until_gone("canary-owner", "canary")
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """Every controller of a sandbox, without nodes."""
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer(data=tmp_path / "data"))
+        client = await stack.enter_async_context(Client(load(str(server.kubeconfig))))
+        tasks = control_plane.start(stack, client, control_plane.Watched(), SystemClock())
+        yield Cluster(client)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
