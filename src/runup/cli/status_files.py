@@ -136,14 +136,17 @@ def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
 
 
 def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
-    """The cluster of a dump: a folder, or a folder and the prefix of one case in it; raises CommandError, BadDump.
+    """The cluster of a dump: a folder, or a folder and the prefix of one case in it; raises CommandError.
 
     The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
     must-gather where that is recorded, else the newest transition.
     """
     from runup.sandbox.dump import layout
 
-    found = layout.find(Path(path))
+    try:
+        found = layout.find(Path(path))
+    except layout.BadDump as error:
+        raise CommandError(error.message) from error
     if found.style == "case":
         return mock(str(next(file for file in found.files if file.name.endswith(MARK))), real_now)
     objects, notes = _read(found.files, found.style)
