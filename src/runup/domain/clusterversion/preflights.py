@@ -287,7 +287,7 @@ def _watch(case: _Case) -> Preflight:
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
     """The attempt is over: the record says so before the Deployment, the evidence, goes."""
-    over = with_fields(case.attempt, failed=found.reason, failure=found.message)
+    over = with_fields(case.attempt, failed=found.reason, failure=found.told)
     history = case.view.history
     if report is not None and case.last_good is None:
         partial = with_fields(report, execution_status="failed", message=found.message)

@@ -36,7 +36,7 @@ def for_preflight(
     releases: Mapping[str, ReleaseCheck],
 ) -> Release:
     """The release to check; raises Terminal (edit the request) or Waiting (something is still being found out)."""
-    target = _of_attempt(update, current, attempt) or _look_up(update, advised, releases)
+    target = _of_attempt(update, current, attempt) or _look_up(update, current, advised, releases)
     _check_distance(update, current, target)
     return target
 
@@ -69,7 +69,7 @@ def known_releases(advised: Advised) -> tuple[Release, ...]:
     return (*(candidate.release for candidate in advised.candidates), *advised.reachable)
 
 
-def _look_up(update: Update, advised: Advised, releases: Mapping[str, ReleaseCheck]) -> Release:
+def _look_up(update: Update, current: Release, advised: Advised, releases: Mapping[str, ReleaseCheck]) -> Release:
     if update.image:
         return by_image(update, (*known_releases(advised), *advised.nodes), releases)
     if parse(update.version) is None:
@@ -85,6 +85,8 @@ def _look_up(update: Update, advised: Advised, releases: Mapping[str, ReleaseChe
             f"there are {len(found)} releases of version {update.version} ({images}); name one by image",
             reason="AmbiguousTarget",
         )
+    # The graph leads forwards only: what lies behind is refused for that, whether somebody knows it or not.
+    _check_distance(update, current, Release(version=update.version))
     raise _not_found(update, advised)
 
 

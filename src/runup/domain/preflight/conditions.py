@@ -53,7 +53,7 @@ def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, .
 
 def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = None) -> tuple[Condition, ...]:
     """How the attempt stands. `kept` is the time of the last good result where that one is shown instead."""
-    text = f"Preflight of {subject.text}: {outcome.message}"
+    text = f"Preflight of {subject.text}: {outcome.told}"
     if outcome.state is State.COMPLETED:
         return (
             _condition(RUNNING, "True", "Watching", f"{text}; the target goes on watching the cluster."),

@@ -52,12 +52,18 @@ class ReportSeen:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it stands. `reason` is a condition's; `final` means that nothing heals it."""
+    """How it stands. `reason` is a condition's; `final` means that nothing heals it; `way_out` is what may be done."""
 
     state: State
     reason: str
     message: str
     final: bool = False
+    way_out: str = ""
+
+    @property
+    def told(self) -> str:
+        """Message and way out."""
+        return f"{self.message}; {self.way_out}" if self.way_out else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +138,10 @@ def _unsupported(scene: Scene) -> Outcome | None:
         if scene.report is None and "unknown command" in text and workloads.COMMAND in text:
             message = (
                 f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
-                "Upgradeable and the risks of the update service still count; choose a newer target or update without"
+                "Upgradeable and the risks of the update service still count"
             )
-            return Outcome(State.FAILED, "TargetUnsupported", message, final=True)
+            way_out = "choose a newer target or update without"
+            return Outcome(State.FAILED, "TargetUnsupported", message, final=True, way_out=way_out)
     return None
 
 
@@ -146,11 +153,9 @@ def _killed_for_memory(scene: Scene) -> Outcome | None:
     kills = container.restart_count + (container.state.terminated is not None)
     if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
         return None
-    message = (
-        f"the target was killed for memory {kills} times; "
-        "raise --preflight-memory-limit of the managing operator and ask again"
-    )
-    return Outcome(State.FAILED, "OOMKilled", message, final=True)
+    message = f"the target was killed for memory {kills} times"
+    way_out = "raise --preflight-memory-limit of the managing operator and ask again"
+    return Outcome(State.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
 
 def _too_late(scene: Scene) -> Outcome | None:
@@ -160,26 +165,33 @@ def _too_late(scene: Scene) -> Outcome | None:
     detail = next((found.message for rule in _HEALING if (found := rule(scene)) is not None), "")
     progress = f"; {counts(scene.report)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
-    return Outcome(State.FAILED, "DeadlineExceeded", message, final=True)
+    way_out = "ask again, or raise --preflight-timeout of the managing operator"
+    return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
 
 def _bad_report(scene: Scene) -> Outcome | None:
-    return Outcome(State.FAILED, scene.bad.reason, scene.bad.message) if scene.bad else None
+    if scene.bad is None:
+        return None
+    # Only the release itself can write another report.
+    way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
+    return Outcome(State.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
 
 
 def _pull_failed(scene: Scene) -> Outcome | None:
-    return _waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled")
+    way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
+    return _waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
 def _not_started(scene: Scene) -> Outcome | None:
-    return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started")
+    way_out = f"it is tried again: see the events of Deployment {workloads.NAME}"
+    return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out)
 
 
-def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str) -> Outcome | None:
+def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
     waiting = scene.container.state.waiting if scene.container else None
     if waiting is None or waiting.reason not in reasons:
         return None
-    return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}")
+    return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}", way_out=way_out)
 
 
 def _crashing(scene: Scene) -> Outcome | None:
@@ -188,13 +200,17 @@ def _crashing(scene: Scene) -> Outcome | None:
     if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:
         return None
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
-    return Outcome(State.FAILED, "TargetCrashed", f"{message}: {_quote(ended.message or ended.reason)}")
+    way_out = f"it is started again: see the log of Deployment {workloads.NAME}, or choose another target"
+    last_words = _quote(ended.message or ended.reason)
+    return Outcome(State.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
 
 
 def _reported_failure(scene: Scene) -> Outcome | None:
     if scene.report is None or scene.report.execution_status != "failed":
         return None
-    return Outcome(State.FAILED, "TargetFailed", scene.report.message or "the target says that its checks failed")
+    message = scene.report.message.rstrip(".") or "the target says that its checks failed"
+    way_out = f"see the log of Deployment {workloads.NAME}, or choose another target"
+    return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
 
 
 def _reported(scene: Scene) -> Outcome | None:
