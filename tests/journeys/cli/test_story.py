@@ -83,6 +83,19 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     assert "mode" not in (skip_level.desired_update() or {})
 
 
+@pytest.mark.xdist_group("skip-level")
+def test_who_asked(skip_level: Sandbox) -> None:
+    """Operator and target are ServiceAccounts to the server, over TLS; only people and the cluster are more."""
+    skip_level.run("upgrade", "--preflight", "--to=5.2.0", "--wait")
+    events = [json.loads(line) for line in (skip_level.data / "audit.log").read_text().splitlines()]
+    agents = ("ClusterVersionOperator/", "runup-preflight/")
+    ours = [event for event in events if event.get("userAgent", "").startswith(agents)]
+    assert {event["userAgent"].partition("/")[0] + "/" for event in ours} == set(agents)
+    account = f"system:serviceaccount:{NAMESPACE}:cluster-version-operator"
+    assert {event["user"]["username"] for event in ours} == {account}
+    assert skip_level.client.config.server.startswith("https://")
+
+
 @pytest.mark.xdist_group("clean")
 def test_nothing_found(clean: Sandbox) -> None:
     """Exit code 0, and the condition says that nothing was found, as opposed to not looked at."""
