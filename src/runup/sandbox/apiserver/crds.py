@@ -76,7 +76,7 @@ def complete(crd: JSON, now: datetime, taken: str = "") -> None:
     names.setdefault("listKind", f"{names.get('kind', '')}List")
     spec.setdefault("conversion", {"strategy": "None"})
     status = crd.setdefault("status", {})
-    storage = next((v["name"] for v in spec["versions"] if v.get("storage")), "")
+    storage = next((v["name"] for v in spec.get("versions") or () if v.get("storage")), "")
     stored = status.get("storedVersions") or []
     status["storedVersions"] = [*stored, *([storage] if storage and storage not in stored else ())]
     if taken:

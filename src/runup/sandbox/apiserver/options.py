@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runup.sandbox.apiserver.errors import ApiError, Cause, bad_request
 from runup.sandbox.apiserver.http import Request, is_true
@@ -27,6 +27,7 @@ class WriteOptions:
     manager: str = "unknown"
     validation: str = "Warn"
     force: bool = False
+    warnings: list[str] = field(default_factory=list, compare=False)  # of the answer: what is added here is sent
 
     @property
     def strict(self) -> bool:
@@ -57,7 +58,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(Cause("FieldValueNotSupported", text, "fieldValidation"))
     if causes:
         raise _invalid_options(kind, causes)
-    return WriteOptions(bool(dry_run), manager or _agent(request), validation, is_true(force))
+    return WriteOptions(bool(dry_run), manager or _agent(request), validation, is_true(force), request.warnings)
 
 
 def _agent(request: Request) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runup.kube.clock import Clock
-from runup.sandbox.apiserver import errors, strategies
+from runup.sandbox.apiserver import errors, strategies, warnings
 from runup.sandbox.apiserver.admission import Admission
 from runup.sandbox.apiserver.body import read_object
 from runup.sandbox.apiserver.decoding import Decoding, check_place
@@ -87,6 +87,7 @@ class Writing:
         # After the owners are written down: nobody owns what registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate(kind, obj, None)
+        options.warnings.extend(warnings.of(kind, obj, None))
         name = meta(obj)["name"]
         if self._store.get(kind.storage, namespace, name) is not None:
             raise errors.already_exists(kind.plural, kind.group, name)
@@ -165,6 +166,7 @@ class Writing:
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
         self._validate(kind, new, old)
+        options.warnings.extend(warnings.of(kind, new, old))
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:

@@ -6,16 +6,13 @@ compiled Schema a version. The mistake prevented: a CRD that is accepted and who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from runup.lang.cel import CelError
-from runup.sandbox.apiserver.schema.errors import Fault, FieldError
+from runup.sandbox.apiserver.schema.crd_versions import versions
+from runup.sandbox.apiserver.schema.errors import Fault, FieldError, not_supported
 from runup.sandbox.apiserver.schema.names import dns1035_label, dns1123_subdomain
-from runup.sandbox.apiserver.schema.rules import CompiledRule
 from runup.sandbox.apiserver.schema.schema import Schema, compile_schema
-from runup.sandbox.apiserver.schema.structural import SchemaError, compile_node
-from runup.sandbox.apiserver.schema.validate import validate
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -43,12 +40,12 @@ def version_schema(version: JSON) -> JSON:
 def validate_crd(crd: JSON) -> list[FieldError]:
     """What is wrong with `crd`, as creating it would say."""
     spec = crd.get("spec") or {}
-    return [*_name(crd, spec), *_spec(spec), *_versions(spec)]
+    return [*_name(crd, spec), *_rest(crd, None)]
 
 
 def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
     """What is wrong with changing `old` into `crd`: scope, group, plural and kind stay."""
-    errors = validate_crd(crd)
+    errors = _rest(crd, old)
     spec, former = crd.get("spec") or {}, old.get("spec") or {}
     names, old_names = spec.get("names") or {}, former.get("names") or {}
     for path, new_value, old_value in (
@@ -59,13 +56,12 @@ def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
     ):
         if new_value != old_value:
             errors.append(FieldError(Fault.INVALID, path, new_value, "field is immutable"))
-    stored = (old.get("status") or {}).get("storedVersions") or ()
-    served = {version.get("name") for version in spec.get("versions") or ()}
-    for index, version in enumerate(stored):
-        if version not in served:
-            path = f"status.storedVersions[{index}]"
-            errors.append(FieldError(Fault.INVALID, path, version, "must appear in spec.versions"))
     return errors
+
+
+def _rest(crd: JSON, old: JSON | None) -> list[FieldError]:
+    spec = crd.get("spec") or {}
+    return [*_spec(spec), *versions(spec), *_stored(crd), *_approval(crd, old)]
 
 
 def _name(crd: JSON, spec: JSON) -> Errors:
@@ -73,6 +69,31 @@ def _name(crd: JSON, spec: JSON) -> Errors:
     expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     if name != expected:
         yield FieldError(Fault.INVALID, "metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def _approval(crd: JSON, old: JSON | None) -> Errors:
+    """Kubernetes' own groups are for reviewed definitions."""
+    group = (crd.get("spec") or {}).get("group", "")
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    said = _approved(crd)
+    why = f'protected groups must have approval annotation "{_APPROVAL}"'
+    where = f"metadata.annotations[{_APPROVAL}]"
+    if old is not None and _approved(old) == said:
+        return
+    if not said:
+        yield FieldError(Fault.REQUIRED, where, detail=f"{why}, see {_APPROVAL_RULES}")
+    elif not said.startswith(("unapproved", "http://", "https://")):
+        detail = f'{why} with either a URL or a reason starting with "unapproved", see {_APPROVAL_RULES}'
+        yield FieldError(Fault.INVALID, where, said, detail)
+
+
+def _approved(crd: JSON) -> str:
+    return str(((crd.get("metadata") or {}).get("annotations") or {}).get(_APPROVAL, ""))
+
+
+_APPROVAL = "api-approved.kubernetes.io"
+_APPROVAL_RULES = "https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def _spec(spec: JSON) -> Errors:
@@ -86,9 +107,9 @@ def _spec(spec: JSON) -> Errors:
     if not scope:
         yield FieldError(Fault.REQUIRED, "spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
-        detail = 'supported values: "Cluster", "Namespaced"'
-        yield FieldError(Fault.NOT_SUPPORTED, "spec.scope", scope, detail)
+        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
     yield from _names(spec.get("names") or {})
+    yield from _conversion(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         yield FieldError(
             Fault.INVALID,
@@ -121,219 +142,47 @@ def _derived(names: JSON, key: str) -> str:
     return kind.lower() if key == "singular" else (f"{kind}List" if kind else "")
 
 
-def _versions(spec: JSON) -> Errors:
-    versions = spec.get("versions") or []
-    if not versions:
-        yield FieldError(Fault.REQUIRED, "spec.versions")
+def _conversion(conversion: JSON) -> Errors:
+    strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
+    reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
+    if strategy not in ("None", "Webhook"):
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    if strategy == "Webhook":
+        where = "spec.conversion.webhookClientConfig"
+        if client is None:
+            yield FieldError(Fault.REQUIRED, where, detail="required when strategy is set to Webhook")
+        elif (client.get("url") is None) == (client.get("service") is None):
+            yield FieldError(Fault.REQUIRED, where, detail="exactly one of url or service is required")
+        if not reviews:
+            yield FieldError(Fault.REQUIRED, "spec.conversion.conversionReviewVersions")
+        elif not {"v1", "v1beta1"} & {*reviews}:
+            detail = "must include at least one of v1, v1beta1"
+            yield FieldError(Fault.INVALID, "spec.conversion.conversionReviewVersions", reviews, detail)
         return
-    names = [version.get("name", "") for version in versions]
-    for index, name in enumerate(names):
-        if faults := dns1035_label(name):
-            yield FieldError(Fault.INVALID, f"spec.versions[{index}].name", name, faults)
-    if len(set(names)) != len(names):
-        yield FieldError(Fault.INVALID, "spec.versions", versions, "must contain unique version names")
-    if sum(bool(version.get("storage")) for version in versions) != 1:
-        detail = "must have exactly one version marked as storage version"
-        yield FieldError(Fault.INVALID, "spec.versions", versions, detail)
-    for index, version in enumerate(versions):
-        yield from _version(version, f"spec.versions[{index}]")
+    for value, name in ((client, "webhookClientConfig"), (reviews, "conversionReviewVersions")):
+        if value:
+            detail = "should not be set when strategy is not set to Webhook"
+            yield FieldError(Fault.FORBIDDEN, f"spec.conversion.{name}", detail=detail)
 
 
-def _version(version: JSON, path: str) -> Errors:
-    schema = (version.get("schema") or {}).get("openAPIV3Schema")
-    where = f"{path}.schema.openAPIV3Schema"
-    if schema is None:
-        yield FieldError(Fault.REQUIRED, where, detail="schemas are required")
-    else:
-        if schema.get("type") != "object":
-            yield _root_type(schema, where)
-        yield from _node(schema, where, is_root=True)
-    for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        yield from _column(column, f"{path}.additionalPrinterColumns[{index}]")
+def _stored(crd: JSON) -> Errors:
+    if "status" not in crd:
+        return
+    path, known = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()
+    stored = (crd.get("status") or {}).get("storedVersions") or []
+    if not stored:
+        yield FieldError(Fault.INVALID, path, None, "must have at least one stored version")
+        return
+    for version in known:
+        if version.get("storage") and version.get("name") not in stored:
+            yield FieldError(Fault.INVALID, path, stored, f"must have the storage version {version['name']}")
+    names = {version.get("name") for version in known}
+    for index, name in enumerate(stored):
+        if name not in names:
+            yield FieldError(Fault.INVALID, f"{path}[{index}]", name, _STILL_STORED.format(name))
 
 
-def _root_type(schema: JSON, where: str) -> FieldError:
-    if not schema.get("type"):
-        return FieldError(Fault.REQUIRED, f"{where}.type", detail="must not be empty at the root")
-    return FieldError(Fault.INVALID, f"{where}.type", schema["type"], "must be object at the root")
-
-
-_COLUMN_TYPES = ("integer", "number", "string", "boolean", "date")
-
-
-def _column(column: JSON, path: str) -> Errors:
-    for key in ("name", "type", "jsonPath"):
-        if not column.get(key):
-            yield FieldError(Fault.REQUIRED, f"{path}.{key}")
-    kind = column.get("type")
-    if kind and kind not in _COLUMN_TYPES:
-        detail = f"must be one of {','.join(sorted(_COLUMN_TYPES))}"
-        yield FieldError(Fault.INVALID, f"{path}.type", kind, detail)
-
-
-# --- structural requirements ----------------------------------------------------------------------------------------
-
-_FORBIDDEN = {
-    "$ref": "$ref is not supported",
-    "definitions": "definitions is not supported",
-    "dependencies": "dependencies is not supported",
-    "deprecated": "deprecated is not supported",
-    "id": "id is not supported",
-    "patternProperties": "patternProperties is not supported",
-    "additionalItems": "additionalItems is not supported",
-}
-# Value validations may stand under a junctor, what shapes the object may not.
-_NOT_IN_JUNCTORS = (
-    "type",
-    "additionalProperties",
-    "default",
-    "title",
-    "description",
-    "nullable",
-    "x-kubernetes-preserve-unknown-fields",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-list-type",
-    "x-kubernetes-list-map-keys",
+_STILL_STORED = (
+    "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
+    "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
 )
-
-
-def _node(schema: JSON, path: str, *, is_root: bool = False) -> Errors:
-    for key, detail in _FORBIDDEN.items():
-        if schema.get(key):
-            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=detail)
-    if schema.get("uniqueItems"):
-        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.uniqueItems", detail=detail)
-    yield from _shape(schema, path, is_root=is_root)
-    yield from _list_type(schema, path)
-    yield from _default(schema, path)
-    yield from _rules(schema, path)
-    yield from _junctors(schema, path)
-    for name, child in (schema.get("properties") or {}).items():
-        yield from _node(child, f"{path}.properties[{name}]")
-    for key in ("additionalProperties", "items"):
-        if isinstance(schema.get(key), dict):
-            yield from _node(schema[key], f"{path}.{key}")
-
-
-def _shape(schema: JSON, path: str, *, is_root: bool) -> Errors:
-    kind = schema.get("type", "")
-    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if not kind and not free and not is_root:
-        yield FieldError(Fault.REQUIRED, f"{path}.type", detail="must not be empty for specified object fields")
-    if kind and schema.get("x-kubernetes-int-or-string"):
-        detail = "must be empty if x-kubernetes-int-or-string is true"
-        yield FieldError(Fault.INVALID, f"{path}.type", kind, detail)
-    if kind == "array" and not isinstance(schema.get("items"), dict):
-        yield FieldError(Fault.REQUIRED, f"{path}.items", detail="must be specified")
-    if schema.get("properties") and isinstance(schema.get("additionalProperties"), dict):
-        detail = "additionalProperties and properties are mutual exclusive"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
-    if schema.get("additionalProperties") is False:
-        detail = "must not be used"
-        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
-    if schema.get("x-kubernetes-embedded-resource") and kind != "object":
-        detail = "must be object if x-kubernetes-embedded-resource is true"
-        yield FieldError(Fault.INVALID, f"{path}.type", kind, detail)
-    if is_root:
-        metadata = (schema.get("properties") or {}).get("metadata") or {}
-        for key in metadata:
-            if key not in ("type", "description", "properties"):
-                detail = 'must only have "properties", "type" or "description" set'
-                yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
-                break
-
-
-def _list_type(schema: JSON, path: str) -> Errors:
-    list_type, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or []
-    if list_type is None and not keys:
-        return
-    where = f"{path}.x-kubernetes-list-type"
-    if list_type not in (None, "atomic", "set", "map"):
-        detail = 'supported values: "atomic", "map", "set"'
-        yield FieldError(Fault.NOT_SUPPORTED, where, list_type, detail)
-    if list_type is not None and schema.get("type") != "array":
-        detail = "must be array if x-kubernetes-list-type is specified"
-        yield FieldError(Fault.INVALID, f"{path}.type", schema.get("type", ""), detail)
-    if keys and list_type != "map":
-        detail = "must be map if x-kubernetes-list-map-keys is non-empty"
-        yield FieldError(Fault.INVALID, where, list_type, detail)
-    if list_type == "map":
-        yield from _map_keys(schema, keys, path)
-
-
-def _map_keys(schema: JSON, keys: list[str], path: str) -> Errors:
-    where = f"{path}.x-kubernetes-list-map-keys"
-    if not keys:
-        yield FieldError(Fault.REQUIRED, where, detail="must not be empty if x-kubernetes-list-type is map")
-    items = schema.get("items") or {}
-    properties, required = items.get("properties") or {}, items.get("required") or ()
-    for index, key in enumerate(keys):
-        if key not in properties:
-            detail = "entries must all be names of item properties"
-            yield FieldError(Fault.INVALID, f"{where}[{index}]", key, detail)
-        elif key not in required and "default" not in properties[key]:
-            detail = (
-                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
-            )
-            yield FieldError(Fault.REQUIRED, f"{path}.items.properties[{key}].default", detail=detail)
-
-
-def _default(schema: JSON, path: str) -> Errors:
-    if "default" not in schema:
-        return
-    try:
-        node = compile_node(schema)
-    except SchemaError:
-        return
-    for error in validate(node, schema["default"]):
-        where = f"{path}.default{'.' if error.path else ''}{error.path}"
-        yield FieldError(error.fault, where, error.value, error.detail)
-
-
-def _rules(schema: JSON, path: str) -> Errors:
-    rules = schema.get("x-kubernetes-validations") or ()
-    if not rules:
-        return
-    try:
-        node = compile_node({key: value for key, value in schema.items() if key not in ("allOf", "anyOf", "oneOf")})
-    except SchemaError:
-        return
-    for index, (raw, rule) in enumerate(zip(rules, node.rules, strict=True)):
-        where = f"{path}.x-kubernetes-validations[{index}]"
-        if not rule.rule.strip():
-            yield FieldError(Fault.REQUIRED, f"{where}.rule", detail="rule is not specified")
-            continue
-        if "message" in raw and not rule.message.strip():
-            detail = "message must be non-empty if specified"
-            yield FieldError(Fault.INVALID, f"{where}.message", rule.message, detail)
-        try:
-            compiled = CompiledRule(node, rule)
-        except CelError as error:
-            yield FieldError(Fault.INVALID, f"{where}.rule", raw, f"compilation failed: {error}")
-            continue
-        yield from _result_types(compiled, raw, where)
-
-
-def _result_types(compiled: CompiledRule, raw: Mapping[str, Any], where: str) -> Errors:
-    if compiled.program.result_type not in ("bool", "dyn"):
-        yield FieldError(Fault.INVALID, f"{where}.rule", raw, "cel expression must evaluate to a bool")
-    if compiled.message is not None and compiled.message.result_type not in ("string", "dyn"):
-        detail = "messageExpression must evaluate to a string"
-        yield FieldError(Fault.INVALID, f"{where}.messageExpression", raw, detail)
-
-
-def _junctors(schema: JSON, path: str) -> Errors:
-    for key in ("allOf", "anyOf", "oneOf"):
-        for index, child in enumerate(schema.get(key) or ()):
-            yield from _nested(child, schema, f"{path}.{key}[{index}]")
-    if isinstance(schema.get("not"), dict):
-        yield from _nested(schema["not"], schema, f"{path}.not")
-
-
-def _nested(child: JSON, schema: JSON, path: str) -> Errors:
-    for key in _NOT_IN_JUNCTORS:
-        # int-or-string is the one case in which anyOf may name types.
-        if child.get(key) and not (key == "type" and schema.get("x-kubernetes-int-or-string")):
-            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail="must be empty to be structural")
-    yield from _junctors(child, path)

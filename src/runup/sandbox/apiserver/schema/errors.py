@@ -7,6 +7,7 @@ whose `str()` is what the joined message of an Invalid status carries. The wordi
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -89,6 +90,12 @@ def show(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return str(int(value))
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
+    """The fault of a value out of a set."""
+    listed = ", ".join(f'"{each}"' for each in supported)
+    return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
 
 
 def aggregate(errors: list[FieldError]) -> str:

@@ -75,7 +75,7 @@ def _typed(path: str, actual: str, wanted: str) -> FieldError:
 
 
 def _name(path: str) -> str:
-    return f"{path} in body" if path else "in body"
+    return f"{path} in body"
 
 
 def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:

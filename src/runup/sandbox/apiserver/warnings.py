@@ -1,0 +1,39 @@
+"""What a write is warned of without being refused: the `WarningsOnCreate` and `WarningsOnUpdate` of registries.
+
+In: a kind, the object and the one before it. Out: texts for `Warning` headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.objects import meta
+from runup.sandbox.apiserver.schema.crd_versions import unrecognized_formats
+from runup.sandbox.apiserver.schema.object_meta import STANDARD_FINALIZERS, qualified_name
+
+JSON = dict[str, Any]
+
+
+def of(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
+    """The warnings of a write, those that the object did not earn before."""
+    if kind.custom:
+        new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
+        return [text for finalizer in sorted(new) for text in _finalizer(finalizer)]
+    if kind.kind == "CustomResourceDefinition":
+        known = unrecognized_formats(old) if old else []
+        return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in known]
+    return []
+
+
+def _finalizer(name: str) -> Iterator[str]:
+    path = f'metadata.finalizers: "{name}"'
+    for why in qualified_name(name):
+        yield f"{path}: {why}"
+    if "/" not in name and name not in STANDARD_FINALIZERS:
+        how = " including a path (/)" if "." in name else ""
+        why = (
+            f"prefer a domain-qualified finalizer name{how} to avoid accidental conflicts with other finalizer writers"
+        )
+        yield f"{path}: {why}"
