@@ -7,7 +7,7 @@ be taken back when an object vanishes, and the same snapshot gives the same stat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from runup.api import codec
@@ -45,7 +45,7 @@ from runup.domain.updatestatus.finding import (
     pool_ref,
 )
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
-from runup.domain.updatestatus.nodes import PoolState
+from runup.domain.updatestatus.nodes import NodeState, PoolState
 from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL, Snapshot, Unreadable, readable
 
 INFORMER = "update-status-controller"
@@ -75,6 +75,7 @@ class Draft:
     control_plane: ControlPlaneState | None
     waiting: tuple[AwaitedOperator, ...]
     pools: tuple[PoolState, ...]
+    rows: dict[str, tuple[NodeState, ...]]
     findings: tuple[Finding, ...]
     unreadable: tuple[tuple[str, str], ...]
     alerts_unreadable: str | None
@@ -96,15 +97,31 @@ def assess(
     """
     memory = Memory(previous, now.replace(microsecond=0))
     found = draft(snapshot, memory, now, node_now or now)
-    if max_bytes is None:
-        return _status(found, limits.UNBOUNDED, memory)
-    status = None
-    for caps in limits.steps([pool.total for pool in found.pools], max_bytes):
+    return _status(found, limits.UNBOUNDED, memory) if max_bytes is None else _fitted(found, memory, max_bytes)
+
+
+def _fitted(found: Draft, memory: Memory, max_bytes: int) -> UpdateStatusStatus:
+    """The status with as much as `max_bytes` hold, by the rule of `limits`."""
+    sizes = [pool.total for pool in found.pools]
+    if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.GENEROUS.nodes:
+        status = _status(found, limits.GENEROUS, memory)
+        if len(codec.encode(status)) <= max_bytes:
+            return status
+    for caps in (*_with_fewer_nodes(found, memory, max_bytes, sizes), *limits.MEAGRE):
         status = _status(found, caps, memory)
         if len(codec.encode(status)) <= max_bytes:
             break
-    assert status is not None
     return status
+
+
+def _with_fewer_nodes(found: Draft, memory: Memory, max_bytes: int, sizes: list[int]) -> Iterator[limits.Caps]:
+    """The step that should fit, by the size of the first nodes of each pool, and those below it."""
+    none, some = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
+    bare = len(codec.encode(_status(found, none, memory)))
+    sampled = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
+    each = max(1.0, (len(codec.encode(_status(found, some, memory))) - bare) / sampled)
+    first = limits.node_step(sizes, max_bytes - bare, each)
+    yield from (replace(limits.FEWER_NODES, nodes=step) for step in limits.NODE_STEPS if step <= first)
 
 
 def next_change_s(snapshot: Snapshot, now: datetime) -> float | None:
@@ -166,6 +183,7 @@ def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime)
         control_plane=state,
         waiting=waiting,
         pools=pools,
+        rows={pool.name: pool.rows() for pool in pools},
         findings=tuple(_once(finding for finding in found if health.is_complete(finding))),
         unreadable=unreadable,
         alerts_unreadable=alerts.why if isinstance(alerts, Unreadable) else None,
@@ -287,7 +305,7 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     if omitted_pools:
         findings.append(_pools_omitted(omitted_pools))
     made, omitted = _layer(
-        head, pool, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
+        head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
     )
     said = insights.control_plane_updating(cluster) if cluster is not None else _unknown(found)
     return ControlPlane(
@@ -306,7 +324,7 @@ def _unknown(found: Draft) -> Said:
 
 def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memory) -> WorkerPool:
     findings = [finding for finding in found.findings if finding.pool == pool.name]
-    made, omitted = _layer([], pool, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    made, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
     return WorkerPool(
         name=pool.name,
         resource=pool_ref(pool.name),
@@ -319,6 +337,7 @@ def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memor
 def _layer(
     head: list[Insight],
     pool: PoolState | None,
+    found: Draft,
     findings: Sequence[Finding],
     caps: limits.Caps,
     memory: Memory,
@@ -332,7 +351,7 @@ def _layer(
     omitted_nodes = 0
     if pool is not None:
         made.append(insights.machine_config_pool(pool, memory))
-        rows = pool.rows()
+        rows = found.rows[pool.name]
         room = max(0, max_insights - len(made) - len(kept) - bool(more)) if bounded else len(rows)
         rows = rows[: min(room, max_nodes)] if bounded else rows
         made += [insights.node(row, pool, memory, caps.text) for row in rows]

@@ -1,20 +1,21 @@
 """How an object for 5,000 nodes stays small: what is left out first, and how that is counted.
 
-The rule, in this order, until the JSON of the status has at most `max_bytes`:
+The rule, in this order, until the JSON of the status has at most `MAX_BYTES`:
 
-1. At most `health` health insights a layer, the worst first; one insight says how many more there are and how bad.
-2. Texts (messages, descriptions) are cut at `text` characters, with a note of how long they were.
+1. At most 40 health insights a layer, the worst first; one more insight says how many are left out and how bad.
+2. Texts (messages, descriptions) are cut at 2048 characters, with a note of how long they were.
 3. Node insights of each pool are a prefix of its table (degraded, unavailable, progressing, excluded, outdated and
-   completed nodes, in this order), so that what needs attention and what the command prints by default stays.
-   Pools' own insights count every node.
-4. Of more than 32 worker pools those that are done are left out first.
+   completed nodes, in this order), ten at least: what needs attention and what the command prints by default stays.
+   The pool's own insight counts every node.
+4. Texts and health insights become fewer and shorter in steps, and at last nodes fewer than ten.
 
-What is missing is counted in `omitted` beside the list, and the condition Complete is False.
+Of more than 32 worker pools those that are done are left out first. What is missing is counted in `omitted` beside the
+list, and the condition Complete is False.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_BYTES = 256 * 1024
@@ -25,10 +26,8 @@ MAX_POOL = 1024
 MIN_NODES = 10
 """As many rows as the command prints of a pool without being asked for more."""
 
-_TEXTS = ((32768, 40), (2048, 40), (512, 20), (256, 8))
-_NODES = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, MIN_NODES)
-# A node's insight is larger in any cluster; steps that cannot fit are not even tried.
-_LEAST_NODE_BYTES = 400
+# Few steps, so that the object does not change whenever a message grows by a word.
+NODE_STEPS = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, MIN_NODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +37,28 @@ class Caps:
     nodes: int
     health: int
     text: int
-    pools: int
+    pools: int = MAX_POOLS
 
 
 UNBOUNDED = Caps(nodes=1 << 31, health=1 << 31, text=1 << 31, pools=1 << 31)
+GENEROUS = Caps(nodes=NODE_STEPS[0], health=40, text=32768)
+FEWER_NODES = Caps(nodes=NODE_STEPS[0], health=40, text=2048)
+"""From here on nodes are left out."""
+MEAGRE = (
+    Caps(nodes=MIN_NODES, health=20, text=512),
+    Caps(nodes=MIN_NODES, health=8, text=256),
+    Caps(nodes=MIN_NODES, health=3, text=256),
+    Caps(nodes=6, health=3, text=256),
+    Caps(nodes=3, health=2, text=256),
+    Caps(nodes=0, health=1, text=128),
+)
+"""What is tried when ten nodes a pool are too many."""
+
+# A node's insight has never fewer bytes; no time is spent on making more of them than can fit.
+LEAST_NODE_BYTES = 400
 
 
-def steps(pool_sizes: list[int], max_bytes: int) -> Iterator[Caps]:
-    """What to try, from generous to meagre; the last is taken whatever it comes to."""
-    possible = [cap for cap in _NODES if sum(min(size, cap) for size in pool_sizes) * _LEAST_NODE_BYTES <= max_bytes]
-    caps = possible or [MIN_NODES]
-    first_text, first_health = _TEXTS[0]
-    yield Caps(caps[0], first_health, first_text, MAX_POOLS)
-    second_text, second_health = _TEXTS[1]
-    for cap in caps:
-        yield Caps(cap, second_health, second_text, MAX_POOLS)
-    for text, health in _TEXTS[2:]:
-        yield Caps(MIN_NODES, health, text, MAX_POOLS)
+def node_step(pool_sizes: Sequence[int], room: int, node_bytes: float) -> int:
+    """The most nodes a pool, of the steps, so that all pools' nodes have `room` bytes at `node_bytes` each."""
+    fitting = (step for step in NODE_STEPS if sum(min(size, step) for size in pool_sizes) * node_bytes <= room)
+    return next(fitting, MIN_NODES)

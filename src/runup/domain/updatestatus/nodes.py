@@ -221,7 +221,7 @@ def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]]
     known: dict[tuple[str | None, ...], str | None] = {}
 
     def choose(labels: Mapping[str, str]) -> str | None:
-        seen = tuple(labels.get(key) for key in keys)
+        seen = tuple(map(labels.get, keys))
         if seen not in known:
             own = dict(labels)
             known[seen] = next((name for name, selector in selectors if selector.matches(own)), None)

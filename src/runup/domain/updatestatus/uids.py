@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
@@ -14,6 +15,7 @@ _PLAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LIMIT = 63
 
 
+@lru_cache(maxsize=1 << 14)
 def of_object(kind: str, name: str) -> str:
     """`co-etcd`; a name with dots, or a long one, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
