@@ -52,7 +52,10 @@ class OperatorState:
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneState:
-    """The operators, and how the update as a whole goes. `end` and `started` are None without history."""
+    """The operators, and how the update as a whole goes. `end` and `started` are None without history.
+
+    `last_progress` is None where no operator has progressed since the update began.
+    """
 
     operators: tuple[OperatorState, ...]
     started: datetime | None
@@ -124,11 +127,10 @@ def assess_control_plane(
     started = end = None
     if history:
         started = history[0].started_time
-        if last is None or last <= started:
-            last = now
+        last = last if last is not None and last > started else None
         completed = history[0].completion_time if history[0].state == "Completed" else None
         end = completed or now
-        to_last, elapsed = (last - started).total_seconds(), (end - started).total_seconds()
+        to_last, elapsed = ((last or now) - started).total_seconds(), (end - started).total_seconds()
     updated = sum(operator.updated for operator in operators)
     guess = estimate(
         baseline=baseline_s(history),

@@ -21,7 +21,7 @@ _CAUTION = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """`remaining_s` is negative once the update takes longer than estimated."""
+    """`remaining_s` is negative once the update takes longer than estimated; it is shown by `to_precision`."""
 
     remaining_s: int
 
@@ -57,13 +57,12 @@ def share_of_time(completion: float) -> float:
 
 
 def estimate(*, baseline: float, to_last_progress_s: float, elapsed_s: float, completion: float) -> Estimate:
-    """What remains, in seconds: to the minute above ten of them, longer than the curve says to be on the safe side."""
+    """What remains, in seconds: a fifth more than the curve says, and less of what is overdue."""
     share = share_of_time(completion)
     meaningful = completion > 0 and share > 0 and to_last_progress_s > _MEANINGFUL_PROGRESS_S
     total = to_last_progress_s / share if meaningful else baseline
     remaining = total - elapsed_s
-    seconds = math.trunc(remaining * _CAUTION if remaining >= 0 else remaining * (1 / _CAUTION))
-    return Estimate(to_precision(seconds))
+    return Estimate(math.trunc(remaining * _CAUTION if remaining >= 0 else remaining * (1 / _CAUTION)))
 
 
 def to_precision(seconds: int) -> int:
