@@ -6,6 +6,7 @@ unless that was asked for, and what fails leaves every name as it was.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,6 +121,16 @@ def put(source: Layout, digest: str, place: Place, access: Access, *, overwrite:
 
 def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
     _check_usable(place.folder)
+    there = place.folder.exists()
+    try:
+        _copy_into(source, digest, place, overwrite=overwrite)
+    except BaseException:
+        if not there:
+            shutil.rmtree(place.folder, ignore_errors=True)
+        raise
+
+
+def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
     target = Layout.create(place.folder)
     if not overwrite:
         for item in target.index().manifests:

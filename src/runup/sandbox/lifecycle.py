@@ -20,6 +20,8 @@ KUBECONFIG = "admin.kubeconfig"
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _LOOK_S = 0.05
+# Less than the API server needs for its next write.
+_ROOM = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,9 @@ def _await(
         problem = _problem(data / "logs" / "cluster.log") or _problem(data / "logs" / "apiserver.log")
         if problem:
             raise SandboxError(problem.removeprefix("error: "), reason="StartFailed")
+        if shutil.disk_usage(data).free < _ROOM:
+            text = f"no space left where {data} is; free some, or give another folder with --data"
+            raise SandboxError(text, reason="DataNotWritable")
         if clock.monotonic() - begin > START_TIMEOUT_S:
             text = f"{step} was not ready in {START_TIMEOUT_S:g} s; see {data / 'logs'}"
             raise SandboxError(text, reason="StartFailed")
