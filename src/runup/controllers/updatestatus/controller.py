@@ -32,8 +32,8 @@ KEY = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: a change is looked at after `quiet_s`, a write comes `interval_s` after the one before, and time alone
-    leads to a look after `longest_s` at most.
+    """Seconds: a change is looked at after `quiet_s`, an assessment that led to a write is followed by another
+    `interval_s` later at the soonest, and time alone leads to a look after `longest_s` at most.
     """
 
     quiet_s: float = 0.1
@@ -130,13 +130,16 @@ class UpdateStatusController:
             self._queue.add_after(KEY, left_s)
             return
         self._changed = False
+        begun = self._clock.monotonic()
         previous = await keeper.read()
         snapshot = observe(self._caches, alerts=alerts.state, draining_pods=drains.pods())
         drains.follow(node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
         status = self._assess(snapshot, previous)
         if status != previous or not keeper.exists:
             await keeper.write(status)
-            self._not_before = self._clock.monotonic() + self._timing.interval_s
+            # From the beginning, so that a slow server does not make the interval longer, but never without a pause.
+            pause_s = self._timing.interval_s / 4
+            self._not_before = max(begun + self._timing.interval_s, self._clock.monotonic() + pause_s)
             self._metrics.writes.inc()
         self._look_again(snapshot)
 

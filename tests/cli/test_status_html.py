@@ -1,0 +1,406 @@
+"""The HTML page: complete, self-contained, and safe whatever a cluster's objects say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.api.update_v1alpha1 import (
+    AwaitedOperator,
+    ClusterOperatorInsight,
+    ClusterVersionInsight,
+    ControlPlane,
+    HealthImpact,
+    HealthInsight,
+    HealthRemediation,
+    HealthScope,
+    Informer,
+    Insight,
+    MachineConfigPoolInsight,
+    NodeInsight,
+    Omitted,
+    OperatorProgress,
+    PoolSummary,
+    ResourceRef,
+    UpdateStatusStatus,
+    Version,
+    VersionMetadata,
+    Versions,
+    WorkerPool,
+)
+from runup.cli.render.status_html import page
+from runup.cli.render.status_html.markup import Markup, el, link
+from runup.cli.render.status_html.words import age
+
+STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
+NOW = STARTED + timedelta(minutes=97)
+NONE_OMITTED = Omitted()
+_VOID = {"meta", "br", "hr", "link"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags nest, and collects what a browser would show and fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """It ends, and was the last that began."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """What is read."""
+        if self.open and self.open[-1] != "style" and data.strip():
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All that is read, in order."""
+        return " ".join(" ".join(self.words).split())
+
+
+def read(html: str) -> Reader:
+    """The page as a browser takes it."""
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def condition(type_: str, status: ConditionStatus, reason: str, message: str = "", at: datetime = STARTED) -> Condition:
+    """A condition."""
+    return Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=at)
+
+
+def insight(**member: Any) -> Insight:
+    """An insight of the one member that is given."""
+    ((name, _),) = member.items()
+    kind = "".join(word.capitalize() for word in name.split("_"))
+    return Insight(uid=f"{name}-{id(member)}", acquired_at=NOW, type=kind, **member)
+
+
+def version(**changes: Any) -> Insight:
+    """From 5.0.0 to 5.1.0, half done."""
+    found = ClusterVersionInsight(
+        resource=ResourceRef(group="config.openshift.io", resource="clusterversions", name="version"),
+        assessment="Progressing",
+        completion=50,
+        versions=Versions(previous=Version(version="5.0.0"), target=Version(version="5.1.0")),
+        started_at=STARTED,
+        estimated_completed_at=NOW + timedelta(minutes=24),
+        waiting_for=(AwaitedOperator(name="network"),),
+        conditions=(condition("Updating", "True", "ClusterVersionProgressing"),),
+    )
+    return insight(cluster_version=replace(found, **changes))
+
+
+def operator(name: str, reason: str, moved: datetime = STARTED + timedelta(minutes=30)) -> Insight:
+    """A healthy operator."""
+    status: ConditionStatus = "True" if reason == "Progressing" else "False"
+    return insight(
+        cluster_operator=ClusterOperatorInsight(
+            name=name,
+            resource=ResourceRef(group="config.openshift.io", resource="clusteroperators", name=name),
+            progressing=OperatorProgress(status=status, last_transition_time=moved),
+            conditions=(condition("Updating", status, reason), condition("Healthy", "True", "AsExpected")),
+        )
+    )
+
+
+def node(name: str, reason: str, *, message: str = "", degraded: bool = False) -> Insight:
+    """A node in a phase since ten minutes."""
+    status: ConditionStatus = "True" if reason in {"Draining", "Updating", "Rebooting"} else "False"
+    since = NOW - timedelta(minutes=10)
+    return insight(
+        node=NodeInsight(
+            name=name,
+            resource=ResourceRef(resource="nodes", name=name),
+            pool_resource=ResourceRef(resource="machineconfigpools", name="worker"),
+            scope_type="WorkerPool",
+            version="5.0.0",
+            est_to_complete="10m0s" if status == "True" else "",
+            message=message,
+            conditions=(
+                condition("Updating", status, reason, at=since),
+                condition("Available", "True", "AsExpected"),
+                condition("Degraded", "True" if degraded else "False", "Degraded" if degraded else "AsExpected"),
+            ),
+        )
+    )
+
+
+def pool(name: str, **counts: int) -> Insight:
+    """A pool by its counts."""
+    summaries = tuple(PoolSummary(type=type_, count=count) for type_, count in counts.items())
+    total, outdated = counts.get("Total", 0), counts.get("Outdated", 0)
+    return insight(
+        machine_config_pool=MachineConfigPoolInsight(
+            name=name,
+            resource=ResourceRef(resource="machineconfigpools", name=name),
+            scope_type="WorkerPool",
+            assessment="Progressing",
+            completion=100 * (total - outdated) // total if total else 100,
+            summaries=summaries,
+        )
+    )
+
+
+def health(
+    summary: str = "Node worker-1 is degraded", level: str = "Error", reference: str = "", **more: Any
+) -> Insight:
+    """Something that needs attention."""
+    return insight(
+        health=HealthInsight(
+            scope=HealthScope(type="WorkerPool", resources=more.pop("resources", ())),
+            impact=HealthImpact(
+                level=level, type="Update Stalled", summary=summary, description=more.pop("description", "")
+            ),
+            remediation=HealthRemediation(reference=reference),
+            **more,
+        )
+    )
+
+
+def status(
+    control_plane: tuple[Insight, ...] = (),
+    workers: tuple[Insight, ...] = (),
+    *,
+    conditions: tuple[Condition, ...] = (condition("Available", "True", "AsExpected"),),
+    omitted: Omitted = NONE_OMITTED,
+    updating: ConditionStatus = "True",
+) -> UpdateStatusStatus:
+    """A status of a control plane and one worker pool."""
+    return UpdateStatusStatus(
+        control_plane=ControlPlane(
+            informers=(Informer(name="i", insights=control_plane),), conditions=(condition("Updating", updating, "x"),)
+        ),
+        worker_pools=(
+            WorkerPool(
+                name="worker",
+                resource=ResourceRef(resource="machineconfigpools", name="worker"),
+                informers=(Informer(name="i", insights=workers),),
+                omitted=omitted,
+                conditions=(condition("Updating", updating, "x"),),
+            ),
+        ),
+        conditions=conditions,
+    )
+
+
+USUAL = status(
+    (version(), operator("etcd", "Updated"), operator("network", "Progressing"), operator("storage", "Pending")),
+    (
+        pool("worker", Total=3, Outdated=2, Progressing=1, Draining=1, Available=3),
+        node("worker-0", "Completed"),
+        node("worker-1", "Draining"),
+        node("worker-2", "Pending"),
+        health(started_at=NOW - timedelta(minutes=31), resources=(ResourceRef(resource="nodes", name="worker-1"),)),
+    ),
+)
+
+
+def test_the_page_says_what_the_object_says() -> None:
+    """Target, progress, times, attention, timeline, nodes."""
+    text = read(page(USUAL, NOW, source="https://api.example.com:6443")).text
+    for said in (
+        "Updating to 5.1.0",
+        "From 5.0.0.",
+        "1 updated 1 updating 1 waiting",
+        "Duration 1 h 37 min",
+        "in 24 min",
+        "Waits for network",
+        "Needs attention (1)",
+        "Node worker-1 is degraded Error",
+        "since 2026-11-21 07:06 (31 min)",
+        "Concerns nodes worker-1",
+        "etcd updated 06:30",
+        "network updating, 1 h 7 min",
+        "1 waiting: storage",
+        "worker-1 draining, 10 min",
+        "worker-1 Progressing Draining 5.0.0 +10m",
+        "33 % of 3 nodes",
+        "As of 2026-11-21 07:37, https://api.example.com:6443.",
+    ):
+        assert said in text, said
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    """One file: no script, no address but those of links to read on; and a policy that forbids the rest."""
+    reader = read(page(USUAL, NOW))
+    assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "img", "iframe", "link", "object", "form"})
+    assert not [attrs for _, attrs in reader.tags if {"src", "onclick", "action"} & attrs.keys()]
+    policies = [attrs["content"] for tag, attrs in reader.tags if tag == "meta" and "http-equiv" in attrs]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+    assert "url(" not in page(USUAL, NOW)
+
+
+EVIL = '"><script>alert(1)</script><b onmouseover="x">&amp;'
+
+
+def test_texts_of_the_cluster_are_shown_as_they_are() -> None:
+    """Whatever is written into names, messages and versions stays text."""
+    evil = status(
+        (
+            version(
+                assessment=EVIL,
+                versions=Versions(
+                    previous=Version(version=EVIL),
+                    target=Version(version=EVIL, metadata=(VersionMetadata(key="Architecture", value=EVIL),)),
+                ),
+            ),
+            operator(EVIL, "Updated"),
+            operator(EVIL, "Pending"),
+        ),
+        (
+            pool(EVIL, Total=1, Outdated=1),
+            node(EVIL, "Draining", message=EVIL),
+            node(EVIL, EVIL, degraded=True),
+            health(EVIL, EVIL, EVIL, description=EVIL, resources=(ResourceRef(resource=EVIL, name=EVIL),)),
+            Insight(uid="u", acquired_at=NOW, type=EVIL),
+        ),
+        conditions=(condition("Available", "False", EVIL, EVIL),),
+    )
+    reader = read(page(evil, NOW, source=EVIL))
+    assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "b"})
+    assert not [attrs for _, attrs in reader.tags if "onmouseover" in attrs]
+    assert reader.text.count(EVIL) >= 12
+
+
+@pytest.mark.parametrize(
+    ("url", "followed"),
+    [
+        pytest.param("https://docs.example.com/a?b=1&c=2", True, id="the web"),
+        pytest.param("http://docs.example.com", True, id="the web in the clear"),
+        pytest.param("javascript:alert(1)", False, id="a script"),
+        pytest.param("data:text/html,x", False, id="data"),
+        pytest.param("//example.com", False, id="no scheme"),
+        pytest.param("http://[", False, id="no address at all"),
+        pytest.param("<alert does not have a runbook_url annotation>", False, id="oc's text for none"),
+    ],
+)
+def test_only_the_web_is_linked(url: str, followed: bool) -> None:
+    """A runbook's address is an annotation of an alert: anybody's text."""
+    reader = read(el("p", link(url, url)))
+    assert [attrs["href"] for tag, attrs in reader.tags if tag == "a"] == ([url] if followed else [])
+    assert reader.text == url
+
+
+def test_what_could_not_be_told_is_not_well() -> None:
+    """No green word stands where something could not be read."""
+    unknown = status(
+        conditions=(condition("Available", "False", "CannotWatch", "clusterversions could not be read"),),
+        updating="Unknown",
+    )
+    text = read(page(unknown, NOW)).text
+    assert "The update's state is not known" in text
+    assert "Available: CannotWatch . clusterversions could not be read" in text
+    assert "Nothing was found, but not everything could be read." in text
+    assert "Nothing needs attention" not in text
+
+
+def test_alerts_that_nobody_asked_for_are_no_doubt() -> None:
+    """A cluster without an address for alerts is not warned about on every page."""
+    conditions = (condition("Available", "True", "AsExpected"), condition("AlertsReachable", "Unknown", "NotAsked"))
+    text = read(page(status((version(),), conditions=conditions), NOW)).text
+    assert "Not everything is known" not in text
+    assert "Nothing needs attention." in text
+
+
+def test_a_newer_controllers_words_are_shown() -> None:
+    """Levels, reasons and kinds that this version does not know are neither lost nor good."""
+    newer = status(
+        (version(assessment="Paused by policy"), operator("etcd", "Postponed")),
+        (
+            health("A new kind of trouble", "Fatal"),
+            health("A known one", "Critical"),
+            node("worker-0", "Hibernating"),
+            Insight(uid="x", acquired_at=NOW, type="HostedCluster"),
+        ),
+    )
+    html = page(newer, NOW)
+    text = read(html).text
+    assert text.index("A new kind of trouble Fatal") < text.index("A known one Critical")
+    assert "Paused by policy" in text
+    assert "1 not known" in text
+    assert "worker-0 Unknown Hibernating" in text
+    assert "cannot read insights of the type HostedCluster" in text
+    assert 'class="badge warn">Fatal' in html
+
+
+def test_a_finished_update_is_told_as_such() -> None:
+    """The duration ends with the update, not today; the drawing too."""
+    completed = STARTED + timedelta(minutes=62)
+    found = version(
+        assessment="Completed",
+        completion=100,
+        completed_at=completed,
+        conditions=(condition("Updating", "False", "ClusterVersionNotProgressing"),),
+        waiting_for=(),
+    )
+    done = status((found, operator("etcd", "Updated")), updating="False")
+    text = read(page(done, NOW + timedelta(days=30))).text
+    assert "The cluster is at 5.1.0 Not updating" in text
+    assert "Duration 1 h 2 min" in text
+    assert "Completed 2026-11-21 07:02" in text
+    assert "07:02" in text
+    assert "Dec" not in text
+
+
+def test_workers_after_the_control_plane() -> None:
+    """While only pools are on their way the title says so."""
+    found = version(conditions=(condition("Updating", "False", "ClusterVersionNotProgressing"),))
+    assert "Worker nodes are updating to 5.1.0" in read(page(status((found,)), NOW)).text
+
+
+def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
+    """Twelve rows stand open, the troubled ones first."""
+    nodes = tuple(node(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))
+    html = page(
+        status((version(),), (pool("worker", Total=120, Outdated=120), *nodes), omitted=Omitted(nodes=100)), NOW
+    )
+    text = read(html).text
+    assert "8 more nodes" in text
+    assert "100 more nodes are in no need of mention" in text
+    assert text.index("worker-19 Degraded") < text.index("worker-00 Outdated")
+
+
+def test_an_object_without_content() -> None:
+    """The controller may not have written yet."""
+    assert "No status yet" in read(page(None, NOW)).text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        pytest.param(-5, "0 s", id="a clock that runs ahead"),
+        pytest.param(59, "59 s", id="seconds"),
+        pytest.param(3599, "59 min", id="minutes"),
+        pytest.param(3600, "1 h", id="an hour"),
+        pytest.param(5 * 3600 + 61, "5 h 1 min", id="hours"),
+        pytest.param(3 * 86400 + 7200, "3 d 2 h", id="days"),
+    ],
+)
+def test_ages_have_two_units(seconds: int, text: str) -> None:
+    """The two largest."""
+    assert age(timedelta(seconds=seconds)) == text
+
+
+def test_markup_is_escaped_once() -> None:
+    """Text is escaped, markup is not again."""
+    assert el("p", "a<b", el("i", '"'), title='"x"') == '<p title="&quot;x&quot;">a&lt;b<i>&quot;</i></p>'
+    assert isinstance(el("p"), Markup)
