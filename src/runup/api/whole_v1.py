@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire
+from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, Wire
 
 
 class WholePod(Object, frozen=True):
@@ -24,6 +24,7 @@ class WholeReplicaSetSpec(Wire, frozen=True):
     replicas: int = 1
     selector: LabelSelector = LabelSelector()
     template: dict[str, Any] = {}
+    min_ready_seconds: int = 0
 
 
 class WholeReplicaSetStatus(Wire, frozen=True):
@@ -57,6 +58,17 @@ class DeploymentStrategy(Wire, frozen=True):
     rolling_update: RollingUpdate = RollingUpdate()
 
 
+class DeploymentCondition(Wire, frozen=True):
+    """A condition of a Deployment; `last_update_time` moves with every progress, the other with the status alone."""
+
+    type: str
+    status: ConditionStatus
+    reason: str = ""
+    message: str = ""
+    last_update_time: datetime | None = None
+    last_transition_time: datetime | None = None
+
+
 class WholeDeploymentSpec(Wire, frozen=True):
     """`spec` of a Deployment; the deadline in seconds."""
 
@@ -64,6 +76,7 @@ class WholeDeploymentSpec(Wire, frozen=True):
     selector: LabelSelector = LabelSelector()
     template: dict[str, Any] = {}
     strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: int = 0
     revision_history_limit: int = 10
     progress_deadline_seconds: int = 600
     paused: bool = False
@@ -78,7 +91,7 @@ class WholeDeploymentStatus(Wire, frozen=True):
     ready_replicas: int = 0
     available_replicas: int = 0
     unavailable_replicas: int = 0
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[DeploymentCondition, ...] = ()
 
 
 class WholeDeployment(Object, frozen=True):
@@ -89,12 +102,13 @@ class WholeDeployment(Object, frozen=True):
 
 
 class WholeJobSpec(Wire, frozen=True):
-    """`spec` of a Job; the deadline in seconds."""
+    """`spec` of a Job; times in seconds. Without `completions` one success is enough, whatever the parallelism."""
 
     parallelism: int = 1
-    completions: int = 1
+    completions: int | None = None
     backoff_limit: int = 6
-    active_deadline_seconds: int = 0
+    active_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
     suspend: bool = False
     selector: LabelSelector | None = None
     template: dict[str, Any] = {}

@@ -19,14 +19,19 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
 from runup.sandbox.controllers import upkeep, workloads
+from runup.sandbox.controllers.deployments import Deployments, deployment_of
 from runup.sandbox.controllers.garbage import GarbageCollector
 from runup.sandbox.controllers.graph import Graph
+from runup.sandbox.controllers.jobs import Jobs
 from runup.sandbox.controllers.namespaces import NamespaceController
+from runup.sandbox.controllers.replica_sets import ReplicaSets
 from runup.sandbox.controllers.runner import Loop, follow
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 # How often new CustomResourceDefinitions are looked for by the garbage collector.
 _DISCOVERY_S = 5.0
+# How long a Job waits after its first failure; elsewhere it is 10 s, longer than anybody wants to watch a sandbox.
+_JOB_BACKOFF_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +75,29 @@ def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, cl
 
 
 def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(workloads.Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
+    loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
     loop.watch(watched.deployments)
     loop.watch(watched.sets, owners_of="Deployment")
+
+    def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
+        """The end of an old pod, which a Recreate waits for, shows in no ReplicaSet."""
+        key = deployment_of(old, watched.sets) if old is not None and new is None else None
+        if key is not None:
+            loop.queue.add(key)
+
+    watched.pods.add_listener(on_pod)
     return loop
 
 
 def _replica_sets(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(workloads.ReplicaSets(watched.sets, watched.pods, clock), client, clock)
+    loop = Loop(ReplicaSets(watched.sets, watched.pods, clock), client, clock)
     loop.watch(watched.sets)
     loop.watch(watched.pods, owners_of="ReplicaSet")
     return loop
 
 
 def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(workloads.Jobs(watched.jobs, watched.pods, clock), client, clock)
+    loop = Loop(Jobs(watched.jobs, watched.pods, clock, first_backoff_s=_JOB_BACKOFF_S), client, clock)
     loop.watch(watched.jobs)
     loop.watch(watched.pods, owners_of="Job")
     return loop

@@ -19,6 +19,10 @@ from runup.kube.config import load
 from runup.kube.errors import Conflict, NotFound
 from runup.sandbox import control_plane
 from runup.sandbox.apiserver.server import ApiServer
+from runup.sandbox.node.agent import NodeAgent
+from runup.sandbox.node.images import ImageStore
+from runup.sandbox.node.place import Place
+from runup.sandbox.node.runner_process import ProcessRunner
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -120,14 +124,43 @@ class Cluster:
         await self.until_gone("canary-owner", "canary")
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """Every controller of a sandbox, without nodes."""
+@contextlib.asynccontextmanager
+async def controllers_at_work(data: Path, *, node: bool) -> AsyncIterator[Cluster]:
+    """Every controller of a sandbox; with `node` also one whose agent declares every pod ready."""
     async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(ApiServer(data=tmp_path / "data"))
+        server = await stack.enter_async_context(ApiServer(data=data))
         client = await stack.enter_async_context(Client(load(str(server.kubeconfig))))
-        tasks = control_plane.start(stack, client, control_plane.Watched(), SystemClock())
+        watched = control_plane.Watched()
+        if node:
+            agent = NodeAgent(client, watched.pods, _place(data, client), SystemClock())
+            stack.push_async_callback(agent.close)
+            await client.send(calls.create(control_plane.NODES, {"metadata": {"name": "node-0"}}))
+        tasks = control_plane.start(stack, client, watched, SystemClock())
         yield Cluster(client)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _place(data: Path, client: Client) -> Place:
+    return Place(
+        data=data,
+        runner=ProcessRunner(),
+        images=ImageStore(data / "images", "127.0.0.1:1"),
+        server=client.config.server,
+        ca=data / "pki" / "ca.crt",
+    )
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """Without nodes: pods wait for one."""
+    async with controllers_at_work(tmp_path / "data", node=False) as made:
+        yield made
+
+
+@pytest.fixture
+async def cluster_with_node(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """With a node on which every pod is ready as soon as it is there."""
+    async with controllers_at_work(tmp_path / "data", node=True) as made:
+        yield made

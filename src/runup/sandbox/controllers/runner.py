@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
@@ -21,12 +22,19 @@ from runup.kube.workqueue import QueueShutDown, WorkQueue
 log = structlog.get_logger("cluster")
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The object is to be looked at again when `after_s` seconds have passed, whether it changes or not."""
+
+    after_s: float
+
+
 class Controller(Protocol):
     """Decides about one object at a time."""
 
     name: str
 
-    def calls(self, key: NamespacedName) -> Iterable[Call[Any]]:
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again]:
         """What is to be sent so that the object of `key` is as it should be; nothing where it is."""
         ...
 
@@ -78,6 +86,9 @@ class Loop:
 
     async def _work(self, key: NamespacedName) -> None:
         for call in self.controller.calls(key):
+            if isinstance(call, Again):
+                self.queue.add_after(key, call.after_s)
+                continue
             try:
                 await self._client.send(call)
             except (NotFound, AlreadyExists, Conflict) as error:

@@ -1,0 +1,111 @@
+"""ReplicaSet -> Pods: as many as the spec says, no more and no less. Caches in, calls out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from runup.api.meta_v1 import NamespacedName
+from runup.api.whole_v1 import WholePod, WholeReplicaSet
+from runup.kube import calls
+from runup.kube.cache import Cache
+from runup.kube.clock import Clock
+from runup.kube.request import Call
+from runup.sandbox.controllers.runner import Again
+from runup.sandbox.controllers.workloads import (
+    JSON,
+    REPLICA_SETS,
+    Expectations,
+    delete_pod,
+    is_active,
+    is_ready,
+    owned,
+    pod_of,
+    ready_since,
+    status_of,
+)
+
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_BY_PHASE = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicaSets:
+    """Keeps as many pods as the spec says."""
+
+    name = "replicaset"
+
+    def __init__(self, replica_sets: Cache[WholeReplicaSet], pods: Cache[WholePod], clock: Clock) -> None:
+        self._replica_sets, self._pods, self._clock = replica_sets, pods, clock
+        self._asked = Expectations(pods, clock)
+
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+        """What the ReplicaSet of `key` needs."""
+        found = self._replica_sets.get(key)
+        if found is None:
+            self._asked.forget(key)
+            return
+        active = [pod for pod in owned(found, self._pods) if is_active(pod)]
+        if found.metadata.deletion_timestamp is None:
+            yield from self._to_size(key, found, active)
+        now = self._clock.now()
+        status = _status(found, active, now)
+        if status != status_of(found):
+            yield calls.merge_patch(REPLICA_SETS, key.name, {"status": status}, key.namespace, subresource="status")
+        waits = [wait for pod in active if (wait := unavailable_for_s(pod, found.spec.min_ready_seconds, now))]
+        if waits:
+            yield Again(min(waits))
+
+    def _to_size(self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]) -> Iterator[Call[Any]]:
+        missing = found.spec.replicas - len(active) - self._asked.pending(key)
+        for _ in range(missing):
+            yield self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template))
+        for pod in sorted(active, key=worth)[: max(0, -missing)]:
+            yield delete_pod(pod)
+
+
+def worth(pod: WholePod) -> tuple[Any, ...]:
+    """How dear a pod is when there are too many: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
+    never = datetime(1970, 1, 1, tzinfo=UTC)
+    restarts = max(
+        (int(each.get("restartCount") or 0) for each in pod.status.get("containerStatuses") or ()), default=0
+    )
+    return (
+        bool(pod.spec.get("nodeName")),
+        _BY_PHASE.get(pod.status.get("phase") or "Pending", 0),
+        is_ready(pod),
+        _cost(pod),
+        # Who serves longest, restarts least and is oldest stays.
+        -(ready_since(pod) or never).timestamp(),
+        -restarts,
+        -(pod.metadata.creation_timestamp or never).timestamp(),
+        pod.metadata.name,
+    )
+
+
+def _cost(pod: WholePod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
+    """Seconds until a ready pod counts as available; 0 for one that does, or that is not ready."""
+    since = ready_since(pod)
+    if since is None or not min_ready_s:
+        return 0.0
+    return max(0.0, min_ready_s - (now - since).total_seconds())
+
+
+def _status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
+    wanted = found.spec.template.get("metadata", {}).get("labels") or {}
+    ready = [pod for pod in active if is_ready(pod)]
+    minimum = found.spec.min_ready_seconds
+    return {
+        "replicas": len(active),
+        "fullyLabeledReplicas": sum(wanted.items() <= pod.metadata.labels.items() for pod in active),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(not unavailable_for_s(pod, minimum, now) for pod in ready),
+        "observedGeneration": found.metadata.generation,
+    }

@@ -1,0 +1,213 @@
+"""How a Deployment gets from its old ReplicaSets to the new one, and what it says of that: values in, values out.
+
+The rules are those of Kubernetes' deployment controller (pkg/controller/deployment `rolling.go`, `progress.go`,
+`sync.go`). Left out is proportional scaling: a size that changes in the middle of a roll-out goes to the new set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from runup.api import codec
+from runup.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholeReplicaSet
+
+JSON = dict[str, Any]
+# No deadline at all (apps/v1 defaults: what a Deployment of extensions/v1beta1 without one reads as).
+NO_DEADLINE_S = 2**31 - 1
+_COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
+
+
+def surge(spec: WholeDeploymentSpec) -> int:
+    """How many pods more than wanted there may be; a share is rounded up."""
+    return _share(spec.strategy.rolling_update.max_surge, spec.replicas, up=True)
+
+
+def unavailable(spec: WholeDeploymentSpec) -> int:
+    """How many of the wanted pods may be missing; a share is rounded down, and both limits are never zero."""
+    if spec.strategy.type == "Recreate" or not spec.replicas:
+        return 0
+    most = _share(spec.strategy.rolling_update.max_unavailable, spec.replicas, up=False)
+    return min(max(most, 0 if surge(spec) else 1), spec.replicas)
+
+
+def _share(value: int | str, total: int, *, up: bool) -> int:
+    if isinstance(value, int):
+        return value
+    hundredths = int(value.rstrip("%")) * total
+    return -(-hundredths // 100) if up else hundredths // 100
+
+
+def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
+    """What the new set's size is to be; `new` and `old` are the present sizes of the new set and of all others."""
+    if spec.strategy.type == "Recreate" or new > spec.replicas:
+        return spec.replicas
+    room = spec.replicas + surge(spec) - new - old
+    return new + max(0, min(room, spec.replicas - new))
+
+
+def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[WholeReplicaSet]) -> dict[str, int]:
+    """The sizes, by name, to which old sets shrink now: first what is not available, then what may be missed."""
+    least = spec.replicas - unavailable(spec)
+    missing = new.spec.replicas - new.status.available_replicas
+    room = new.spec.replicas + sum(each.spec.replicas for each in old) - least - missing
+    if room <= 0:
+        return {}
+    sizes = {each.metadata.name: each.spec.replicas for each in old}
+    for each in old:
+        # What does not serve may go without anybody's missing it.
+        idle = min(room, max(0, each.spec.replicas - each.status.available_replicas))
+        sizes[each.metadata.name] -= idle
+        room -= idle
+    spare = sum(each.status.available_replicas for each in (new, *old)) - least
+    for name in sizes:
+        gone = min(sizes[name], max(0, spare))
+        sizes[name] -= gone
+        spare -= gone
+    return {
+        each.metadata.name: sizes[each.metadata.name] for each in old if sizes[each.metadata.name] != each.spec.replicas
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A Deployment's pods in numbers."""
+
+    replicas: int
+    updated: int
+    ready: int
+    available: int
+    asked: int
+
+    @classmethod
+    def of(cls, new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> Counts:
+        """By the sets' own status; `asked` is the sum of their sizes."""
+        every = list(sets)
+        return cls(
+            replicas=sum(each.status.replicas for each in every),
+            updated=new.status.replicas if new else 0,
+            ready=sum(each.status.ready_replicas for each in every),
+            available=sum(each.status.available_replicas for each in every),
+            asked=sum(each.spec.replicas for each in every),
+        )
+
+
+def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
+    """Whether every pod is new and available, and no other is left."""
+    wanted = deployment.spec.replicas
+    return counts.updated == counts.replicas == counts.available == wanted
+
+
+def status(
+    deployment: WholeDeployment, new: WholeReplicaSet | None, sets: Sequence[WholeReplicaSet], now: datetime
+) -> JSON:
+    """The whole status, as it is on the wire."""
+    counts = Counts.of(new, sets)
+    conditions = deployment.status.conditions
+    for condition in (_available(deployment, counts), _progressing(deployment, new, counts, now)):
+        if condition is not None:
+            conditions = _with(conditions, condition, now)
+    return {
+        "observedGeneration": deployment.metadata.generation,
+        "replicas": counts.replicas,
+        "updatedReplicas": counts.updated,
+        "readyReplicas": counts.ready,
+        "availableReplicas": counts.available,
+        "unavailableReplicas": max(0, counts.asked - counts.available),
+        "conditions": codec.to_dict(conditions),
+    }
+
+
+def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
+    """Seconds until the roll-out has taken too long; None where it is complete, has failed or has no deadline."""
+    told, deadline = _find(deployment.status.conditions, "Progressing"), deployment.spec.progress_deadline_seconds
+    if told is None or told.status != "True" or told.reason == _COMPLETE or deadline >= NO_DEADLINE_S:
+        return None
+    since = told.last_update_time or now
+    return deadline - (now - since).total_seconds()
+
+
+def _available(deployment: WholeDeployment, counts: Counts) -> DeploymentCondition:
+    if counts.available >= deployment.spec.replicas - unavailable(deployment.spec):
+        return DeploymentCondition(type="Available", status="True", reason="MinimumReplicasAvailable",
+                                   message="Deployment has minimum availability.")  # fmt: skip
+    return DeploymentCondition(type="Available", status="False", reason="MinimumReplicasUnavailable",
+                               message="Deployment does not have minimum availability.")  # fmt: skip
+
+
+def _progressing(
+    deployment: WholeDeployment, new: WholeReplicaSet | None, counts: Counts, now: datetime
+) -> DeploymentCondition | None:
+    """What is new about the roll-out's progress; None where nothing is."""
+    told = _find(deployment.status.conditions, "Progressing")
+    if deployment.spec.paused or (told is not None and told.reason == _PAUSED):
+        return _paused(deployment, told)
+    if told is not None and told.reason == _COMPLETE and counts.replicas == counts.updated:
+        return None
+    name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
+    if is_complete(deployment, counts):
+        return DeploymentCondition(type="Progressing", status="True", reason=_COMPLETE,
+                                   message=f"{name} has successfully progressed.", last_update_time=now)  # fmt: skip
+    if told is None or told.reason == _COMPLETE:
+        return _begun(new, now)
+    if _has_progressed(deployment, counts):
+        return DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated",
+                                   message=f"{name} is progressing.", last_update_time=now)  # fmt: skip
+    left = deadline_left_s(deployment, now)
+    if left is not None and left < 0:
+        return DeploymentCondition(type="Progressing", status="False", reason=_TIMED_OUT,
+                                   message=f"{name} has timed out progressing.", last_update_time=now)  # fmt: skip
+    return None
+
+
+def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
+    """A roll-out begins when there is a new set."""
+    if new is None:
+        return None
+    message = f'Created new replica set "{new.metadata.name}"'
+    return DeploymentCondition(type="Progressing", status="True", reason="NewReplicaSetCreated",
+                               message=message, last_update_time=now)  # fmt: skip
+
+
+def _paused(deployment: WholeDeployment, told: DeploymentCondition | None) -> DeploymentCondition | None:
+    """Paused and resumed Deployments do not run against their deadline."""
+    if told is not None and told.reason == _TIMED_OUT:
+        return None
+    reason, what = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
+    if told is not None and told.reason == reason:
+        return None
+    return DeploymentCondition(type="Progressing", status="Unknown", reason=reason, message=f"Deployment is {what}")
+
+
+def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
+    before = deployment.status
+    return (
+        counts.updated > before.updated_replicas
+        or counts.replicas - counts.updated < before.replicas - before.updated_replicas
+        or counts.ready > before.ready_replicas
+        or counts.available > before.available_replicas
+    )
+
+
+def _find(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
+    return next((each for each in conditions if each.type == type_), None)
+
+
+def _with(
+    conditions: tuple[DeploymentCondition, ...], new: DeploymentCondition, now: datetime
+) -> tuple[DeploymentCondition, ...]:
+    """`new` in the place of its namesake, times moved by what they stand for."""
+    old = _find(conditions, new.type)
+    if old is None:
+        return (*conditions, replace(new, last_update_time=now, last_transition_time=now))
+    same = (old.status, old.reason, old.message) == (new.status, new.reason, new.message)
+    made = replace(
+        new,
+        last_update_time=new.last_update_time or (old.last_update_time if same else now),
+        last_transition_time=old.last_transition_time if old.status == new.status else now,
+    )
+    return tuple(made if each is old else each for each in conditions)
