@@ -83,7 +83,7 @@ class Supplies:
             work=work,
             env=env,
             cwd=spec.working_dir or image.working_dir or "/",
-            binds=(*self._binds(spec, env), *self._last_words(spec, work)),
+            binds=(*self._binds(spec, env), self._last_words(spec, work)),
             memory_bytes=spec.memory_bytes,
             read_only_root=spec.read_only_root,
         )
@@ -110,13 +110,11 @@ class Supplies:
         account = self.account.folder if self.account.wanted else None
         return volumes.binds(spec, self._volumes, account, env)
 
-    def _last_words(self, spec: ContainerSpec, work: Path) -> tuple[Bind, ...]:
-        """The file for the termination message; without mounts there is no such path to write to."""
-        if not self._place.runner.mounts:
-            return ()
+    def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
+        """The file for the termination message."""
         message = work / "termination-log"
         volumes.write(message, b"", 0o666)
-        return (Bind(message, spec.message_path),)
+        return Bind(message, spec.message_path)
 
     def _environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
         server = urlsplit(self._place.server)
