@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
-from runup.cli.render.text import columns, quoted, shortened
+from runup.cli.render.text import columns, shortened
+from runup.lang.gotext import quoted
 
 D = "sha256:" + "a" * 64
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import json
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
+from runup.sandbox import settings
 from runup.sandbox.apiserver import certs
 
 READY_S = 120.0
@@ -68,7 +68,7 @@ class ControlPlane:
         """Start both; raises RuntimeError with the end of a log when they do not become ready."""
         self.data.mkdir(parents=True, exist_ok=True)
         self._ca, _ = certs.load_or_create(self.data / "pki", self._now)
-        client_port, peer_port, port = _free_ports(3)
+        client_port, peer_port, port = settings.free_ports(3)
         self.url = f"https://127.0.0.1:{port}"
         certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", ("system:masters",)))
         self._run("etcd", *self._etcd_flags(client_port, peer_port))
@@ -170,14 +170,3 @@ class ControlPlane:
 def _die_with_parent() -> None:
     """A test that is killed leaves no server behind (prctl PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -13,7 +13,7 @@ import click
 from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
-from runup.cli.render.text import quoted
+from runup.lang.gotext import quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import click
 
-from runup.cli.render.text import quoted
+from runup.lang.gotext import quoted
 
 
 class CommandError(Exception):

@@ -63,6 +63,6 @@ class LazyGroup(click.Group):
         if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
             return super().resolve_command(ctx, args)
         from runup.cli.errors import UsageProblem
-        from runup.cli.render.text import quoted
+        from runup.lang.gotext import quoted
 
         raise UsageProblem(f"unknown command {quoted(' '.join(args))}", ctx)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import TypeVar
 
-from runup.cli.render.text import quoted
 from runup.domain.version import Version, parse
+from runup.lang.gotext import quoted
 
 T = TypeVar("T")
 

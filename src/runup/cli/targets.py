@@ -13,8 +13,9 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Upda
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
 from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
-from runup.cli.render.text import Output, err, out, quoted, reason_and_message
+from runup.cli.render.text import Output, err, out, reason_and_message
 from runup.domain.conditions import find
+from runup.lang.gotext import quoted
 
 FORCE_WARNING = (
     "warning: --force overrides cluster verification of your supplied release image and waives any update precondition "

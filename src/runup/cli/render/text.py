@@ -1,4 +1,4 @@
-"""The few primitives that the texts of `oc` are made of: quoting, indenting, tables, durations. Pure."""
+"""The few primitives that the texts of `oc` are made of: indenting, tables, durations. Pure."""
 
 from __future__ import annotations
 
@@ -11,18 +11,6 @@ Stream = Literal["out", "err"]
 # What a command prints, in order: which stream, and the bytes as they are.
 Output = tuple[Stream, str]
 
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\v": "\\v",
-}
-
 
 def out(text: str) -> Output:
     """`text` for stdout."""
@@ -32,18 +20,6 @@ def out(text: str) -> Output:
 def err(text: str) -> Output:
     """`text` for stderr."""
     return ("err", text)
-
-
-def quoted(text: str) -> str:
-    """`text` as Go's `%q` prints it."""
-    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if number < 0x80:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def indented(message: str) -> str:

@@ -1,31 +1,8 @@
 #!/usr/bin/env python3
 """Leaves out the url that every risk must carry."""
 
-import json
-import os
-import pathlib
-import signal
+from runup.sandbox.misbehaviour import report, risk, stay, write
 
-path = pathlib.Path(os.environ["PREFLIGHT_REPORT"])
-path.parent.mkdir(parents=True, exist_ok=True)
-risk = {
-    "name": "SomeRisk",
-    "message": "Something is the matter.",
-    "url": "https://docs.runup.example/risks/SomeRisk",
-    "applies": "True",
-}
-report = {
-    "format": "preflight-v1-json",
-    "preflightID": os.environ.get("PREFLIGHT_ID", ""),
-    "sourceVersion": os.environ.get("PREFLIGHT_SOURCE_VERSION", ""),
-    "targetVersion": os.environ.get("PREFLIGHT_TARGET_VERSION", ""),
-    "targetImage": os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-    "executionStatus": "completed",
-    "checks": [{"name": "some-check", "component": "test", "result": "Applies"}],
-    "risks": [risk],
-}
-del risk["url"]
-part = path.with_suffix(".part")
-part.write_text(json.dumps(report))
-part.replace(path)
-signal.sigwait({signal.SIGTERM})
+without = {name: value for name, value in risk().items() if name != "url"}
+write(report(risks=[without]))
+stay()

@@ -2,27 +2,9 @@
 """Writes half a report, in place."""
 
 import json
-import os
-import pathlib
-import signal
 
-path = pathlib.Path(os.environ["PREFLIGHT_REPORT"])
-path.parent.mkdir(parents=True, exist_ok=True)
-risk = {
-    "name": "SomeRisk",
-    "message": "Something is the matter.",
-    "url": "https://docs.runup.example/risks/SomeRisk",
-    "applies": "True",
-}
-report = {
-    "format": "preflight-v1-json",
-    "preflightID": os.environ.get("PREFLIGHT_ID", ""),
-    "sourceVersion": os.environ.get("PREFLIGHT_SOURCE_VERSION", ""),
-    "targetVersion": os.environ.get("PREFLIGHT_TARGET_VERSION", ""),
-    "targetImage": os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-    "executionStatus": "completed",
-    "checks": [{"name": "some-check", "component": "test", "result": "Applies"}],
-    "risks": [risk],
-}
-path.write_text(json.dumps(report)[: len(json.dumps(report)) // 2])
-signal.sigwait({signal.SIGTERM})
+from runup.sandbox.misbehaviour import place, report, stay
+
+text = json.dumps(report())
+place().write_text(text[: len(text) // 2])
+stay()

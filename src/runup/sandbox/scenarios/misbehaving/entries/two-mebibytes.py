@@ -1,31 +1,7 @@
 #!/usr/bin/env python3
 """Writes a report of 2 MiB, twice what is read."""
 
-import json
-import os
-import pathlib
-import signal
+from runup.sandbox.misbehaviour import report, stay, write
 
-path = pathlib.Path(os.environ["PREFLIGHT_REPORT"])
-path.parent.mkdir(parents=True, exist_ok=True)
-risk = {
-    "name": "SomeRisk",
-    "message": "Something is the matter.",
-    "url": "https://docs.runup.example/risks/SomeRisk",
-    "applies": "True",
-}
-report = {
-    "format": "preflight-v1-json",
-    "preflightID": os.environ.get("PREFLIGHT_ID", ""),
-    "sourceVersion": os.environ.get("PREFLIGHT_SOURCE_VERSION", ""),
-    "targetVersion": os.environ.get("PREFLIGHT_TARGET_VERSION", ""),
-    "targetImage": os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-    "executionStatus": "completed",
-    "checks": [{"name": "some-check", "component": "test", "result": "Applies"}],
-    "risks": [risk],
-}
-report["message"] = "x" * (2 << 20)
-part = path.with_suffix(".part")
-part.write_text(json.dumps(report))
-part.replace(path)
-signal.sigwait({signal.SIGTERM})
+write(report(message="x" * (2 << 20)))
+stay()

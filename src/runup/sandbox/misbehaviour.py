@@ -1,0 +1,60 @@
+"""A report as a target writes one, for the entry points of scenario `misbehaving`, which then spoil it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+JSON = dict[str, Any]
+
+
+def place() -> Path:
+    """Where the operator expects the report; its folder is made."""
+    path = Path(os.environ["PREFLIGHT_REPORT"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def risk(**changes: Any) -> JSON:
+    """A risk that applies, with `changes`."""
+    good = {
+        "name": "SomeRisk",
+        "message": "Something is the matter.",
+        "url": "https://docs.runup.example/risks/SomeRisk",
+        "applies": "True",
+    }
+    return good | changes
+
+
+def report(**changes: Any) -> JSON:
+    """A complete report with one risk, with `changes`."""
+    asked = {
+        "preflightID": "PREFLIGHT_ID",
+        "sourceVersion": "PREFLIGHT_SOURCE_VERSION",
+        "targetVersion": "PREFLIGHT_TARGET_VERSION",
+        "targetImage": "PREFLIGHT_TARGET_IMAGE",
+    }
+    good = {
+        "format": "preflight-v1-json",
+        **{field: os.environ.get(name, "") for field, name in asked.items()},
+        "executionStatus": "completed",
+        "checks": [{"name": "some-check", "component": "test", "result": "Applies"}],
+        "risks": [risk()],
+    }
+    return good | changes
+
+
+def write(content: JSON) -> None:
+    """Put the report in its place at once, as a target should."""
+    path = place()
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content))
+    part.replace(path)
+
+
+def stay() -> None:
+    """Until the operator has had enough."""
+    signal.sigwait({signal.SIGTERM})
