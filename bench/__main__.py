@@ -8,7 +8,7 @@ import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight", "registry_client")
+NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status")
 
 
 def main(names: list[str]) -> int:

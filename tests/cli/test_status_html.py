@@ -367,6 +367,34 @@ def test_workers_after_the_control_plane() -> None:
     assert "Worker nodes are updating to 5.1.0" in read(page(status((found,)), NOW)).text
 
 
+def test_what_was_so_at_the_first_look_has_no_beginning() -> None:
+    """A controller that came into the middle of an update does not say that everything happened at that moment."""
+    looked = NOW - timedelta(minutes=10)
+    nodes = (node("worker-0", "Completed"), node("worker-1", "Rebooting"))
+    found = insight(
+        cluster_operator=ClusterOperatorInsight(
+            name="etcd",
+            resource=ResourceRef(resource="clusteroperators", name="etcd"),
+            conditions=(condition("Updating", "False", "Updated", at=looked),),
+        )
+    )
+    text = read(page(status((version(), found), nodes), NOW)).text
+    assert "worker-0 updated before 07:27" in text
+    assert "worker-1 rebooting, 10 min or more" in text
+    assert "etcd updated before 06:00" in text
+
+
+def test_alerts_that_could_not_be_read_are_a_doubt() -> None:
+    """Nothing found is then not nothing there."""
+    conditions = (
+        condition("Available", "True", "AsExpected"),
+        condition("AlertsReachable", "False", "CannotReadAlerts", "403"),
+    )
+    text = read(page(status((version(),), conditions=conditions), NOW)).text
+    assert "AlertsReachable: CannotReadAlerts . 403" in text
+    assert "Nothing was found, but not everything could be read." in text
+
+
 def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
     """Twelve rows stand open, the troubled ones first."""
     nodes = tuple(node(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))

@@ -108,7 +108,9 @@ def _tables(rows: list[Row], omitted: int) -> Markup:
 
 
 def _table(rows: list[Row]) -> Markup:
-    heads = (el("th", name, scope="col") for name in ("Node", "State", "Phase", "Version", "Needs", "Message"))
+    """The rows; without a column for messages where there are none, so that long names fit."""
+    messages = any(row.message for row in rows)
+    heads = ("Node", "State", "Phase", "Version", "Needs", *(("Message",) if messages else ()))
     lines = (
         el(
             "tr",
@@ -117,8 +119,9 @@ def _table(rows: list[Row]) -> Markup:
             el("td", row.phase),
             el("td", row.version),
             el("td", row.estimate),
-            el("td", row.message, class_="wide"),
+            el("td", row.message, class_="wide") if messages else None,
         )
         for row in rows
     )
-    return el("div", el("table", el("thead", el("tr", *heads)), el("tbody", *lines)), class_="scroll")
+    head = el("tr", *(el("th", name, scope="col") for name in heads))
+    return el("div", el("table", el("thead", head), el("tbody", *lines)), class_="scroll")

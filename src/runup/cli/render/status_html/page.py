@@ -181,11 +181,15 @@ def _expected(when: datetime, now: datetime) -> str:
 
 def _doubts(status: UpdateStatusStatus) -> Markup | None:
     """What this page cannot know, in the controller's own words; nothing where all was read."""
-    doubtful = [each for each in status.conditions if each.status != "True" and each.reason != "NotAsked"]
+    doubtful = _doubtful(status)
     if not doubtful:
         return None
     items = (el("li", el("strong", f"{each.type}: {_what(each)}"), *_said(each)) for each in doubtful)
     return el("section", el("h3", "Not everything is known"), el("ul", *items), class_="card issue warn")
+
+
+def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
+    return [each for each in status.conditions if each.status != "True" and each.reason != "NotAsked"]
 
 
 def _what(condition: Condition) -> str:
@@ -211,7 +215,7 @@ def _attention(status: UpdateStatusStatus, now: datetime) -> Markup:
     if omitted:
         cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
     if not cards:
-        known = status_of(status.conditions, "Available") == "True"
+        known = status_of(status.conditions, "Available") == "True" and not _doubtful(status)
         said = "Nothing needs attention." if known else "Nothing was found, but not everything could be read."
         cards = [el("p", said, class_="card")]
     return el("section", el("h2", f"Needs attention ({len(found) + omitted})" if found else "Needs attention"), *cards)

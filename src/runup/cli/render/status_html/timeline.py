@@ -14,7 +14,7 @@ from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.status_html.markup import Markup, el, join
 from runup.cli.render.status_html.nodes import row_of
-from runup.cli.render.status_html.words import BAD, BUSY, GOOD, IDLE, WARN, age, insights_of
+from runup.cli.render.status_html.words import BAD, BUSY, GOOD, IDLE, WARN, age, all_insights, insights_of
 from runup.domain.conditions import find
 
 # Lanes a group, and names in a line; the rest is counted.
@@ -38,10 +38,33 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Since:
+    """Times of an update: now, when it began, and when somebody began to look.
+
+    What was already so at the first look has been so for longer than anybody can say.
+    """
+
+    now: datetime
+    started: datetime
+    first_look: datetime
+
+    def seen(self, when: datetime | None) -> bool:
+        """Whether `when` is a moment at which something was seen to happen in this update."""
+        return when is not None and when >= self.started and (when > self.first_look or self.first_look < self.started)
+
+    def going_on(self, word: str, when: datetime, *, seen: bool) -> str:
+        """`word` and for how long."""
+        lasted = self.now - when
+        if seen:
+            return f"{word}, {age(lasted)}"
+        return f"{word}, {age(lasted)} or more" if lasted >= timedelta(minutes=1) else word
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """One line: `until` None means that it ended in an instant (a dot), `since` None that there is nothing to draw.
 
-    `before` says that it ended before the update began, or nobody knows when.
+    `before` says that it began or ended earlier, nobody knows when.
     """
 
     name: str
@@ -59,12 +82,19 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     version = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
     if version is None or version.started_at is None:
         return None
-    groups = list(_groups(status, now, version.started_at))
-    span = Span(
-        version.started_at, max(_end(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
-    )
+    since = Since(now, version.started_at, _first_look(status) or now)
+    groups = list(_groups(status, since))
+    end = max(_end(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
+    span = Span(version.started_at, end)
     rows = [_drawn(span, title, lanes) for title, lanes in groups if lanes]
     return el("div", _axis(span), *rows, class_="time") if rows else None
+
+
+def _first_look(status: UpdateStatusStatus) -> datetime | None:
+    """The oldest transition that the controller recorded: its own first look, if it did not watch before."""
+    found = (i.node or i.cluster_operator for i in all_insights(status))
+    updating = (find(each.conditions, "Updating") for each in found if each)
+    return min((each.last_transition_time for each in updating if each and each.last_transition_time), default=None)
 
 
 def _end(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
@@ -72,16 +102,16 @@ def _end(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, n
     lanes = [lane for _, lanes in groups for lane in lanes]
     if completed is None or any(lane.until for lane in lanes):
         return now
-    return min(now, max([completed, *(lane.since for lane in lanes if lane.since)]))
+    return min(now, max([completed, *(lane.since for lane in lanes if lane.since and not lane.before)]))
 
 
-def _groups(status: UpdateStatusStatus, now: datetime, started: datetime) -> Iterable[tuple[str, list[Lane]]]:
+def _groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, list[Lane]]]:
     control_plane = status.control_plane or ControlPlane()
     operators = [i.cluster_operator for i in insights_of(control_plane) if i.cluster_operator]
-    yield "Operators", _sorted(_operator(each, now, started) for each in operators)
-    yield "Control plane nodes", _sorted(_nodes(control_plane, now, started))
+    yield "Operators", _sorted(_operator(each, since) for each in operators)
+    yield "Control plane nodes", _sorted(_nodes(control_plane, since))
     for pool in status.worker_pools:
-        yield f"Worker pool {pool.name}", _sorted(_nodes(pool, now, started))
+        yield f"Worker pool {pool.name}", _sorted(_nodes(pool, since))
 
 
 def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
@@ -90,43 +120,46 @@ def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
     return sorted(lanes, key=lambda lane: (lane.since is None, lane.until is not None, lane.since or latest, lane.name))
 
 
-def _operator(found: ClusterOperatorInsight, now: datetime, started: datetime) -> Lane:
+def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
+    """An operator says itself when it moved, so it does not matter since when somebody looks."""
     updating, healthy = find(found.conditions, "Updating"), find(found.conditions, "Healthy")
     reason = updating.reason if updating else "CannotDetermine"
     moved = found.progressing.last_transition_time if found.progressing else None
-    since = moved if moved and moved >= started else None
-    ill = healthy is not None and healthy.status == "False"
-    trouble = f", {healthy.reason.lower()}" if healthy is not None and ill else ""
+    trouble = f", {healthy.reason.lower()}" if healthy is not None and healthy.status == "False" else ""
     if reason == "Updated":
-        tone = BAD if ill else GOOD
-        return Lane(found.name, "updated", tone, since or started, before=since is None, trouble=trouble)
+        tone, before = BAD if trouble else GOOD, moved is None or moved < since.started
+        at = since.started if moved is None or before else moved
+        return Lane(found.name, "updated", tone, at, before=before, trouble=trouble)
     if reason == "Progressing":
-        begun = moved or started
-        return Lane(found.name, f"updating, {age(now - begun)}", BAD if ill else BUSY, begun, now, trouble=trouble)
-    if ill:
-        assert healthy is not None
-        return Lane(found.name, healthy.reason.lower(), BAD, healthy.last_transition_time, now)
+        begun = moved or since.first_look
+        state = since.going_on("updating", begun, seen=moved is not None)
+        return Lane(found.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
+    if healthy is not None and trouble:
+        return Lane(found.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
     return Lane(found.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE if reason == "Pending" else WARN)
 
 
-def _nodes(part: ControlPlane | WorkerPool, now: datetime, started: datetime) -> Iterable[Lane]:
+def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
     for insight in insights_of(part):
         if insight.node:
-            yield _node(insight.node, now, started)
+            yield _node(insight.node, since)
 
 
-def _node(found: NodeInsight, now: datetime, started: datetime) -> Lane:
+def _node(found: NodeInsight, since: Since) -> Lane:
     row, updating = row_of(found), find(found.conditions, "Updating")
-    since = updating.last_transition_time if updating else None
+    moved = updating.last_transition_time if updating else None
     if row.assessment in {"Degraded", "Unavailable"}:
-        begun = _troubled_since(found) or since or started
-        return Lane(found.name, f"{row.assessment.lower()}, {age(now - begun)}", BAD, begun, now)
+        begun = _troubled_since(found) or moved or since.first_look
+        state = since.going_on(row.assessment.lower(), begun, seen=since.seen(begun))
+        return Lane(found.name, state, BAD, begun, since.now)
     if row.assessment == "Progressing":
-        begun = since or started
-        return Lane(found.name, f"{row.phase.lower()}, {age(now - begun)}", BUSY, begun, now)
+        begun = moved or since.first_look
+        return Lane(
+            found.name, since.going_on(row.phase.lower(), begun, seen=since.seen(moved)), BUSY, begun, since.now
+        )
     if row.assessment == "Completed":
-        known = since if since and since >= started else None
-        return Lane(found.name, "updated", GOOD, known or started, before=known is None)
+        at = max(moved or since.first_look, since.started)
+        return Lane(found.name, "updated", GOOD, at, before=not since.seen(moved))
     return Lane(found.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
 
 
@@ -164,7 +197,7 @@ def _lane(span: Span, lane: Lane) -> Markup:
         drawn = el("i", class_=f"fill-{lane.tone}", style=style)
     state = lane.state
     if lane.since is not None and lane.until is None:
-        state = f"{state} before" if lane.before else f"{state} {_clock(lane.since, span)}"
+        state = f"{state} {'before ' if lane.before else ''}{_clock(lane.since, span)}"
     state += lane.trouble
     label = f"{lane.name}: {state}"
     return join(
