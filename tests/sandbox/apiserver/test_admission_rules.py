@@ -57,8 +57,12 @@ def deployment(selected: str = "a", labelled: str = "a") -> JSON:
             id="not a subdomain",
         ),
         pytest.param(
-            NAMESPACES, "a.b", f'Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": {LABEL}',
+            NAMESPACES, "a_b", f'Namespace "a_b" is invalid: metadata.name: Invalid value: "a_b": {LABEL}',
             id="a namespace is a label",
+        ),
+        pytest.param(
+            NAMESPACES, "a.b", 'Namespace "a.b" is invalid: metadata.name: Invalid value: "a.b": must not contain dots',
+            id="a namespace has no dots",
         ),
         pytest.param(
             NAMESPACES, "", 'Namespace "" is invalid: metadata.name: Required value: name or generateName is required',

@@ -17,9 +17,10 @@ Nothing is changed in place: every function returns new dicts where it had to ch
 
 from __future__ import annotations
 
+from runup.sandbox.apiserver.schema import object_meta
 from runup.sandbox.apiserver.schema.builtin import builtin_schema
 from runup.sandbox.apiserver.schema.crd import compile_crd, validate_crd, validate_crd_update
-from runup.sandbox.apiserver.schema.errors import Fault, FieldError, aggregate
+from runup.sandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, aggregate, not_supported
 from runup.sandbox.apiserver.schema.schema import Schema, compile_schema, strict_errors
 from runup.sandbox.apiserver.schema.structural import SchemaError, Structural
 from runup.sandbox.apiserver.schema.typed import DecodeError
@@ -31,10 +32,13 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Structural",
+    "Verbatim",
     "aggregate",
     "builtin_schema",
     "compile_crd",
     "compile_schema",
+    "not_supported",
+    "object_meta",
     "strict_errors",
     "validate_crd",
     "validate_crd_update",
