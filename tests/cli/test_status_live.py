@@ -1,0 +1,497 @@
+"""`runup upgrade status` against a server: from live objects, from the controller's object, and what goes wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.conftest import Run
+from tests.servers import CRD, Server, api_server, eventually
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.core_v1 import Node
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.scheme import Resource, resource_of
+from runup.api.update_v1alpha1 import UpdateStatus
+from runup.cli import status_live, status_watch
+from runup.cli.status_files import mock, parse_moment
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.clock import Clock, ManualClock
+from runup.kube.errors import KubeError, NotFound
+from runup.sandbox import crds
+from runup.sandbox.manifests import objects_in
+
+JSON = dict[str, Any]
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"
+CASE = "4.14.1-degraded"
+NOW = "2023-11-03T17:26:54.000368975Z"
+STATUSES = resource_of(UpdateStatus)
+PARTS: dict[str, type[Any]] = {
+    "cv": ClusterVersion,
+    "co": ClusterOperator,
+    "mcp": MachineConfigPool,
+    "mc": MachineConfig,
+    "node": Node,
+}
+
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of oc's cases is not beside this checkout")
+
+
+def create(client: SyncClient, resource: Resource, obj: JSON) -> None:
+    """Create an object with its status."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("resourceVersion", "uid")}
+    made = client.send(calls.create(resource, {**obj, "metadata": metadata}))
+    if "status" in obj and resource.kind != "MachineConfig":
+        client.send(calls.replace(resource, {**made, "status": obj["status"]}, subresource="status"))
+
+
+def is_served(client: SyncClient, kind: type[Any]) -> bool:
+    """Whether the server knows the kind by now."""
+    try:
+        client.send(calls.list_raw(resource_of(kind)))
+    except NotFound:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with the objects of the case, and the kind UpdateStatus without an object."""
+    with (
+        api_server(tmp_path_factory.mktemp("status")) as kubeconfig,
+        SyncClient(config.load(str(kubeconfig))) as client,
+    ):
+        for file in crds.of_release(generally_available=True):
+            client.send(calls.create(CRD, yaml.safe_load(file.read_text())))
+        for part, kind in PARTS.items():
+            eventually(lambda kind=kind: is_served(client, kind), f"{kind.__name__} is served")
+            for obj in objects_in(CORPUS / f"{CASE}-{part}.yaml"):
+                create(client, resource_of(kind), obj)
+        eventually(lambda: is_served(client, UpdateStatus), "UpdateStatus is served")
+        yield Server(kubeconfig, client)
+
+
+@pytest.fixture
+def report(server: Server) -> Iterator[JSON]:
+    """The controller's object for the case, stored."""
+    found = mock(str(CORPUS / f"{CASE}-cv.yaml"), datetime(2026, 1, 1, tzinfo=UTC)).obj
+    client = server.client
+    bare = {key: value for key, value in found.items() if key != "status"}
+    made = client.send(calls.create(STATUSES, bare))
+    client.send(calls.replace(STATUSES, {**made, "status": found["status"]}, subresource="status"))
+    yield found
+    client.send(calls.delete(STATUSES, "cluster"))
+
+
+def expected(suffix: str = "output") -> str:
+    """What oc prints of the case."""
+    return (CORPUS / f"{CASE}.{suffix}").read_text()
+
+
+def test_from_live_objects(server: Server, run: Run) -> None:
+    """Without the controller's object the command reads the cluster; the bytes are the same."""
+    words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+    ran = run(*words)
+    assert (ran.code, ran.out) == (0, expected())
+    assert ran.err == (
+        "Unable to fetch alerts, ignoring alerts in 'Update Health':  no token is currently in use for this session\n"
+    )
+    assert run(*words, "--details=all").out == expected("detailed-output")
+
+
+@pytest.mark.usefixtures("report")
+def test_from_the_controllers_object(server: Server, run: Run) -> None:
+    """The bytes are the same; nothing but the object is read."""
+    words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+    assert run(*words).out == expected()
+    assert run(*words, "--details=all").out == expected("detailed-output")
+
+
+def test_the_machine_forms_are_the_object(server: Server, run: Run, report: JSON) -> None:
+    """As the server has it."""
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        ran = run("upgrade", "status", "-o", form, "--kubeconfig", server.kubeconfig)
+        found = read(ran.out)
+        assert (found["kind"], found["apiVersion"]) == ("UpdateStatus", "update.openshift.io/v1alpha1")
+        # YAML has times of its own; what is told of them is the same.
+        assert [pool["name"] for pool in found["status"]["workerPools"]] == ["worker"]
+        assert found["metadata"]["resourceVersion"]
+
+
+def test_the_machine_form_of_live_objects_is_an_object_of_the_same_kind(server: Server, run: Run) -> None:
+    """So programs need not care who made it."""
+    found = json.loads(run("upgrade", "status", "-o", "json", "--kubeconfig", server.kubeconfig).out)
+    assert codec.convert(UpdateStatus, found).status is not None
+    assert found["metadata"]["name"] == "cluster"
+
+
+def test_a_page(server: Server, run: Run) -> None:
+    """One HTML file."""
+    ran = run("upgrade", "status", "-o", "html", "--kubeconfig", server.kubeconfig)
+    assert ran.out.startswith("<!DOCTYPE html>")
+    assert "4.14.1" in ran.out
+
+
+def test_a_report_that_leaves_nodes_out_is_not_enough_for_those_who_want_them_all(
+    server: Server, run: Run, report: JSON
+) -> None:
+    """Then the cluster itself is read."""
+    stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+    for pool in stored["status"]["workerPools"]:
+        for informer in pool["informers"]:
+            informer["insights"] = [each for each in informer["insights"] if each["type"] != "Node"]
+        pool["omitted"] = {"nodes": 3}
+    for condition in stored["status"]["conditions"]:
+        if condition["type"] == "Complete":
+            condition.update(status="False", reason="InsightsOmitted")
+    server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+    words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+    assert "Omitted additional 3 Total, 0 Completed, 3 Available" in run(*words).out
+    assert run(*words, "--details=all").out == expected("detailed-output")
+
+
+def test_an_object_that_was_never_written_is_as_good_as_none(server: Server, run: Run) -> None:
+    """The controller has only begun."""
+    client = server.client
+    identity = {"apiVersion": STATUSES.api_version, "kind": "UpdateStatus", "metadata": {"name": "cluster"}}
+    client.send(calls.create(STATUSES, {**identity, "spec": {}}))
+    try:
+        ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+        assert ran.out == expected()
+    finally:
+        client.send(calls.delete(STATUSES, "cluster"))
+
+
+class Scripted:
+    """A client whose answers a test gives by resource; others go to the real server."""
+
+    def __init__(self, real: SyncClient, refused: dict[str, KubeError]) -> None:
+        self.config = real.config
+        self._real = real
+        self._refused = refused
+
+    def send(self, call: Any) -> Any:
+        """The real answer, or the refusal for that resource."""
+        for name, error in self._refused.items():
+            if f"/{name}" in call.request.path:
+                raise error
+        return self._real.send(call)
+
+    def list_all(self, kind: type[Any], *args: Any, **selectors: Any) -> Any:
+        """As `send`."""
+        if error := self._refused.get(resource_of(kind).plural):
+            raise error
+        return self._real.list_all(kind, *args, **selectors)
+
+
+def as_nobody(server: Server) -> KubeError:
+    """What a user without rights is told."""
+    from dataclasses import replace
+
+    nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))
+    with SyncClient(nobody) as client, pytest.raises(KubeError) as refused:
+        client.send(calls.list_raw(resource_of(Node)))
+    return refused.value
+
+
+def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
+    """With the server's words; the control plane is reported all the same."""
+    from runup.cli.render import status as rendered
+    from runup.domain.updatestatus import read
+
+    forbidden = as_nobody(server)
+    client: Any = Scripted(server.client, {"nodes": forbidden, "poddisruptionbudgets": forbidden})
+    now = datetime.fromisoformat("2023-11-03T17:26:54+00:00")
+    found = status_live.read(client, now)
+    text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
+    assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in text
+    assert "Worker Upgrade" not in text
+    assert "Message: Nodes could not be read, so what they would tell is not known\n" in text
+    assert 'Description: nodes is forbidden: User "nobody" cannot list resource "nodes"' in text
+
+
+def test_without_cluster_version_there_is_no_report(run: Run, tmp_path: Path) -> None:
+    """oc's words."""
+    with api_server(tmp_path / "empty") as kubeconfig:
+        ran = run("upgrade", "status", "--kubeconfig", kubeconfig)
+        assert ran.code == 1
+        assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["extra"], "error: positional arguments given\nSee 'runup upgrade status -h' for help and examples\n"),
+        (
+            ["--details=most"],
+            "error: invalid value for --details: most (must be one of none, all, nodes, health, operators)\n",
+        ),
+        (["--mock-clusterversion", "no-cv.yaml"], "error: open no-cv.yaml: no such file or directory\n"),
+        (
+            ["--dump", "/nonexistent"],
+            "error: there is no folder /nonexistent, and no nonexistent-cv.yaml in /\n",
+        ),
+        (
+            ["--dump", ".", "--mock-clusterversion", "a-cv.yaml"],
+            "error: --dump and --mock-clusterversion both name files to read; give one of them\n",
+        ),
+        (["--mock-now", "noon"], 'error: --mock-now must be a time such as 2026-01-02T03:04:05Z, not "noon"\n'),
+        (
+            ["--watch", "-o", "json"],
+            "error: --watch follows a live cluster and prints text; leave out --dump and -o\n",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_for(words: list[str], error: str, run: Run) -> None:
+    """One clear line, and exit code 1."""
+    ran = run("upgrade", "status", *words)
+    assert (ran.code, ran.out, ran.err) == (1, "", error)
+
+
+def test_a_folder_of_several_cases_names_them(run: Run) -> None:
+    """Which of them is asked for."""
+    ran = run("upgrade", "status", "--dump", CORPUS)
+    assert ran.code == 1
+    assert f"\n  {CORPUS / CASE}\n" in ran.err
+
+
+def case(folder: Path, **changes: Any) -> Path:
+    """A copy of the case with some files changed; None leaves one out."""
+    for part in PARTS:
+        text: Any = (CORPUS / f"{CASE}-{part}.yaml").read_text()
+        text = changes.get(part, text)
+        if text is not None:
+            (folder / f"x-{part}.yaml").write_text(text)
+    return folder / "x-cv.yaml"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        pytest.param({"co": None}, "open {}-co.yaml: no such file or directory", id="a missing file"),
+        pytest.param({"node": "a: [1"}, "{}-node.yaml", id="a file that is no YAML"),
+        pytest.param(
+            {"co": "apiVersion: v1\nkind: List\nitems: []\n"},
+            "no cluster operator information available - you must be connected to an OpenShift version 4 server",
+            id="no operators",
+        ),
+        pytest.param(
+            {"cv": "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\n"},
+            "no current Progressing info, see `oc describe clusterversion` for more details.",
+            id="no Progressing condition",
+        ),
+        pytest.param({"mcp": "metadata: 7\n"}, "{}-mcp.yaml: not a MachineConfigPool: ", id="another type"),
+    ],
+)
+def test_files_that_cannot_be_used(changes: JSON, error: str, tmp_path: Path, run: Run) -> None:
+    """The error names the file."""
+    ran = run("upgrade", "status", "--mock-clusterversion", case(tmp_path, **changes))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: " + error.format(tmp_path / "x"))
+
+
+ALERT = {
+    "labels": {"alertname": "Bad", "severity": "critical", "namespace": "ns"},
+    "annotations": {"summary": "It is bad.", "description": "d", "runbook_url": "https://example.com/r"},
+    "state": "firing",
+    "activeAt": "2023-11-03T17:00:00.123456789Z",
+}
+
+
+def test_alerts_of_a_file(tmp_path: Path, run: Run) -> None:
+    """Read beside the others, and reported first if critical."""
+    path = case(tmp_path)
+    (tmp_path / "x-alerts.json").write_text(json.dumps({"status": "success", "data": {"alerts": [ALERT]}}))
+    ran = run("upgrade", "status", "--mock-clusterversion", path, "--details=health")
+    assert ran.err == ""
+    assert ran.out.partition("= Update Health =\n")[2].startswith(
+        "Message: Alert is firing: It is bad.\n"
+        "  Since:       26m53s\n"
+        "  Level:       Critical\n"
+        "  Impact:      Unknown\n"
+        "  Reference:   https://example.com/r\n"
+        "  Resources:\n"
+        "    alerts.config.openshift.io: ns/Bad\n"
+        "  Description: Alert started firing during the update. The alert description is: d\n"
+    )
+
+
+def test_a_file_of_alerts_that_is_none(tmp_path: Path, run: Run) -> None:
+    """oc's line, its slip included, and the report without alerts."""
+    path = case(tmp_path)
+    (tmp_path / "x-alerts.json").write_text("nonsense")
+    ran = run("upgrade", "status", "--mock-clusterversion", path)
+    assert ran.out == expected()
+    assert ran.err.startswith("Ignoring alerts in 'Update Health'. Error unmarshaling alerts: %w ")
+
+
+def test_a_deployment_of_a_file(tmp_path: Path, run: Run) -> None:
+    """Its image is what machine-config has to report; here it already does, so nothing else is left."""
+    operators = (CORPUS / f"{CASE}-co.yaml").read_text()
+    path = case(tmp_path, co=operators)
+    (tmp_path / "x-mco-deployment.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: machine-config-operator}\n"
+        "spec: {template: {spec: {containers: [{name: machine-config-operator, image: example.com/mco}]}}}\n"
+    )
+    assert run("upgrade", "status", "--mock-clusterversion", path).out == expected()
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:01.5Z", 1_500_000_000),
+        ("1970-01-01T01:00:00.000000001+01:00", 1),
+        (NOW, 1699032414_000368975),
+    ],
+)
+def test_times_of_the_flag(text: str, ns: int) -> None:
+    """To the nanosecond."""
+    assert parse_moment(text) == ns
+
+
+def must_gather(folder: Path) -> Path:
+    """The case in the layout of must-gather, with large configurations and logs that are not to be read."""
+    scoped = folder / "must-gather.local.1" / "image" / "cluster-scoped-resources"
+    places = {
+        "cv": ("config.openshift.io", "clusterversions"),
+        "co": ("config.openshift.io", "clusteroperators"),
+        "mcp": ("machineconfiguration.openshift.io", "machineconfigpools"),
+        "mc": ("machineconfiguration.openshift.io", "machineconfigs"),
+        "node": ("core", "nodes"),
+    }
+    for part, (group, plural) in places.items():
+        for obj in objects_in(CORPUS / f"{CASE}-{part}.yaml"):
+            where = scoped / group / plural
+            where.mkdir(parents=True, exist_ok=True)
+            if part == "mc":
+                obj["spec"] = {"config": {"files": ["x" * 70_000]}}
+            ordered = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec", "status") if key in obj}
+            (where / f"{obj['metadata']['name']}.yaml").write_text(yaml.safe_dump(ordered, sort_keys=False))
+    (scoped / "core" / "secrets.yaml").write_text("not: [read")
+    (folder / "must-gather.local.1" / "timestamp").write_text(
+        "2023-11-03 17:20:00.5 +0000 UTC m=+0.1\n2023-11-03 17:26:54.5 +0000 UTC m=+400.1\n"
+    )
+    return folder / "must-gather.local.1"
+
+
+def test_a_must_gather(tmp_path: Path, run: Run) -> None:
+    """At the time at which it ended."""
+    ran = run("upgrade", "status", "--dump", must_gather(tmp_path))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == expected()
+
+
+def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
+    """The controller's own object is what is shown."""
+    folder = must_gather(tmp_path)
+    obj = mock(str(CORPUS / "4.14.1-paused-worker-pool-cv.yaml"), datetime(2026, 1, 1, tzinfo=UTC)).obj
+    where = folder / "image" / "cluster-scoped-resources" / "update.openshift.io" / "updatestatuses"
+    where.mkdir(parents=True)
+    (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
+    ran = run("upgrade", "status", "--dump", folder)
+    assert "worker        Excluded     0% (0/3)" in ran.out
+
+
+def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: Path, run: Run) -> None:
+    """What a dump lacks is unknown."""
+    import shutil
+
+    folder = must_gather(tmp_path)
+    shutil.rmtree(folder / "image" / "cluster-scoped-resources" / "core")
+    ran = run("upgrade", "status", "--dump", folder)
+    assert "Nodes could not be read, so what they would tell is not known" in ran.out
+
+
+class Steps(ManualClock):
+    """A clock whose every pause changes the cluster."""
+
+    def __init__(self, steps: list[Any]) -> None:
+        super().__init__(datetime(2023, 11, 3, 17, 27, tzinfo=UTC))
+        self._steps = steps
+
+    def pause(self, seconds: float) -> None:
+        """Do the next step instead of waiting."""
+        super().pause(seconds)
+        self._steps.pop(0)()
+
+
+def test_watching_in_a_pipe(server: Server, report: JSON) -> None:
+    """How it stands, one line a change, and the end with the update."""
+
+    def change(edit: Any) -> None:
+        stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+        edit(stored["status"])
+        server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+
+    def operator(status: JSON) -> None:
+        insight = next(i for i in status["controlPlane"]["informers"][0]["insights"] if i["uid"] == "co-machine-config")
+        for condition in insight["clusterOperator"]["conditions"]:
+            if condition["type"] == "Updating":
+                condition.update(status="False", reason="Updated")
+
+    def finish(status: JSON) -> None:
+        status["controlPlane"]["conditions"][0].update(status="False", reason="ClusterVersionNotProgressing")
+        status["workerPools"] = []
+
+    clock: Clock = Steps([lambda: None, lambda: change(operator), lambda: change(finish)])
+    stream = io.StringIO()
+    status_watch.follow(server.client, "none", clock, stream)
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == (
+        "17:27:00Z Update to 4.14.1 (from 4.14.0-rc.3): control plane 32 of 33 operators updated, "
+        "pool master 0 of 3 nodes, pool worker 0 of 3 nodes"
+    )
+    assert lines[1].startswith("17:27:00Z Error: Cluster Operator kube-apiserver is degraded")
+    assert lines[7:] == [
+        "17:27:04Z Cluster Operator machine-config is updated (33 of 33)",
+        "17:27:04Z Control plane is updated to 4.14.1",
+        "17:27:06Z The cluster is not updating.",
+    ]
+
+
+def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
+    """For two minutes; then it is an error, as anywhere."""
+    from runup.kube.errors import Unreachable
+
+    away = Unreachable("https://x", "x:1", "connection refused", refused=True)
+    client: Any = Scripted(server.client, {"updatestatuses": away})
+    clock = ManualClock()
+    with pytest.raises(Unreachable):
+        status_watch.follow(client, "none", clock, io.StringIO())
+    assert clock.monotonic() >= 120
+
+
+def test_watching_on_a_terminal(server: Server, report: JSON) -> None:
+    """The whole report in place, not lines."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def finish() -> None:
+        stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+        stored["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
+        stored["status"]["workerPools"] = []
+        server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+
+    stream = Terminal()
+    status_watch.follow(server.client, "none", Steps([finish]), stream)
+    shown = stream.getvalue()
+    assert "= Control Plane =" in shown
+    assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in shown
+    assert "The cluster is not updating." in shown
+
+
+def test_a_cluster_without_drains_is_not_asked_for_budgets(server: Server) -> None:
+    """A large cluster has thousands of pods; only those of nodes that are being drained are read."""
+    found = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (found.draining_pods, found.pod_disruption_budgets, found.pending_pods) == ((), (), ())
