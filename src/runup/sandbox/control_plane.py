@@ -18,7 +18,7 @@ from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
-from runup.sandbox.controllers import upkeep, workloads
+from runup.sandbox.controllers import furnishing, upkeep, workloads
 from runup.sandbox.controllers.deployments import Deployments, deployment_of
 from runup.sandbox.controllers.garbage import GarbageCollector
 from runup.sandbox.controllers.graph import Graph
@@ -69,7 +69,8 @@ def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, cl
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
-    runs = (*(loop.run() for loop in loops), collector.run(), namespaces.run(), _discover(graph, clock))
+    every = (*loops, _furnishing(client, graph, clock))
+    runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
     following = [follow(client, cache, resource, clock) for cache, resource in watched.resources()]
     return [*following, *(asyncio.create_task(run) for run in runs)]
 
@@ -129,6 +130,12 @@ def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
                 loop.queue.add(key_of(budget))
 
     watched.pods.add_listener(on_pod)
+    return loop
+
+
+def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
+    loop = Loop(furnishing.Furnishing(graph, client.config.ca_data), client, clock)
+    furnishing.watch(loop, graph)
     return loop
 
 

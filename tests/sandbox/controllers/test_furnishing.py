@@ -1,0 +1,37 @@
+"""What every namespace has without anybody's asking for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.sandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, Cluster
+
+from runup.sandbox.controllers.furnishing import ACCOUNTS
+
+
+async def test_a_namespace_has_an_account_and_the_servers_certificate(cluster: Cluster, tmp_path: Path) -> None:
+    """New ones, and those that a cluster begins with."""
+    await cluster.create("new", resource=NAMESPACES)
+    for namespace in ("new", "default", "kube-system"):
+        await cluster.until(lambda found: found is not None, "default", ACCOUNTS, namespace)
+        found = await cluster.until(lambda found: found is not None, "kube-root-ca.crt", CONFIG_MAPS, namespace)
+        assert found["data"]["ca.crt"] == (tmp_path / "data" / "pki" / "ca.crt").read_text()
+
+
+async def test_what_is_deleted_comes_back(cluster: Cluster) -> None:
+    """Both are made again."""
+    for resource, name in ((ACCOUNTS, "default"), (CONFIG_MAPS, "kube-root-ca.crt")):
+        before = await cluster.until(lambda found: found is not None, name, resource)
+        await cluster.delete(name, resource=resource)
+        uid = before["metadata"]["uid"]
+        await cluster.until(
+            lambda found, uid=uid: found is not None and found["metadata"]["uid"] != uid, name, resource
+        )
+
+
+async def test_not_in_a_namespace_that_is_being_deleted(cluster: Cluster) -> None:
+    """It would never be empty."""
+    await cluster.create("ns", resource=NAMESPACES)
+    await cluster.until(lambda found: found is not None, "default", ACCOUNTS, "ns")
+    await cluster.delete("ns", resource=NAMESPACES)
+    await cluster.until_gone("ns", resource=NAMESPACES)
