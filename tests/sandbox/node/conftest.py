@@ -48,6 +48,7 @@ class World:
     """What tests do to the cluster, and see of it."""
 
     client: Client
+    server: ApiServer
     place: Place
     registry: Registry
     image: str
@@ -254,7 +255,7 @@ async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncItera
             ca=data / "pki" / "ca.crt",
         )
         image = built.pullspec(f"{registry.host}/runup/release")
-        yield World(client, place, registry, image, server.kubeconfig, clock)
+        yield World(client, server, place, registry, image, server.kubeconfig, clock)
         await asyncio.to_thread(runner.sweep)
 
 
