@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_waits import awaiting, busy, draining
 
@@ -112,6 +114,47 @@ def test_the_api_accepts_the_status(snapshot: Snapshot) -> None:
     first = assess(snapshot, None, b.NOW)
     assert faults(first) == []
     assert faults(assess(snapshot, first, b.NOW + b.minutes(60))) == []
+
+
+_ANY = st.text(max_size=60) | st.builds(
+    lambda text, times: text * times, st.text(min_size=1, max_size=8), st.integers(1, 9000)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_ANY, _ANY, _ANY)
+def test_the_api_accepts_the_status_whatever_texts_the_cluster_holds(reason: str, message: str, other: str) -> None:
+    """Reasons, messages, annotations, versions and labels of alerts come from anywhere."""
+    progressing = b.cond("Progressing", "True", reason, f"{message}, waiting on etcd")
+    snapshot = b.snapshot(
+        cluster_version=b.version(
+            [b.entry(other, "Partial"), b.entry(message)],
+            progressing=progressing,
+            failing=b.cond("Failing", "True", reason, message),
+            others=(b.cond("ReleaseAccepted", "False", reason, message),),
+            desired=other,
+        ),
+        cluster_operators=(
+            b.operator(progressing=progressing, degraded=b.cond("Degraded", "True", reason, message)),
+            b.operator("dns", available=b.cond("Available", "False", reason, message)),
+        ),
+        nodes=(
+            b.node(state="Degraded", reason=message),
+            b.node("n", conditions=[b.cond("Ready", "False", reason, message)], desiredConfig=other),
+        ),
+        alerts=(
+            Alert(
+                labels={"alertname": reason, "namespace": other, "severity": "critical"},
+                annotations={"summary": message, "description": other, "runbook_url": reason},
+                active_at=b.NOW,
+            ),
+        ),
+        pending_pods=(),
+        machine_config_pools=Unreadable(message) if other else (b.pool("worker"),),
+    )
+    status = assess(snapshot, None, b.NOW + b.minutes(45))
+    assert faults(status) == []
+    assert assess(snapshot, status, b.NOW + b.minutes(45)) == status
 
 
 @pytest.mark.parametrize("snapshot", FULL.values(), ids=FULL)

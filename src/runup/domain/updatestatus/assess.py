@@ -299,7 +299,7 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     pool = next((pool for pool in found.pools if pool.is_control_plane), None)
     head: list[Insight] = []
     if cluster is not None:
-        head.append(insights.cluster_version(cluster, state, found.waiting, memory))
+        head.append(insights.cluster_version(cluster, state, found.waiting, memory, caps.text))
     head += [insights.cluster_operator(each, memory, caps.text) for each in (state.operators if state else ())]
     findings = [finding for finding in found.findings if finding.pool == CONTROL_PLANE]
     if omitted_pools:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import (
     NO_VERSION,
@@ -19,6 +21,7 @@ from runup.api.update_v1alpha1 import (
     NodeInsight,
     OperatorProgress,
     PoolSummary,
+    ResourceRef,
     Version,
     VersionMetadata,
     Versions,
@@ -48,6 +51,11 @@ UNKNOWN_VERSION = "unknown"
 _VERSION_LIMIT = 64
 _REFERENCE_LIMIT = 2048
 _SUMMARY_LIMIT = 1024
+_REASON_LIMIT = 1024
+_MESSAGE_LIMIT = 4096
+_NAME_LIMIT = 253
+_MOST_WAITS = 64
+_MOST_RESOURCES = 16
 
 
 def cut(text: str, limit: int) -> str:
@@ -63,8 +71,9 @@ def cluster_version(
     state: ControlPlaneState | None,
     waiting: tuple[AwaitedOperator, ...],
     memory: Memory,
+    text: int,
 ) -> Insight:
-    """The control plane as a whole; `state` is None where the operators could not be read."""
+    """The control plane as a whole; `state` is None where the operators could not be read. `text` limits messages."""
     uid = uids.of_object("cv", cluster.metadata.name)
     old = memory.cluster_version(uid)
     progressing = find(cluster.status.conditions, "Progressing")
@@ -86,11 +95,16 @@ def cluster_version(
                 completed_at=completed,
                 estimated_completed_at=_estimated(state, completed, old, memory.stamp),
                 last_observed_progress=state.last_progress if state else None,
-                waiting_for=waiting,
+                waiting_for=tuple(_waiting(each, text) for each in waiting[:_MOST_WAITS]),
                 conditions=memory.conditions(old.conditions if old else (), cluster_version_updating(cluster)),
             ),
         ),
     )
+
+
+def _waiting(wait: AwaitedOperator, text: int) -> AwaitedOperator:
+    reason, message = cut(wait.reason, _REASON_LIMIT), cut(wait.message, text)
+    return AwaitedOperator(name=wait.name, since=wait.since, reason=reason, message=message)
 
 
 def _assessment(state: ControlPlaneState | None) -> str:
@@ -146,8 +160,8 @@ def cluster_version_updating(cluster: ClusterVersion) -> Said:
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing is None:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
-    said = f"ClusterVersion has Progressing={progressing.status}"
-    said += f"(Reason={progressing.reason}) | Message='{progressing.message}'"
+    message = cut(progressing.message, _MESSAGE_LIMIT)
+    said = f"ClusterVersion has Progressing={progressing.status}(Reason={progressing.reason}) | Message='{message}'"
     history = cluster.status.history
     if not history:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "Empty history in ClusterVersion")
@@ -172,7 +186,7 @@ def control_plane_updating(cluster: ClusterVersion) -> Said:
         UPDATING,
         progressing.status,
         reason.get(progressing.status, "CannotDetermineUpdating"),
-        progressing.message,
+        cut(progressing.message, _MESSAGE_LIMIT),
     )
 
 
@@ -193,7 +207,7 @@ def cluster_operator(operator: OperatorState, memory: Memory, text: int) -> Insi
                 resource=operator_ref(operator.name),
                 progressing=OperatorProgress(
                     status=progressing.status,
-                    reason=progressing.reason,
+                    reason=cut(progressing.reason, _REASON_LIMIT),
                     message=cut(progressing.message, text),
                     last_transition_time=progressing.last_transition_time,
                 )
@@ -353,6 +367,14 @@ def _node_available(state: NodeState, text: int) -> Said:
     return (AVAILABLE, "False", reasons[0] if len(reasons) == 1 else "MultipleReasons", message)
 
 
+def _resources(finding: Finding) -> tuple[ResourceRef, ...]:
+    """Those that the API has room for; an alert's labels are no names of objects and may be longer than such."""
+    return tuple(
+        replace(ref, name=ref.name[:_NAME_LIMIT], namespace=ref.namespace[:_NAME_LIMIT])
+        for ref in finding.resources[:_MOST_RESOURCES]
+    )
+
+
 def health(finding: Finding, memory: Memory, text: int) -> Insight:
     """Something that needs attention; `text` limits its description, in characters."""
     uid = uids.of_finding(finding)
@@ -370,7 +392,7 @@ def health(finding: Finding, memory: Memory, text: int) -> Insight:
             acquired_at=memory.stamp,
             type="Health",
             health=HealthInsight(
-                scope=HealthScope(type=finding.scope, resources=finding.resources[:16]),
+                scope=HealthScope(type=finding.scope, resources=_resources(finding)),
                 impact=HealthImpact(
                     level=finding.level,
                     type=finding.impact,
