@@ -130,3 +130,18 @@ def test_output_that_finds_no_room(words: list[str]) -> None:
             stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=dict(os.environ),
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["version"], ["--help"], ["completion", "bash"]], ids=" ".join)
+def test_output_that_nobody_reads(words: list[str]) -> None:
+    """`runup ... | true` is no error worth a word; the exit code is that of a process that SIGPIPE ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "runup", *words], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")

@@ -1,11 +1,12 @@
 """`runup demo`: the main job on a cluster of its own, told step by step with the commands that a user would type.
 
 Every command that is shown is run, as a process, and what it prints is what is seen. The story stops at the first step
-that goes otherwise than told: exit code 1, and the folder with the logs stays. Nothing is left running in any case.
+that goes otherwise than told: exit code 1, and of its folder the logs stay. Nothing is left running in any case.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -28,6 +29,10 @@ FIRST_STEP = "5.0.3"
 PAUSED = "MachineConfigPoolPaused-infra"
 DUAL_STACK = "DualStackIncompatible"
 DEADLINE_S = 30.0
+LOGS = "logs"
+READER_LEFT = 141
+"""What a command ends with whose output nobody reads any more, as under `runup demo | head`."""
+
 FIX = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
 
 
@@ -43,25 +48,36 @@ def demo() -> int:
     signal.signal(signal.SIGTERM, interrupts.arrived)
     signal.signal(signal.SIGINT, interrupts.arrived)
     story = Story(folder, interrupts)
-    kept = False
+    failed = False
     try:
         story.tell()
     except GoneWrong as error:
-        kept = True
-        click.secho(f"\nThe demo stopped: {error}\nLogs: {folder}", fg="red", err=True)
+        failed = True
+        click.secho(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", fg="red", err=True)
         return 1
     except KeyboardInterrupt:
         click.echo("\nStopped; clearing up.", err=True)
         return 130
     finally:
         stopped = story.clear_up()
-        if stopped and not kept:
-            shutil.rmtree(folder, ignore_errors=True)
+        if stopped:
+            remove(folder, but=LOGS if failed else "")
     if not stopped:
-        click.secho(f"\nThe sandbox could not be stopped. Logs: {folder}", fg="red", err=True)
+        click.secho(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", fg="red", err=True)
         return 1
     click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
     return 0
+
+
+def remove(folder: Path, but: str) -> None:
+    """Remove what the sandbox left, keys and kubeconfig above all; `but` names the one part that stays."""
+    for path in folder.iterdir() if but else ():
+        if path.name != but and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != but:
+            path.unlink(missing_ok=True)
+    if not but or not any(folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class Interrupts:
@@ -218,6 +234,8 @@ class Story:
         show(shown)
         sys.stdout.flush()
         code = self.interrupts.run(command, self._environment())
+        if code == READER_LEFT:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if code != expect:
             raise GoneWrong(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 

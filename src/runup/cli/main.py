@@ -57,12 +57,15 @@ def root(ctx: click.Context) -> None:
 
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Run the command line `argv` and return its exit code; nothing but a bug of ours ends in a traceback."""
+    stdout = sys.stdout
     try:
         words = list(sys.argv[1:] if argv is None else argv)
         variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
         result = root.main(words, prog_name=prog, complete_var=variable, standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as stop:
+        if sys.stdout is not stdout:  # which is how click answers a reader that has left
+            return _reader_left()
         return stop.code if isinstance(stop.code, int) else 1
     except (KeyboardInterrupt, click.Abort):
         return 130
