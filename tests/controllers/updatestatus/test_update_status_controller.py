@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.controllers.updatestatus.update_status_world import (
+    DEADLINE_S,
     MC,
     NODES,
+    PODS,
     SINCE,
     STATUSES,
     World,
@@ -25,12 +27,14 @@ from tests.controllers.updatestatus.update_status_world import (
     world,
 )
 
-from runup.api.scheme import Resource
-from runup.api.update_v1alpha1 import NAME, Insight, UpdateStatusStatus
+from runup.api.scheme import Resource, resource_of
+from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
+from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.controllers.updatestatus.controller import Timing
 from runup.controllers.updatestatus.process import NAMESPACE, Options, Process
 from runup.domain.conditions import find, status_of
 from runup.kube import calls, config
+from runup.kube.clock import Clock, ManualClock
 from runup.kube.config import ClusterConfig
 
 CONFIG, MACHINES = "config.openshift.io", MC
@@ -102,9 +106,9 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[World, None]:
 
 
 @asynccontextmanager
-async def running(cluster: ClusterConfig, **options: Any) -> AsyncGenerator[Process, None]:
+async def running(cluster: ClusterConfig, clock: Clock | None = None, **options: Any) -> AsyncGenerator[Process, None]:
     """The controller at work; ended in order."""
-    process = Process(cluster, Options(**{"leader_elect": False, "timing": QUICK, **options}))
+    process = Process(cluster, Options(**{"leader_elect": False, "timing": QUICK, **options}), clock=clock)
     task = asyncio.create_task(process.run())
     try:
         yield process
@@ -128,9 +132,14 @@ def phase(status: UpdateStatusStatus, name: str) -> str:
     return updating.reason if updating else ""
 
 
-def writes(process: Process) -> float:
-    """How often it wrote."""
-    return process.metrics.registry.get_sample_value("update_status_writes_total") or 0.0
+async def writes(process: Process, at_least: int = 1) -> float:
+    """How often it wrote; the object is there a moment before it is counted."""
+    count = 0.0
+    async with asyncio.timeout(DEADLINE_S):
+        while count < at_least:
+            await asyncio.sleep(0.01)
+            count = process.metrics.registry.get_sample_value("update_status_writes_total") or 0.0
+    return count
 
 
 async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
@@ -165,7 +174,7 @@ async def test_times_stand_through_a_restart(cluster: World) -> None:
     async with running(cluster.config) as process:
         await cluster.annotate("worker-0", desiredConfig="rendered-worker-new", state="Working")
         after = await cluster.until(lambda status: phase(status, "worker-0") == "Updating")
-        assert writes(process) == 1
+        assert await writes(process) == 1
     same = {insight.uid: insight for insight in insights(before)}
     changed = {insight.uid for insight in insights(after) if same.get(insight.uid) != insight}
     assert changed == {"node-worker-0", "mcp-worker"}, stored
@@ -175,7 +184,7 @@ async def test_heartbeats_lead_to_no_write(cluster: World) -> None:
     """What insights are not made of may change as often as it likes; the next change that counts is one write."""
     async with running(cluster.config) as process:
         await cluster.until(lambda status: phase(status, "worker-1") == "Pending")
-        count = writes(process)
+        count = int(await writes(process))
         for number in range(10):
             patch = {"metadata": {"annotations": {"k8s.ovn.org/x": str(number)}}}
             await cluster.client.send(calls.merge_patch(NODES, "worker-0", patch))
@@ -183,7 +192,7 @@ async def test_heartbeats_lead_to_no_write(cluster: World) -> None:
         await cluster.until(
             lambda status: any(each.health and "worker-1" in each.health.impact.summary for each in insights(status))
         )
-        assert writes(process) == count + 1
+        assert await writes(process, count + 1) == count + 1
 
 
 async def test_edits_and_deletion_are_put_right(cluster: World) -> None:
@@ -256,6 +265,67 @@ async def test_a_kind_that_may_not_be_read_is_said(cluster: World) -> None:
     assert available.reason == "CannotWatch"
     assert 'not allowed to list machineconfigpools in API group "machineconfiguration' in available.message
     assert {insight.type for insight in insights(status)} >= {"ClusterVersion", "ClusterOperator", "Health"}
+
+
+async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster: World) -> None:
+    """Its pods are asked for, with time the insight grows worse, and when the budget allows the eviction it ends."""
+    await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))
+    await cluster.create(Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True), _account_of("shop"))
+    spec = {"nodeName": "worker-0", "containers": [{"name": "c", "image": "i"}]}
+    await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", labels={"app": "db"}, spec=spec))
+    budget = obj("policy/v1", "PodDisruptionBudget", "db", "shop")
+    budget |= {"spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}}}
+    counts = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+    await cluster.create(resource_of(PodDisruptionBudget), {**budget, "status": {"observedGeneration": 1, **counts}})
+    clock = ManualClock(datetime(2026, 11, 21, 7, 0, tzinfo=UTC))
+    async with running(cluster.config, clock):
+        await _passing(cluster, clock, lambda status: phase(status, "worker-0") == "Pending")
+        drain = {"desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
+        await cluster.annotate("worker-0", desiredConfig="rendered-worker-new", state="Working", **drain)
+        held = await _passing(cluster, clock, lambda status: _held_up(status) is not None)
+        found = _held_up(held)
+        assert found
+        names = [(ref.resource, ref.namespace, ref.name) for ref in found.scope.resources]
+        assert names == [
+            ("nodes", "", "worker-0"),
+            ("pods", "shop", "db-0"),
+            ("poddisruptionbudgets", "shop", "db"),
+        ]
+        assert found.impact.level == "Warning"
+        begun = found.started_at
+        worse = await _passing(cluster, clock, lambda status: _level(status) == "Error")
+        again = _held_up(worse)
+        assert again
+        assert again.started_at == begun
+        patch = {"status": {"disruptionsAllowed": 1}}
+        call = calls.merge_patch(resource_of(PodDisruptionBudget), "db", patch, "shop", subresource="status")
+        await cluster.client.send(call)
+        await _passing(cluster, clock, lambda status: _held_up(status) is None)
+
+
+def _account_of(namespace: str) -> dict[str, Any]:
+    return obj("v1", "ServiceAccount", "default", namespace)
+
+
+def _held_up(status: UpdateStatusStatus) -> HealthInsight | None:
+    return next((each.health for each in insights(status) if each.health and each.health.check == "DrainBlocked"), None)
+
+
+def _level(status: UpdateStatusStatus) -> str:
+    found = _held_up(status)
+    return found.impact.level if found else ""
+
+
+async def _passing(
+    cluster: World, clock: ManualClock, holds: Callable[[UpdateStatusStatus], bool]
+) -> UpdateStatusStatus:
+    """The status as soon as `holds` does, while the controller's clock runs, ten seconds at a time."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            await clock.advance(10)
+            status = await cluster.status()
+            if status is not None and holds(status):
+                return status
 
 
 async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None:

@@ -203,4 +203,4 @@ def _shared_texts(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _unversioned(obj: Object) -> Object:
-    return replace(obj, metadata=replace(obj.metadata, resource_version="", generation=0))
+    return replace(obj, metadata=replace(obj.metadata, resource_version=""))
