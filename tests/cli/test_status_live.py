@@ -109,7 +109,7 @@ def test_from_live_objects(server: Server, run: Run) -> None:
 
 @pytest.mark.usefixtures("report")
 def test_from_the_controllers_object(server: Server, run: Run) -> None:
-    """The bytes are the same; nothing but the object is read."""
+    """The bytes are the same."""
     words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
     assert run(*words).out == expected()
     assert run(*words, "--details=all").out == expected("detailed-output")
@@ -411,11 +411,25 @@ def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: 
     assert "Nodes could not be read, so what they would tell is not known" in ran.out
 
 
+def test_a_report_that_nobody_keeps_is_not_believed(server: Server, run: Run, report: JSON) -> None:
+    """It says another update than ClusterVersion, which has been so for hours."""
+    stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+    stored["status"]["controlPlane"]["conditions"][0].update(status="False", reason="ClusterVersionNotProgressing")
+    stored["status"]["workerPools"] = []
+    server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+    ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+    assert ran.out == expected()
+    assert "warning: the update status controller's report is older than ClusterVersion" in ran.err
+    # Half a minute after the update began the controller may just be behind.
+    ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", "2023-11-03T15:28:34Z")
+    assert ran.out == "The cluster is not updating.\n"
+
+
 class Steps(ManualClock):
-    """A clock whose every pause changes the cluster."""
+    """A clock whose every pause changes the cluster; half a minute after the update began, so no report is old."""
 
     def __init__(self, steps: list[Any]) -> None:
-        super().__init__(datetime(2023, 11, 3, 17, 27, tzinfo=UTC))
+        super().__init__(datetime(2023, 11, 3, 15, 28, 34, tzinfo=UTC))
         self._steps = steps
 
     def pause(self, seconds: float) -> None:
@@ -447,14 +461,14 @@ def test_watching_in_a_pipe(server: Server, report: JSON) -> None:
     status_watch.follow(server.client, "none", clock, stream)
     lines = stream.getvalue().splitlines()
     assert lines[0] == (
-        "17:27:00Z Update to 4.14.1 (from 4.14.0-rc.3): control plane 32 of 33 operators updated, "
+        "15:28:34Z Update to 4.14.1 (from 4.14.0-rc.3): control plane 32 of 33 operators updated, "
         "pool master 0 of 3 nodes, pool worker 0 of 3 nodes"
     )
-    assert lines[1].startswith("17:27:00Z Error: Cluster Operator kube-apiserver is degraded")
+    assert lines[1].startswith("15:28:34Z Error: Cluster Operator kube-apiserver is degraded")
     assert lines[7:] == [
-        "17:27:04Z Cluster Operator machine-config is updated (33 of 33)",
-        "17:27:04Z Control plane is updated to 4.14.1",
-        "17:27:06Z The cluster is not updating.",
+        "15:28:38Z Cluster Operator machine-config is updated (33 of 33)",
+        "15:28:38Z Control plane is updated to 4.14.1",
+        "15:28:40Z The cluster is not updating.",
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
@@ -23,8 +23,10 @@ from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli import cluster as clusters
 from runup.cli.status_source import EPOCH, Found, alerts_note, assessed
+from runup.domain.conditions import find
 from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
+from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
 from runup.kube import calls
 from runup.kube.errors import ApiError, Forbidden, KubeError, NotFound
@@ -48,12 +50,41 @@ def read(client: SyncClient, now: datetime, *, whole: bool = False) -> Found:
     """The status at `now`; `whole` is for those who want every node, which a large cluster's object does not hold."""
     now_ns = nanoseconds(now - EPOCH)
     written = written_status(client)
+    notes: tuple[str, ...] = ()
+    if written is not None and is_outdated(client, written, now):
+        written, notes = None, (_OUTDATED,)
     if written is not None and not (whole and _is_incomplete(written)):
         return Found(written, now_ns, alerts_problem=_alerts_problem(written))
     snapshot = observe(client, now)
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
-    return Found(assessed(snapshot, now_ns), now_ns, alerts_problem=problem)
+    return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
+
+
+_OUTDATED = (
+    "warning: the update status controller's report is older than ClusterVersion, so the cluster itself was read; "
+    "see whether the controller runs in openshift-update-status-controller\n"
+)
+# A controller that is restarted, or that follows many changes, is a few seconds behind.
+_BEHIND = timedelta(seconds=60)
+
+
+def is_outdated(client: SyncClient, written: JSON, now: datetime) -> bool:
+    """Whether ClusterVersion has for a minute been other than the report says: then nobody keeps the report."""
+    try:
+        cluster = client.send(calls.get(ClusterVersion, clusters.NAME))
+    except (NotFound, Forbidden):
+        return False
+    progressing = find(cluster.status.conditions, "Progressing")
+    since = progressing.last_transition_time if progressing else None
+    if progressing is None or since is None or now - since < _BEHIND:
+        return False
+    report = read_report(written)
+    insight = report.cluster_version
+    if report.updating is None or insight is None:
+        return False
+    started = cluster.status.history[0].started_time if cluster.status.history else insight.started_at
+    return report.updating.status != progressing.status or insight.started_at != started
 
 
 def written_status(client: SyncClient) -> JSON | None:
@@ -76,7 +107,8 @@ def _is_incomplete(obj: JSON) -> bool:
 
 def _alerts_problem(obj: JSON) -> str:
     reachable = _condition(obj, "AlertsReachable")
-    return alerts_note(str(reachable.get("message", ""))) if reachable.get("status") == "False" else ""
+    known = reachable.get("status", "True") == "True"
+    return "" if known else alerts_note(str(reachable.get("message", "")))
 
 
 def observe(client: SyncClient, now: datetime) -> Snapshot:

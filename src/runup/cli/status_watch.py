@@ -6,6 +6,7 @@ minutes and then is the command's error. Following ends when an update that was 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,19 +76,54 @@ def _attention(report: Report) -> list[str]:
     return [f"{row.level}: {row.summary}" for row in report.health] if report.is_updating else []
 
 
+# Healthy nodes a pool that are shown on a terminal, from as in a pipe to none: the first that fits is taken.
+_ROWS = (rendered.ROWS, 5, 3, 1, 0)
+
+# What stands out on a terminal; the words are the same without colours.
+_STYLES = (
+    (r"^= .* =$|^Control Plane Nodes$|^Worker Pool Nodes: .*$|^Updating Cluster Operators$", "bold"),
+    (r"\b(Critical|Error|Degraded|Stalled)\b", "bold red"),
+    (r"\b(Warning|Unavailable|Progressing - Slow)\b", "yellow"),
+    (r"\b(Draining|Updating|Rebooting)\b", "cyan"),
+    (r"\b(Completed|Updated)\b", "green"),
+)
+
+
 @contextmanager
 def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
+    """The report on a screen of its own, which is left again; the last one stays below."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     wanted = rendered.details(details)
     console = Console(file=stream)
-    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+    last = ""
 
-        def show(report: Report, found: Found) -> None:
-            live.update(
-                Text(rendered.render(report, found.now_ns, wanted), no_wrap=True, overflow="crop"), refresh=True
-            )
+    def drawn(text: str) -> Text:
+        found = Text(text, no_wrap=True, overflow="crop")
+        for pattern, style in _STYLES:
+            found.highlight_regex(re.compile(pattern, re.MULTILINE), style)
+        return found
 
-        yield show
+    try:
+        with Live(console=console, auto_refresh=False, screen=True) as live:
+
+            def show(report: Report, found: Found) -> None:
+                nonlocal last
+                last = rendered.render(report, found.now_ns, wanted)
+                live.update(drawn(_fitting(report, found.now_ns, wanted, console.height)), refresh=True)
+
+            yield show
+    finally:
+        console.print(drawn(last), end="")
+
+
+def _fitting(report: Report, now: int, wanted: rendered.Details, height: int) -> str:
+    """The text with as many nodes as the terminal has lines for: what needs attention stands at the end."""
+    text = ""
+    for rows in _ROWS:
+        text = rendered.render(report, now, wanted, rows=rows)
+        if text.count("\n") < height:
+            break
+    return text

@@ -50,15 +50,15 @@ def clock_time(now: int) -> str:
     return f"{_EPOCH + _delta(now):%H:%M:%SZ}"
 
 
-def render(report: Report, now: int, wanted: Details = Details()) -> str:
-    """The whole text at `now` (nanoseconds since the epoch)."""
+def render(report: Report, now: int, wanted: Details = Details(), *, rows: int = ROWS) -> str:
+    """The whole text at `now` (nanoseconds since the epoch); `rows`: so many healthy nodes a pool are shown unasked."""
     if not report.is_updating:
         return NOT_UPDATING + _unasked(report, now, wanted)
     return "".join(
         [
             _control_plane(report, now, wanted),
-            _control_plane_nodes(report, wanted),
-            _workers(report, wanted),
+            _control_plane_nodes(report, wanted, rows),
+            _workers(report, wanted, rows),
             _health(report.health, _updating_for(report, now), now, wanted),
         ]
     )
@@ -196,17 +196,17 @@ def _reason(reason: str) -> str:
 # ---- nodes and pools
 
 
-def _control_plane_nodes(report: Report, wanted: Details) -> str:
+def _control_plane_nodes(report: Report, wanted: Details, rows: int) -> str:
     pool = report.control_plane_pool
     if pool is None or not pool.counts.total:
         return ""
     if pool.is_complete:
         version = pool.rows[0].version if pool.rows else report.target
         return f"\nAll control plane nodes successfully updated to {version}\n"
-    return "\nControl Plane Nodes" + _nodes(pool, wanted)
+    return "\nControl Plane Nodes" + _nodes(pool, wanted, rows)
 
 
-def _workers(report: Report, wanted: Details) -> str:
+def _workers(report: Report, wanted: Details, limit: int) -> str:
     if not any(pool.counts.total for pool in report.worker_pools):
         return ""
     rows = [["WORKER POOL", "ASSESSMENT", "COMPLETION", "STATUS"], *(_pool(pool) for pool in report.worker_pools)]
@@ -214,7 +214,7 @@ def _workers(report: Report, wanted: Details) -> str:
     if report.omitted_worker_pools:
         text += f"...\nOmitted {report.omitted_worker_pools} more worker pools: the report holds no more.\n"
     tables = (pool for pool in report.worker_pools if pool.counts.total)
-    return text + "".join(f"\nWorker Pool Nodes: {pool.name}{_nodes(pool, wanted)}" for pool in tables)
+    return text + "".join(f"\nWorker Pool Nodes: {pool.name}{_nodes(pool, wanted, limit)}" for pool in tables)
 
 
 def _pool(pool: PoolReport) -> list[str]:
@@ -228,8 +228,8 @@ def _pool(pool: PoolReport) -> list[str]:
     return [pool.name, pool.assessment, completion, status]
 
 
-def _nodes(pool: PoolReport, wanted: Details) -> str:
-    shown = [row for i, row in enumerate(pool.rows) if wanted.nodes or i < ROWS or row.needs_attention]
+def _nodes(pool: PoolReport, wanted: Details, limit: int) -> str:
+    shown = [row for i, row in enumerate(pool.rows) if wanted.nodes or i < limit or row.needs_attention]
     rows = [["NAME", "ASSESSMENT", "PHASE", "VERSION", "EST", "MESSAGE"], *(_node(row) for row in shown)]
     return "\n" + _table(rows) + _omitted(pool, shown, wanted)
 
