@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runup.api.meta_v1 import key_of
-from runup.api.scheme import Resource, resource_of
+from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
 from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
-from runup.sandbox.controllers import furnishing, upkeep, workloads
+from runup.sandbox.controllers import furnishing, workloads
+from runup.sandbox.controllers.budgets import BUDGETS, Budgets
 from runup.sandbox.controllers.deployments import Deployments, deployment_of
 from runup.sandbox.controllers.garbage import GarbageCollector
 from runup.sandbox.controllers.graph import Graph
@@ -26,6 +27,7 @@ from runup.sandbox.controllers.jobs import Jobs
 from runup.sandbox.controllers.namespaces import NamespaceController
 from runup.sandbox.controllers.replica_sets import ReplicaSets
 from runup.sandbox.controllers.runner import Loop, follow
+from runup.sandbox.controllers.scheduler import Scheduler
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 # How often new CustomResourceDefinitions are looked for by the garbage collector.
@@ -53,7 +55,7 @@ class Watched:
             (self.pods, workloads.PODS),
             (self.jobs, workloads.JOBS),
             (self.nodes, NODES),
-            (self.budgets, resource_of(PodDisruptionBudget)),
+            (self.budgets, BUDGETS),
         )
 
 
@@ -105,7 +107,7 @@ def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
 
 
 def _scheduler(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(upkeep.Scheduler(watched.pods, watched.nodes), client, clock)
+    loop = Loop(Scheduler(watched.pods, watched.nodes, clock), client, clock)
     loop.watch(watched.pods)
 
     def on_node(*_: object) -> None:
@@ -119,7 +121,7 @@ def _scheduler(client: Client, watched: Watched, clock: Clock) -> Loop:
 
 
 def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(upkeep.Budgets(watched.budgets, watched.pods), client, clock)
+    loop = Loop(Budgets(watched.budgets, watched.pods), client, clock)
     loop.watch(watched.budgets)
 
     def on_pod(_change: object, old: WholePod | None, new: WholePod | None) -> None:
