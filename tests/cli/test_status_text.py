@@ -461,3 +461,17 @@ def test_many_nodes_at_once_are_counted() -> None:
         "Pool worker: 10 more nodes changed",
         "Pool worker: 30 of 30 nodes are updated",
     ]
+
+
+def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
+    """What needs attention stands below them and must not be cut off."""
+    status = assess(b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True))), None, b.NOW)
+    report = of_status(status)
+    low = rendered.render(report, rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
+    assert "\nControl Plane Nodes: 0 of 3 updated\n\n= Worker Upgrade =\n" in low
+    assert "Worker Pool Nodes" not in low
+    assert "Outdated nodes in a paused pool" in low
+    broken = assess(b.snapshot(nodes=(b.node(state="Degraded", reason="x"), b.node("w2"))), None, b.NOW)
+    low = rendered.render(of_status(broken), rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
+    assert "worker-0000   Degraded     Pending" in low
+    assert "w2" not in low

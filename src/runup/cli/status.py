@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from runup.cli.status_source import Found
 
 
+def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from runup.cli.render.status import DETAILS
+
+    return [word for word in DETAILS if word.startswith(incomplete)]
+
+
 @click.command("status")
 @click.argument("words", nargs=-1)
 @click.option(
     "--details",
     default="none",
     metavar="WHAT",
+    shell_complete=_details,
     help="What to show at length: none, all, nodes, health or operators.",
 )
 @click.option("--dump", metavar="DIR", help="Read a must-gather or another dump instead of a cluster.")
@@ -129,5 +136,6 @@ def _page(found: Found) -> str:
     from runup.cli.status_source import moment
     from runup.domain.updatestatus import read
 
-    status, _unknown = read.decode(found.obj)
-    return page(status, moment(found.now_ns))
+    status, unknown = read.decode(found.obj)
+    now = moment(found.now_ns)
+    return page(read.with_unknown(status, unknown, now), now)

@@ -76,16 +76,19 @@ def _attention(report: Report) -> list[str]:
     return [f"{row.level}: {row.summary}" for row in report.health] if report.is_updating else []
 
 
-# Healthy nodes a pool that are shown on a terminal, from as in a pipe to none: the first that fits is taken.
-_ROWS = (rendered.ROWS, 5, 3, 1, 0)
+# Healthy nodes a pool that are shown on a terminal, from as in a pipe to no table: the first that fits is taken.
+_ROWS = (rendered.ROWS, 5, 3, 0, rendered.NO_TABLES)
 
 # What stands out on a terminal; the words are the same without colours.
 _STYLES = (
     (r"^= .* =$|^Control Plane Nodes$|^Worker Pool Nodes: .*$|^Updating Cluster Operators$", "bold"),
-    (r"\b(Critical|Error|Degraded|Stalled)\b", "bold red"),
-    (r"\b(Warning|Unavailable|Progressing - Slow)\b", "yellow"),
-    (r"\b(Draining|Updating|Rebooting)\b", "cyan"),
-    (r"\b(Completed|Updated)\b", "green"),
+    (r"(?<=^Assessment:      )Stalled", "bold red"),
+    (r"(?<=^Assessment:      )Progressing - Slow", "yellow"),
+    # Cells of tables, which blanks follow.
+    (r"\b(Critical|Error|Degraded)\b(?= {2})", "bold red"),
+    (r"\b(Warning|Unavailable)\b(?= {2})", "yellow"),
+    (r"\b(Draining|Updating|Rebooting)\b(?= {2})", "cyan"),
+    (r"\b(Completed|Updated)\b(?= {2})", "green"),
 )
 
 

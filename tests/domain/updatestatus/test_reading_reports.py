@@ -16,7 +16,7 @@ from tests.domain.updatestatus.test_assessment import FULL
 from runup.api import codec
 from runup.cli.render import status as rendered
 from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import HealthRow, report
+from runup.domain.updatestatus.read import HealthRow, decode, of_status, report, with_unknown
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)
@@ -88,6 +88,16 @@ def test_an_insight_of_a_new_type_is_named() -> None:
     )
     assert "proceeding well" not in text(obj)
     assert "Another version of the update status controller wrote the report" in text(obj, "health")
+
+
+def test_pages_of_insights_show_unknown_ones_too() -> None:
+    """As health insights, so that whoever shows a status need not know of decoding."""
+    obj = written()
+    insights(obj).append({"uid": "etcd-1", "acquiredAt": "2026-01-01T00:00:00Z", "type": "EtcdMember"})
+    status, unknown = decode(obj)
+    [row] = of_status(with_unknown(status, unknown, b.NOW)).health
+    assert row.summary == "1 insight of type EtcdMember cannot be read by this version of runup"
+    assert with_unknown(status, (), b.NOW) is status
 
 
 @pytest.mark.parametrize(

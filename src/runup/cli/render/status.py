@@ -21,6 +21,8 @@ NOT_UPDATING = "The cluster is not updating.\n"
 DETAILS = ("none", "all", "nodes", "health", "operators")
 # Rows of a pool that are printed without being asked for.
 ROWS = 10
+# For `rows` of `render`: one line a pool instead of its table, on terminals that are too low for more.
+NO_TABLES = -1
 _REASON_WIDTH = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KNOWN_ASSESSMENTS = ("Progressing", "Progressing - Slow", "Stalled")
@@ -203,7 +205,7 @@ def _control_plane_nodes(report: Report, wanted: Details, rows: int) -> str:
     if pool.is_complete:
         version = pool.rows[0].version if pool.rows else report.target
         return f"\nAll control plane nodes successfully updated to {version}\n"
-    return "\nControl Plane Nodes" + _nodes(pool, wanted, rows)
+    return _titled("Control Plane Nodes", pool, wanted, rows)
 
 
 def _workers(report: Report, wanted: Details, limit: int) -> str:
@@ -214,7 +216,14 @@ def _workers(report: Report, wanted: Details, limit: int) -> str:
     if report.omitted_worker_pools:
         text += f"...\nOmitted {report.omitted_worker_pools} more worker pools: the report holds no more.\n"
     tables = (pool for pool in report.worker_pools if pool.counts.total)
-    return text + "".join(f"\nWorker Pool Nodes: {pool.name}{_nodes(pool, wanted, limit)}" for pool in tables)
+    return text + "".join(_titled(f"Worker Pool Nodes: {pool.name}", pool, wanted, limit) for pool in tables)
+
+
+def _titled(title: str, pool: PoolReport, wanted: Details, limit: int) -> str:
+    if limit == NO_TABLES and not any(row.needs_attention for row in pool.rows):
+        # Pools of workers have a row in the table of pools already.
+        return f"\n{title}: {pool.done} of {pool.counts.total} updated\n" if title.startswith("Control") else ""
+    return f"\n{title}{_nodes(pool, wanted, limit)}"
 
 
 def _pool(pool: PoolReport) -> list[str]:

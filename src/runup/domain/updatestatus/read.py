@@ -12,13 +12,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from runup.api import codec
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import (
     NO_VERSION,
     ClusterOperatorInsight,
     ClusterVersionInsight,
+    ControlPlane,
+    HealthImpact,
     HealthInsight,
+    HealthScope,
+    Informer,
     Insight,
     MachineConfigPoolInsight,
     NodeInsight,
@@ -28,7 +34,7 @@ from runup.api.update_v1alpha1 import (
 )
 from runup.domain.conditions import find
 from runup.domain.updatestatus import nodes as states
-from runup.domain.updatestatus.finding import LEVELS, UNKNOWN, UNKNOWN_IMPACT
+from runup.domain.updatestatus.finding import LEVELS, SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IMPACT
 from runup.domain.updatestatus.health import ALERT_FIRING, NO_RUNBOOK, NODE_DEGRADED, NODE_UNAVAILABLE, POOL_PAUSED
 from runup.domain.updatestatus.insights import (
     ARCHITECTURE,
@@ -212,6 +218,29 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
     unknown: list[str] = []
     frame = _framed(status, unknown)
     return codec.convert(UpdateStatusStatus, frame), tuple(unknown)
+
+
+def with_unknown(status: UpdateStatusStatus, unknown: Iterable[str], now: datetime) -> UpdateStatusStatus:
+    """`status` with a health insight for each type in `unknown`, for those who show the insights themselves."""
+    added = tuple(
+        Insight(
+            uid=f"unknown-{i}",
+            acquired_at=now,
+            type="Health",
+            health=HealthInsight(
+                scope=HealthScope(type=SCOPE_CLUSTER),
+                impact=HealthImpact(level=row.level, type=row.impact, summary=row.summary, description=row.description),
+                check=row.check,
+            ),
+        )
+        for i, row in enumerate(_unknown_rows(unknown))
+    )
+    if not added:
+        return status
+    layer = status.control_plane or ControlPlane()
+    return replace(
+        status, control_plane=replace(layer, informers=(*layer.informers, Informer(name="unknown", insights=added)))
+    )
 
 
 def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = ()) -> Report:
