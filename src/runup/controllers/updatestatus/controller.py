@@ -124,10 +124,12 @@ class UpdateStatusController:
         self._queue.add_rate_limited(key)
 
     async def _pass(self, keeper: Keeper, drains: Drains, alerts: Alerts) -> None:
-        if self._is_too_early(keeper) or (keeper.is_current and not self._is_due()):
+        if self._is_too_early(keeper):
             return
-        if (left_s := self._not_before - self._clock.monotonic()) > 0:
-            self._queue.add_after(KEY, left_s)
+        wait_s = self._wait_s(keeper)
+        if wait_s > 0:
+            # A key has one delay, the soonest: what brought us here took the place of the next look.
+            self._queue.add_after(KEY, wait_s)
             return
         self._changed = False
         begun = self._clock.monotonic()
@@ -162,6 +164,7 @@ class UpdateStatusController:
         self._look_at = self._clock.monotonic() + soon
         self._queue.add_after(KEY, soon)
 
-    def _is_due(self) -> bool:
-        """Whether insights may have changed: by an input, or by time alone."""
-        return self._changed or self._clock.monotonic() >= self._look_at
+    def _wait_s(self, keeper: Keeper) -> float:
+        """How long to wait until insights may have changed, by an input or by time alone, and may be written."""
+        changed = self._changed or not keeper.is_current
+        return (self._not_before if changed else self._look_at) - self._clock.monotonic()
