@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -48,6 +50,15 @@ def read_scenario(chosen: Settings) -> Scenario:
     return scenario.load(scenario.find(chosen.scenario or scenario.DEFAULT))
 
 
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a cluster finds outside of itself: the registry (`host:port`), its releases, the update service's URL."""
+
+    registry: str
+    releases: tuple[releases.Release, ...]
+    updates: str
+
+
 class Cluster:
     """The processes of a cluster, as tasks."""
 
@@ -55,50 +66,52 @@ class Cluster:
         self._data = data
         self._settings = chosen
         self._clock = clock
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set. Raises SandboxError."""
+        """Serve until `stop` is set. Raises SandboxError, and whatever ended a controller."""
         wanted = await asyncio.to_thread(read_scenario, self._settings)
         async with contextlib.AsyncExitStack() as stack:
-            registry = await stack.enter_async_context(
-                Registry(
-                    self._data / "registry",
-                    port=self._settings.registry_port,
-                    signatures=self._data / "signatures",
-                )
-            )
-            built = await asyncio.to_thread(releases.build, wanted, self._data, registry=registry.host)
-            graph = releases.graph(wanted, built)
-            updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
+            services = await self._services(stack, wanted)
             client = await stack.enter_async_context(await self._client())
-            agent = await self._start(stack, client, wanted, registry.host)
-            left_out = await self._set_up(client, wanted, built, updates.url)
-            self._say_ready(wanted, agent, registry.host, updates.url, left_out)
-            await stop.wait()
-            await self._end()
+            place = await asyncio.to_thread(self._place, client, wanted, services.registry)
+            tasks = self._start(stack, client, place)
+            left_out = await self._set_up(client, wanted, services)
+            self._say_ready(wanted, place, services, left_out)
+            await until_over(stop, tasks)
+
+    async def _services(self, stack: contextlib.AsyncExitStack, wanted: Scenario) -> Services:
+        registry = await stack.enter_async_context(
+            Registry(self._data / "registry", port=self._settings.registry_port, signatures=self._data / "signatures")
+        )
+        built = await asyncio.to_thread(releases.build, wanted, self._data, registry=registry.host)
+        graph = releases.graph(wanted, built)
+        updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
+        return Services(registry.host, built, updates.url)
 
     async def _client(self) -> Client:
         """A client of the API server, once it answers."""
-        kubeconfig = self._data / "admin.kubeconfig"
         while True:
             with contextlib.suppress(KubeError):
-                client = Client(load_kubeconfig(str(kubeconfig)), clock=self._clock)
-                try:
-                    await client.send(calls.get_path("/readyz"))
-                except KubeError:
-                    await client.close()
-                else:
-                    return client
+                return await self._answered()
             await self._clock.sleep(0.05)
 
-    async def _start(self, stack: contextlib.AsyncExitStack, client: Client, wanted: Scenario, registry: str) -> Place:
-        place = await asyncio.to_thread(self._place, client, wanted, registry)
+    async def _answered(self) -> Client:
+        """A client of the API server; raises KubeError where that does not answer yet, or has no kubeconfig yet."""
+        client = Client(load_kubeconfig(str(self._data / "admin.kubeconfig")), clock=self._clock)
+        try:
+            await client.send(calls.get_path("/readyz"))
+        except KubeError:
+            await client.close()
+            raise
+        return client
+
+    def _start(self, stack: contextlib.AsyncExitStack, client: Client, place: Place) -> list[asyncio.Task[None]]:
+        """Start controllers and node agent; `stack` ends them, the controllers first."""
         watched = control_plane.Watched()
-        agent = NodeAgent(client, watched.pods, place, self._clock)
-        stack.push_async_callback(agent.close)
-        self._tasks = control_plane.start(stack, client, watched, self._clock)
-        return place
+        stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
+        tasks = control_plane.start(stack, client, watched, self._clock)
+        stack.push_async_callback(_end, tasks)
+        return tasks
 
     def _place(self, client: Client, wanted: Scenario, registry: str) -> Place:
         state = self._data / "runc"
@@ -116,15 +129,14 @@ class Cluster:
             backoff=_BACK_OFF,
         )
 
-    async def _set_up(
-        self, client: Client, wanted: Scenario, built: tuple[releases.Release, ...], update_service: str
-    ) -> int:
+    async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> int:
+        """Put the scenario's objects in place, at the first start only; how many were left out."""
         before = settings.ready(self._data)
         if before is not None:
-            return before.left_out  # set up at an earlier start; what was changed since is the user's
-        return await setup.set_up(client, wanted, built, self._clock, update_service=update_service)
+            return before.left_out  # what was changed since is the user's
+        return await setup.set_up(client, wanted, services.releases, self._clock, update_service=services.updates)
 
-    def _say_ready(self, wanted: Scenario, place: Place, registry: str, updates: str, left_out: int) -> None:
+    def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: int) -> None:
         settings.save_ready(
             self._data,
             Ready(
@@ -135,16 +147,32 @@ class Cluster:
                 not_isolated=place.runner.not_isolated,
                 left_out=left_out,
                 notes=wanted.notes,
-                update_service=updates,
-                registry=registry,
+                update_service=services.updates,
+                registry=services.registry,
             ),
         )
         log.info("ready", scenario=wanted.name, runner=place.runner.name)
 
-    async def _end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for `stop`; raises what ended one of `tasks`, none of which ends by itself.
+
+    A cluster without its garbage collector looks well and is not: better the supervisor starts all of it anew.
+    """
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    for task in done - {stopping}:
+        task.result()
+        raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def serve(data: Path) -> None:

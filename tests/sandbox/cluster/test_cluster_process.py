@@ -1,0 +1,44 @@
+"""The cluster's process: it serves until it is told to stop, or until a part of it is no more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from runup.sandbox.cluster import until_over
+from runup.sandbox.errors import SandboxError
+
+
+async def _for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def _bug() -> None:
+    raise KeyError("a bug")
+
+
+async def _ends() -> None:
+    return
+
+
+async def test_it_serves_until_it_is_told_to_stop() -> None:
+    """And leaves its tasks to whoever started them."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(_for_ever())
+    asyncio.get_running_loop().call_soon(stop.set)
+    async with asyncio.timeout(10):
+        await until_over(stop, [task])
+    assert not task.done()
+    task.cancel()
+
+
+@pytest.mark.parametrize(("part", "error"), [(_bug, KeyError), (_ends, SandboxError)], ids=["a bug", "a quiet end"])
+async def test_a_part_that_ends_is_no_secret(part: object, error: type[Exception]) -> None:
+    """What ended it is raised, rather than a cluster that does only some of its work."""
+    assert callable(part)
+    tasks = [asyncio.create_task(_for_ever()), asyncio.create_task(part())]
+    async with asyncio.timeout(10):
+        with pytest.raises(error):
+            await until_over(asyncio.Event(), tasks)
+    tasks[0].cancel()
