@@ -121,7 +121,7 @@ _ANY = st.text(max_size=60) | st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_ANY, _ANY, _ANY)
 def test_the_api_accepts_the_status_whatever_texts_the_cluster_holds(reason: str, message: str, other: str) -> None:
     """Reasons, messages, annotations, versions and labels of alerts come from anywhere."""

@@ -161,7 +161,8 @@ def cluster_version_updating(cluster: ClusterVersion) -> Said:
     if progressing is None:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "No Progressing condition in ClusterVersion")
     message = cut(progressing.message, _MESSAGE_LIMIT)
-    said = f"ClusterVersion has Progressing={progressing.status}(Reason={progressing.reason}) | Message='{message}'"
+    reason = cut(progressing.reason, _REASON_LIMIT)
+    said = f"ClusterVersion has Progressing={progressing.status}(Reason={reason}) | Message='{message}'"
     history = cluster.status.history
     if not history:
         return (UPDATING, "Unknown", "CannotDetermineUpdating", "Empty history in ClusterVersion")

@@ -7,7 +7,7 @@ and a level that nobody here knows is sorted before all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -205,9 +205,13 @@ class Report:
         return versions is not None and any(entry.key == ARCHITECTURE for entry in versions.target.metadata)
 
 
-def report(obj: JSON) -> Report:
-    """Read the JSON of an UpdateStatus of any age; raises codec.DecodeError where even its frame cannot be read."""
-    return of_status(*decode(obj))
+def report(obj: JSON, *, pools_before_master: int = 0) -> Report:
+    """Read the JSON of an UpdateStatus of any age; raises codec.DecodeError where even its frame cannot be read.
+
+    `pools_before_master`: so many worker pools stand before the control plane's in the list that the object was made
+    of, which decides between findings that are equally old and bad.
+    """
+    return of_status(*decode(obj), pools_before_master=pools_before_master)
 
 
 def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
@@ -243,18 +247,18 @@ def with_unknown(status: UpdateStatusStatus, unknown: Iterable[str], now: dateti
     )
 
 
-def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = ()) -> Report:
+def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_before_master: int = 0) -> Report:
     """The same for a status that is decoded; `unknown` names insights that could not be."""
     layer = status.control_plane
     own = [insight for informer in (layer.informers if layer else ()) for insight in informer.insights]
     cluster_version = next((each.cluster_version for each in own if each.cluster_version), None)
     pools = []
     health = [insight.health for insight in own if insight.health]
-    of_workers: list[HealthInsight] = []
+    of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
         inside = [insight for informer in pool.informers for insight in informer.insights]
         pools.append(_pool(pool.name, inside, pool.omitted.nodes))
-        of_workers += [insight.health for insight in inside if insight.health]
+        of_workers.append([insight.health for insight in inside if insight.health])
     master = [insight for insight in own if insight.node or insight.machine_config_pool]
     return Report(
         updating=find(layer.conditions, UPDATING) if layer else None,
@@ -263,7 +267,7 @@ def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = ()) -> Report
         control_plane_pool=_pool(CONTROL_PLANE_POOL, master, layer.omitted.nodes if layer else 0) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
-        health=_health(health, of_workers, unknown),
+        health=_health(health, of_workers, unknown, pools_before_master),
         conditions=status.conditions,
     )
 
@@ -432,13 +436,17 @@ def _assessment(counts: Counts) -> str:
 
 
 def _health(
-    own: Iterable[HealthInsight], of_workers: Iterable[HealthInsight], unknown: Iterable[str]
+    own: Iterable[HealthInsight],
+    of_workers: Sequence[Iterable[HealthInsight]],
+    unknown: Iterable[str],
+    pools_before_master: int,
 ) -> tuple[HealthRow, ...]:
     """Newest first within a level, highest level first; ties as `oc` collects them: pools before everything else."""
     own = list(own)
+    of_master = [each for each in own if _is_of_pool(each)]
+    of_pools = [*of_workers[:pools_before_master], of_master, *of_workers[pools_before_master:]]
     rows = [
-        *(_row(each) for each in own if _is_of_pool(each)),
-        *(_row(each) for each in of_workers),
+        *(_row(each) for pool in of_pools for each in pool),
         *(_row(each) for each in own if not _is_of_pool(each)),
         *_unknown_rows(unknown),
     ]
