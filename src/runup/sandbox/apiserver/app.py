@@ -14,7 +14,7 @@ from inspect import isawaitable
 import orjson
 
 from runup.kube.clock import Clock
-from runup.sandbox.apiserver import errors, strategies
+from runup.sandbox.apiserver import endpoints, errors, strategies
 from runup.sandbox.apiserver.accept import negotiate
 from runup.sandbox.apiserver.audit import AuditLog
 from runup.sandbox.apiserver.authn import Authenticator
@@ -30,7 +30,7 @@ from runup.sandbox.apiserver.subresources import Subresources
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
-_HEALTH = ("healthz", "livez", "readyz")
+_HEALTH = frozenset(f"/{probe}{part}" for probe in ("healthz", "livez", "readyz") for part in ("", "/ping", "/log"))
 
 
 @dataclass(slots=True)
@@ -99,38 +99,43 @@ class App:
             return self._document(request)
         parts = self._parts
         kind = parts.kinds.find(target.group, target.version, target.resource)
-        if kind is None or (target.namespace and not kind.namespaced and target.resource != "namespaces"):
+        if kind is None or not endpoints.is_custom_place(target, kind):
             return self._document(request)
-        if (target.resource == "namespaces" and not target.subresource) or target.resource == "namespaces":
+        if failure := endpoints.refusal(request.method, target, kind):
+            raise failure
+        if target.resource == "namespaces":
             target = replace(target, namespace="")
         if text := strategies.deprecation(kind):
             request.warnings.append(text)
         if target.subresource:
             return await parts.subresources.handle(request, target, kind)
-        if target.verb not in kind.verbs:
-            raise errors.method_not_allowed(kind.plural, kind.group)
-        if kind.namespaced and not target.namespace and target.verb not in {"list", "watch"}:
-            raise errors.method_not_allowed(kind.plural, kind.group)
         if review := parts.subresources.review(kind):
             return await review(request, target)
         return await _answer(self._verbs[target.verb](request, target, kind))
 
     def _document(self, request: Request) -> Response:
-        path = request.path.strip("/")
-        first = path.partition("/")[0]
-        if first in _HEALTH:
+        path = request.path.rstrip("/") or "/"
+        if path in _HEALTH:
             return text_response("ok")
-        if path == "version":
-            return json_response(VERSION)
-        if request.method in {"GET", "HEAD"}:
-            if path == "":
-                return json_response({"paths": self._paths()})
-            found = self._parts.documents(request)
-            if found is None and first in {"api", "apis"}:
-                found = self._parts.discovery.serve(request.path, negotiate(request.header("accept"))[0])
-            if found is not None:
+        if path == "/":
+            return json_response({"paths": self._paths()})
+        if found := self._parts.documents(request):
+            return found
+        found = json_response(VERSION) if path == "/version" else self._discovered(request, path)
+        if found is not None:
+            # The group handlers of the aggregator look at no method.
+            if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return found
+            raise errors.method_not_allowed("", "")
+        if endpoints.in_builtin_group(path):
+            known = self._parts.kinds.find(*endpoints.resource_of(path))
+            raise errors.method_not_allowed("", "") if known else endpoints.not_there()
         return text_response("404 page not found\n", 404)
+
+    def _discovered(self, request: Request, path: str) -> Response | None:
+        if path.split("/")[1] not in {"api", "apis"}:
+            return None
+        return self._parts.discovery.serve(path, negotiate(request.header("accept"))[0])
 
     def _paths(self) -> list[str]:
         groups = self._parts.kinds.groups()

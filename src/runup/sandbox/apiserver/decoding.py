@@ -8,17 +8,25 @@ Warn, Strict) is decided here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
-import orjson
-
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.body import duplicate_fields, media_type
+from runup.sandbox.apiserver.body import (
+    Members,
+    decode_applied,
+    media_type,
+    members,
+    read_object,
+    summary,
+    yaml_duplicates,
+)
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request
-from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.kinds import BUILTIN, Kind
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.options import WriteOptions
+from runup.sandbox.apiserver.patch.typed_config import refusal
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.schema import DecodeError, Fault, FieldError
 from runup.sandbox.apiserver.schemas import Schemas
@@ -32,49 +40,59 @@ class Decoding:
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
 
-    def body(self, request: Request, kind: Kind, obj: JSON, options: WriteOptions) -> JSON:
-        """The body of a create or an update; raises ApiError 400."""
-        _check_type(kind, obj)
-        faults = [f'duplicate field "{path}"' for path in _duplicates(request, options)]
-        version, name = obj["apiVersion"].rpartition("/")[2], obj["kind"]
-        why = f'{name} in version "{version}" cannot be handled as a {kind.kind}'
-        try:
-            pruned, unknown = self._schemas.decode(kind, obj)
-        except DecodeError as error:
-            raise errors.bad_request(f"{why}: {error}") from None
-        faults += [f'unknown field "{path}"' for path in unknown]
+    def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
+        """The object in the body of a create or an update; raises ApiError 400."""
+        obj = read_object(request, kind.kind)
+        _check_kind_given(kind, obj, request.body)
+        version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
+        why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
+        pruned, unknown = self._typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
+        seen = _duplicates(request, options)
+        faults = _after_decoding(unknown, seen) if kind.custom else _as_met(unknown, seen)
+        if options.validation != "Ignore" and media_type(request).endswith("yaml"):
+            faults += filter(None, [yaml_duplicates(request.body)])
         _report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
         return pruned
 
-    def patched(self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str) -> JSON:
+    def patched(
+        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str, duplicates: list[str]
+    ) -> JSON:
         """What a patch made of an object; raises ApiError 400, or 422 quoting `shown`."""
-        new.setdefault("apiVersion", kind.api_version)
-        new.setdefault("kind", kind.kind)
-        _check_type(kind, new)
-        try:
-            pruned, unknown = self._schemas.decode(kind, new)
-        except DecodeError as error:
-            raise _invalid_patch(shown, str(error)) from None
-        faults = [f'unknown field "{path}"' for path in unknown]
+        pruned, unknown = self._typed(kind, new, lambda text: _invalid_patch(shown, text))
+        faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
         _report(request, faults, options, lambda text: _invalid_patch(shown, text))
         return pruned
 
-    def applied(self, request: Request, kind: Kind, target: Target, config: JSON, options: WriteOptions) -> JSON:
+    def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
         """An applied configuration. A field that its type does not know can have no owner: it is always refused."""
-        _check_type(kind, config)
-        faults = [f'duplicate field "{path}"' for path in _duplicates(request, options)]
-        _report(request, faults, options, lambda text: errors.bad_request(f"error strict decoding YAML: {text}"))
-        try:
-            pruned, unknown = self._schemas.decode(kind, config)
-        except DecodeError as error:
-            raise errors.bad_request(str(error)) from None
-        if unknown:
-            raise _undeclared(kind, target, unknown)
-        return pruned if kind.custom else config
+        config = decode_applied(request.body)
+        if options.validation != "Ignore" and (text := yaml_duplicates(request.body)):
+            why = f"error strict decoding YAML: error converting YAML to JSON: {text}"
+            if options.strict:
+                raise errors.bad_request(why)
+            request.warnings.append(f"error converting YAML to JSON: {text}")
+        _check_applied(kind, config, target.name)
+        if why := refusal(self._schemas.tree(kind), kind, config):
+            raise ApiError(500, "", why)
+        return self._schemas.decode(kind, config)[0] if kind.custom else config
 
     def stored_form(self, kind: Kind, obj: JSON) -> JSON:
         """What an apply made of an object (checked before), as it is stored."""
-        return obj if kind.custom else self._schemas.decode(kind, obj)[0]
+        if kind.custom:
+            return obj
+        try:
+            return self._schemas.decode(kind, obj)[0]
+        except DecodeError as error:
+            raise errors.bad_request(str(error)) from None
+
+    def _typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
+        obj["apiVersion"], obj["kind"] = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.kind
+        if (obj["apiVersion"], obj["kind"]) != (kind.api_version, kind.kind):
+            raise _other_type(kind, obj, refuse)
+        try:
+            return self._schemas.decode(kind, obj)
+        except DecodeError as error:
+            raise refuse(str(error)) from None
 
 
 def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
@@ -97,12 +115,13 @@ def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
         metadata["name"] = name
 
 
-def check_apply(config: JSON, name: str) -> None:
+def _check_applied(kind: Kind, config: JSON, name: str) -> None:
     """Refuse a configuration that cannot be applied to the object of that name; raises ApiError 400."""
-    if not config.get("apiVersion") or not config.get("kind"):
-        missing = "apiVersion" if not config.get("apiVersion") else "kind"
-        raise errors.bad_request(f"failed to create typed patch object: {missing} must be set")
-    if meta(config).get("managedFields"):
+    version = config.get("apiVersion") or ""
+    if (version, config.get("kind")) != (kind.api_version, kind.kind):
+        group = version if "/" in version else f"/{version}"
+        raise errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
+    if meta(config).get("managedFields") is not None:
         raise errors.bad_request("metadata.managedFields must be nil")
     if meta(config).get("name") not in {None, "", name}:
         raise errors.bad_request(
@@ -110,49 +129,62 @@ def check_apply(config: JSON, name: str) -> None:
         )
 
 
-def _check_type(kind: Kind, obj: JSON) -> None:
-    version, name = obj.get("apiVersion") or "", obj.get("kind") or ""
-    if not name and kind.custom:
-        raise errors.bad_request(f"Object 'Kind' is missing in '{orjson.dumps(obj).decode()}'")
-    obj["apiVersion"], obj["kind"] = version or kind.api_version, name or kind.kind
-    if (obj["apiVersion"], obj["kind"]) != (kind.api_version, kind.kind):
-        raise _other_type(kind, obj["apiVersion"], obj["kind"])
-
-
-def _other_type(kind: Kind, version: str, name: str) -> ApiError:
-    group, _, bare = version.rpartition("/")
-    if not kind.custom:
-        return errors.bad_request(
-            f'{name} in version "{bare or version}" cannot be handled as a {kind.kind}: no kind "{name}" is registered '
-            f'for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
+    """Unstructured objects must say what they are; built-in ones are what their path says."""
+    if kind.custom and not obj.get("kind"):
+        why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summary(body)})"
         )
+
+
+# Group of built-in kinds -> the package of their internal types, where that is not the group's first word.
+_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac", "events.k8s.io": "core"}
+_REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
+
+
+def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> ApiError:
+    version, name = obj["apiVersion"], obj["kind"]
+    if not kind.custom and (version, name) in _REGISTERED:
+        package = _PACKAGES.get(kind.group, kind.group.partition(".")[0])
+        bare = version.rpartition("/")[2]
+        return refuse(f"converting ({bare}.{name}) to ({package}.{kind.kind}): unknown conversion")
+    if not kind.custom:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        return refuse(f'no kind "{name}" is registered for version "{version}" in scheme "{scheme}"')
     if version != kind.api_version:
         return errors.bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
         )
-    return errors.bad_request(f"invalid object type: {group or ''}/{bare}, Kind={name}")
+    fault = FieldError(Fault.INVALID, "kind", name, f"must be {kind.kind}")
+    return errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
 
 
-def _duplicates(request: Request, options: WriteOptions) -> list[str]:
+def _duplicates(request: Request, options: WriteOptions) -> Members:
     if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
-        return []
-    return duplicate_fields(request.body)
+        return Members()
+    return members(request.body)
 
 
-def _report(request: Request, faults: list[str], options: WriteOptions, refusal: Callable[[str], ApiError]) -> None:
+def _after_decoding(unknown: list[str], seen: Members) -> list[str]:
+    """Duplicate fields, which a decoder finds, then the unknown ones of a custom resource, which pruning finds."""
+    return [*(f'duplicate field "{path}"' for path in seen.again), *(f'unknown field "{path}"' for path in unknown)]
+
+
+def _as_met(unknown: list[str], seen: Members) -> list[str]:
+    """Unknown and duplicate fields as Go's decoder meets them."""
+    faults = [(seen.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
+    faults += [(place, f'duplicate field "{path}"') for path, place in seen.again.items()]
+    return [text for _, text in sorted(faults, key=itemgetter(0))]
+
+
+def _report(request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]) -> None:
     if not faults or options.validation == "Ignore":
         return
     if options.strict:
-        raise refusal(f"strict decoding error: {', '.join(faults)}")
+        raise refusal_(f"strict decoding error: {', '.join(faults)}")
     request.warnings.extend(fault for fault in faults if fault not in request.warnings)
 
 
 def _invalid_patch(shown: str, why: str) -> ApiError:
     return errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])
-
-
-def _undeclared(kind: Kind, target: Target, unknown: list[str]) -> ApiError:
-    what = f"{target.namespace}/{target.name}; {kind.api_version}, Kind={kind.kind}"
-    lines = [f".{path}: field not declared in schema" for path in unknown]
-    text = lines[0] if len(lines) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in lines)
-    return ApiError(500, "", f"failed to create typed patch object ({what}): {text}")

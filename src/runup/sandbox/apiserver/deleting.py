@@ -5,6 +5,7 @@ In: a request, or a kind, a name and DeleteOptions. Out: whether the object is g
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response, json_response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339, same
-from runup.sandbox.apiserver.options import list_options
+from runup.sandbox.apiserver.options import dry_run_faults, invalid_options, list_options, not_supported
 from runup.sandbox.apiserver.reading import Reading
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.selectors import parse_selector
@@ -26,7 +27,7 @@ from runup.sandbox.store import Conflict, Entry, Store
 
 JSON = dict[str, Any]
 
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 # What a policy asks the garbage collector for.
 _FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
 
@@ -139,47 +140,47 @@ def read_options(request: Request) -> DeleteOptions:
     return options_of(body, request.query)
 
 
-def options_of(body: JSON, query: Any = None) -> DeleteOptions:
+def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:
     """DeleteOptions as the API writes them; raises ApiError 422."""
     query = query or {}
-    policy, orphans = body.get("propagationPolicy") or query.get("propagationPolicy", ""), body.get("orphanDependents")
-    if policy and policy not in _POLICIES:
-        raise _unknown_policy(policy)
+    policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
+    orphans, dry_run = body.get("orphanDependents"), body.get("dryRun") or [*filter(None, [query.get("dryRun")])]
+    if faults := [*_policy_faults(policy, orphans), *dry_run_faults(dry_run)]:
+        raise invalid_options("DeleteOptions", faults)
     if not policy and orphans is not None:
         policy = "Orphan" if orphans else "Background"
+    grace_s = body.get("gracePeriodSeconds", _int_or_none(query.get("gracePeriodSeconds")))
     preconditions = body.get("preconditions") or {}
     return DeleteOptions(
         policy,
-        body.get("gracePeriodSeconds", _int_or_none(query.get("gracePeriodSeconds"))),
+        # A negative grace is the least that there is (registry/rest/delete.go).
+        1 if grace_s is not None and grace_s < 0 else grace_s,
         preconditions.get("uid") or "",
         preconditions.get("resourceVersion") or "",
-        bool(body.get("dryRun") or query.get("dryRun")),
+        bool(dry_run),
     )
 
 
-def _unknown_policy(policy: str) -> ApiError:
-    text = f'Unsupported value: "{policy}": supported values: "Background", "Foreground", "Orphan", "nil"'
-    return ApiError(
-        422,
-        "Invalid",
-        f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {text}',
-        details={"group": "meta.k8s.io", "kind": "DeleteOptions"},
-        causes=[errors.Cause("FieldValueNotSupported", text, "propagationPolicy")],
-    )
+def _policy_faults(policy: str, orphans: bool | None) -> Iterator[errors.Cause]:
+    if policy and orphans is not None:
+        text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
+        yield errors.Cause("FieldValueInvalid", text, "propagationPolicy")
+    if policy and policy not in _POLICIES:
+        yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
 
 
 def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOptions) -> None:
     uid, version = meta(obj).get("uid"), meta(obj).get("resourceVersion")
+    why = ""
     if options.uid and options.uid != uid:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
-        raise errors.conflict(kind.plural, kind.group, name, why)
-    if options.resource_version and options.resource_version != version:
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {options.resource_version}, ResourceVersion in "
-            f"object meta: {version}"
-        )
-        raise errors.conflict(kind.plural, kind.group, name, why)
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). The object might "
+        why += "have been deleted and then recreated"
+    elif options.resource_version and options.resource_version != version:
+        why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
+        why += f"ResourceVersion in record ({version}). The object might have been modified"
+    if why:  # named by its kind, as nowhere else
+        raise errors.conflict(kind.kind, kind.group, name, why)
 
 
 def _int_or_none(value: str | None) -> int | None:
-    return int(value) if value and value.isdigit() else None
+    return int(value) if value and value.lstrip("-").isdigit() else None

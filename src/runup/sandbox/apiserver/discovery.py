@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import Any
 
 import orjson
@@ -132,7 +134,7 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
         "singularName": kind.singular_name,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": sorted(kind.verbs),
+        "verbs": _CUSTOM_VERBS if kind.custom else sorted(kind.verbs),
     }
     if kind.short_names:
         row["shortNames"] = list(kind.short_names)
@@ -156,11 +158,18 @@ def _legacy_rows(kind: Kind) -> list[JSON]:
     return rows
 
 
-def _storage_hash(kind: Kind) -> str:
-    import base64
-    import hashlib
+# apiextensions-apiserver lists them so (customresource_discovery_controller.go), Kubernetes sorts its own.
+_CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
 
-    text = f"{kind.group}/{kind.version}/{kind.kind}"
+
+def _storage_hash(kind: Kind) -> str:
+    """Of the version that the objects are stored in, which for a definition itself is v1beta1."""
+    version = kind.version
+    if kind.crd is not None:
+        version = next((v["name"] for v in kind.crd["spec"]["versions"] if v.get("storage")), version)
+    elif kind.kind == "CustomResourceDefinition":
+        version = "v1beta1"
+    text = f"{kind.group}/{version}/{kind.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 

@@ -158,14 +158,21 @@ def expired(message: str) -> ApiError:
 
 def not_acceptable() -> ApiError:
     """406."""
-    message = "only the following media types are accepted: application/json, application/yaml"
-    return ApiError(406, "NotAcceptable", message)
+    base = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+    streams = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join((*base, *streams))}"
+    return ApiError(406, "NotAcceptable", message, details={})
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
-    """415."""
+    """415 of a body."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch_type() -> ApiError:
+    """415 of a patch, which is refused before its body is looked at."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
 def too_large_resource_version(asked: int, current: int) -> ApiError:

@@ -79,7 +79,8 @@ def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
     """Set what the server sets on an object that it has not seen before."""
     metadata = meta(obj)
     for key in (*_SERVER_SET, "resourceVersion"):
-        metadata.pop(key, None)
+        if key != "generation":  # of kinds that do not count it, whatever the client says
+            metadata.pop(key, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now)
     if kind.generation or kind.custom:

@@ -53,16 +53,16 @@ class OpenApiDocuments:
 
     def serve(self, request: Request) -> Response | None:
         """The document at a path, or None."""
-        path = request.path.strip("/")
-        if path == "openapi/v2":
+        path = request.path
+        if path == "/openapi/v2":
             return _answer(request, self._at_once(path, lambda: openapi.build_v2(self._kinds)))
-        if path == "openapi/v3":
+        if path == "/openapi/v3":
             return _answer(request, self._at_once(path, self._index))
-        if not path.startswith("openapi/v3/"):
+        if not path.startswith("/openapi/v3/"):
             return None
-        key = path.removeprefix("openapi/v3/")
+        key = path.removeprefix("/openapi/v3/")
         kinds = openapi.by_group(self._kinds).get(key)
-        return self._group_answer(request, key, self._group(key, kinds)) if kinds else None
+        return self._group_answer(request, key, self._group(key, kinds)) if kinds else Response(404)
 
     def _group_answer(self, request: Request, key: str, document: Document) -> Response:
         asked = request.query.get("hash", "")

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from runup.sandbox.apiserver.errors import ApiError, Cause, bad_request
 from runup.sandbox.apiserver.http import Request, is_true
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
+_MANAGER_BYTES = 128
 
 
-def _invalid_options(kind: str, causes: list[Cause]) -> ApiError:
+def not_supported(name: str, value: Any, supported: Iterable[str]) -> Cause:
+    """A value that is none of those that the field takes; a text, or a list of texts."""
+    words = ", ".join(f'"{word}"' for word in supported)
+    text = f"Unsupported value: {json.dumps(value, separators=(',', ':'))}: supported values: {words}"
+    return Cause("FieldValueNotSupported", text, name)
+
+
+def dry_run_faults(values: Sequence[str]) -> list[Cause]:
+    """`All` is the only dry run that there is."""
+    return [] if set(values) <= {"All"} else [not_supported("dryRun", list(values), ("All",))]
+
+
+def _manager_faults(manager: str) -> Iterator[Cause]:
+    if len(manager.encode()) > _MANAGER_BYTES:
+        yield Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_BYTES} bytes", "fieldManager")
+    for at, character in enumerate(manager):
+        if not character.isprintable():
+            shown = f"U+{ord(character):04X}"
+            text = f"Invalid value: {json.dumps(manager)}: invalid character {shown} (at position {at})"
+            yield Cause("FieldValueInvalid", text, "fieldManager")
+
+
+def _forbidden(name: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", name)
+
+
+def invalid_options(kind: str, causes: list[Cause]) -> ApiError:
+    """422: the options of a request are not what they should be."""
     texts = [str(cause) for cause in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = {"group": "meta.k8s.io", "kind": kind}
@@ -38,26 +68,20 @@ class WriteOptions:
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
     """The options of a create, update or patch; `kind` names them in errors (`PatchOptions`). Raises ApiError 422."""
     query, causes = request.query, []
-    dry_run = query.get("dryRun", "")
-    if dry_run not in {"", "All"}:
-        causes.append(
-            Cause("FieldValueNotSupported", f'Unsupported value: "{dry_run}": supported values: "All"', "dryRun")
-        )
     force = query.get("force", "")
     if force and kind == "PatchOptions" and not apply:
-        causes.append(Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force"))
+        causes.append(_forbidden("force", "may not be specified for non-apply patch"))
     manager = query.get("fieldManager", "")
     if apply and not manager:
         causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
-    if len(manager) > 128:
-        causes.append(Cause("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+    causes += _manager_faults(manager)
+    dry_run = query.get("dryRun", "")
+    causes += dry_run_faults([dry_run] if dry_run else [])
     validation = query.get("fieldValidation", "") or "Warn"
     if validation not in _VALIDATIONS:
-        supported = ", ".join(f'"{value}"' for value in _VALIDATIONS)
-        text = f'Unsupported value: "{validation}": supported values: {supported}'
-        causes.append(Cause("FieldValueNotSupported", text, "fieldValidation"))
+        causes.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
     if causes:
-        raise _invalid_options(kind, causes)
+        raise invalid_options(kind, causes)
     return WriteOptions(bool(dry_run), manager or _agent(request), validation, is_true(force), request.warnings)
 
 
@@ -84,33 +108,30 @@ class ListOptions:
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """The options of a list, watch or deletecollection; raises ApiError 400 or 422."""
     version = query.get("resourceVersion", "")
+    limit, timeout_s = _number(query, "limit") or 0, _number(query, "timeoutSeconds")
+    if causes := _watch_faults(query) if watch else _list_faults(query):
+        raise invalid_options("ListOptions", causes)
     if version and not version.isdigit():
-        raise bad_request(f'invalid resource version: "{version}"') if not watch else _invalid_version(version)
-    options = ListOptions(
+        raise _odd_version(version, watch=watch)
+    return ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
-        limit=_number(query, "limit") or 0,
+        limit=max(0, limit),
         continue_=query.get("continue", ""),
         resource_version=int(version) if version else None,
         match=query.get("resourceVersionMatch", ""),
-        timeout_s=_number(query, "timeoutSeconds"),
+        timeout_s=timeout_s,
         bookmarks=is_true(query.get("allowWatchBookmarks", "")),
         initial_events=is_true(query.get("sendInitialEvents", "")),
     )
-    if causes := list(_faults(options, query, watch=watch)):
-        raise _invalid_options("ListOptions", causes)
-    return options
 
 
-def _invalid_version(version: str) -> ApiError:
+def _odd_version(version: str, *, watch: bool) -> ApiError:
     text = f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
-    return ApiError(
-        422,
-        "Invalid",
-        f"resourceVersion: {text}",
-        details={},
-        causes=(Cause("FieldValueInvalid", text, "resourceVersion"),),
-    )
+    if not watch:
+        return bad_request(f"invalid resource version: resourceVersion: {text}")
+    cause = Cause("FieldValueInvalid", text, "resourceVersion")
+    return ApiError(422, "Invalid", f"resourceVersion: {text}", details={}, causes=(cause,))
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:
@@ -120,40 +141,34 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     try:
         return int(text)
     except ValueError:
-        raise bad_request(
-            f'unable to convert query parameter {name}: strconv.ParseInt: parsing "{text}": invalid syntax'
-        ) from None
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
 
 
-def _faults(options: ListOptions, query: Mapping[str, str], *, watch: bool) -> list[Cause]:
-    if watch:
-        return _watch_faults(options, query)
-    faults = []
+def _list_faults(query: Mapping[str, str]) -> list[Cause]:
+    name, faults = "resourceVersionMatch", []
+    if match := query.get(name, ""):
+        if not query.get("resourceVersion"):
+            faults.append(_forbidden(name, f"{name} is forbidden unless resourceVersion is provided"))
+        if query.get("continue"):
+            faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+        if match not in {"Exact", "NotOlderThan"}:
+            faults.append(not_supported(name, match, ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and query.get("resourceVersion") == "0":
+            faults.append(_forbidden(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
-        faults.append(
-            Cause("FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list", "sendInitialEvents")
-        )
-    if options.match and options.continue_:
-        text = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
-        faults.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))
-    elif options.match and options.resource_version is None:
-        text = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
-        faults.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))
-    elif options.match not in {"", "Exact", "NotOlderThan"}:
-        text = f'Unsupported value: "{options.match}": supported values: "Exact", "NotOlderThan"'
-        faults.append(Cause("FieldValueNotSupported", text, "resourceVersionMatch"))
-    elif options.match == "Exact" and options.resource_version == 0:
-        text = 'Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
-        faults.append(Cause("FieldValueForbidden", text, "resourceVersionMatch"))
+        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return faults
 
 
-def _watch_faults(options: ListOptions, query: Mapping[str, str]) -> list[Cause]:
-    sends = "sendInitialEvents" in query
-    if options.match and not sends:
-        text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        return [Cause("FieldValueForbidden", text, "resourceVersionMatch")]
-    if sends and options.match != "NotOlderThan":
-        text = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        return [Cause("FieldValueForbidden", text, "resourceVersionMatch")]
-    return []
+def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
+    name, faults = "resourceVersionMatch", []
+    sends, match = "sendInitialEvents" in query, query.get(name, "")
+    if sends and match != "NotOlderThan":
+        faults.append(_forbidden(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
+    if match and not sends:
+        faults.append(_forbidden(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
+    if match and match != "NotOlderThan":
+        faults.append(not_supported(name, match, ("NotOlderThan",)))
+    if match and query.get("continue"):
+        faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+    return faults

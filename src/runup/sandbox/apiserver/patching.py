@@ -14,8 +14,9 @@ import orjson
 
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.body import PATCH_TYPES, decode_yaml, media_type
-from runup.sandbox.apiserver.decoding import Decoding, check_apply, check_place
+from runup.sandbox.apiserver.body import PATCH_TYPES, go_type, media_type, members
+from runup.sandbox.apiserver.decoding import Decoding, check_place
+from runup.sandbox.apiserver.go_syntax import json_error
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta
@@ -24,6 +25,7 @@ from runup.sandbox.apiserver.patch.apply import apply_patch
 from runup.sandbox.apiserver.patch.json import apply_json_patch
 from runup.sandbox.apiserver.patch.merge import merge
 from runup.sandbox.apiserver.patch.strategic import strategic_merge
+from runup.sandbox.apiserver.patch.typed_config import go_plain
 from runup.sandbox.apiserver.reading import Reading
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.schemas import Schemas
@@ -47,22 +49,29 @@ class Patching:
         """PATCH by its content type; raises ApiError."""
         type_ = media_type(request)
         accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
+        if type_ not in PATCH_TYPES:
+            raise errors.unsupported_patch_type()
         if type_ not in accepted:
             raise errors.unsupported_media_type(accepted)
         if type_ == _APPLY:
             return await self._apply(request, target, kind)
         options = write_options(request, "PatchOptions")
-        compute = self._change(request, kind, options, type_, _read_patch(request))
+        compute = self._change(request, target, kind, options, _read_patch(request, type_))
         entry = await self._writing.change(kind, target, compute, options)
         return self._reading.answer(request, kind, entry)
 
-    def _change(self, request: Request, kind: Kind, options: WriteOptions, type_: str, patch: Any) -> Change:
+    def _change(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
+        type_ = media_type(request)
+        duplicates = _duplicates(request, type_)
+
         def compute(old: JSON) -> JSON:
             new = self._patched(kind, old, type_, patch)
             if not isinstance(new, dict):
                 raise errors.bad_request("the patch does not leave an object")
-            shown = go_format(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
-            return self._decoding.patched(request, kind, new, options, shown)
+            shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
+            decoded = self._decoding.patched(request, kind, new, options, shown, duplicates)
+            check_place(kind, target.namespace, target.name, decoded)
+            return decoded
 
         return compute
 
@@ -83,28 +92,20 @@ class Patching:
 
     async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
         options = write_options(request, "PatchOptions", apply=True)
-        config = self._configuration(request, target, kind, options)
+        config = self._decoding.applied(request, kind, target, options)
+        named = bool(meta(config).get("name"))
+        check_place(kind, target.namespace, target.name, config)
         compute = self._applied(target, kind, config, options)
         if self._writing.exists(kind, target):
             asked = revision(meta(config).get("resourceVersion"))
             entry = await self._writing.change(kind, target, compute, options, asked=asked, applying=True)
             return self._reading.answer(request, kind, entry)
-        if target.subresource or meta(config).get("resourceVersion") or meta(config).get("uid"):
-            raise errors.not_found(kind.plural, kind.group, target.name)
+        _check_new(kind, target, config, named=named)
         if self.authorize is not None:
             # With the name, unlike a POST: a rule with resourceNames can allow it.
             self.authorize(request, replace(target, verb="create", subresource=""))
         entry = await self._writing.create_applied(kind, target.namespace, compute(None), options)
         return self._reading.answer(request, kind, entry, 201)
-
-    def _configuration(self, request: Request, target: Target, kind: Kind, options: WriteOptions) -> JSON:
-        config = decode_yaml(request.body)
-        if not isinstance(config, dict):
-            raise errors.bad_request("error decoding YAML: the body is not an object")
-        check_apply(config, target.name)
-        config = self._decoding.applied(request, kind, target, config, options)
-        check_place(kind, target.namespace, target.name, config)
-        return config
 
     def _applied(
         self, target: Target, kind: Kind, config: JSON, options: WriteOptions
@@ -129,17 +130,32 @@ class Patching:
         return compute
 
 
-def go_format(value: Any) -> str:
-    """A value as Go's `%+v` prints it: how a strategic patch is quoted in errors."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_format(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(go_format(item) for item in value)}]"
-    return "<nil>" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
+    """Refuse to create by apply what is not meant to be new; raises ApiError."""
+    if target.subresource:
+        raise errors.not_found(kind.plural, kind.group, target.name)
+    if not named:
+        raise errors.bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    if uid := meta(config).get("uid"):
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise errors.conflict(kind.plural, kind.group, target.name, why)
 
 
-def _read_patch(request: Request) -> Any:
+def _read_patch(request: Request, type_: str) -> Any:
     try:
-        return orjson.loads(request.body)
+        patch = orjson.loads(request.body)
     except orjson.JSONDecodeError as error:
-        raise errors.bad_request(f"error decoding patch: {error}") from None
+        why = json_error(request.body) or str(error)
+        raise errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+    if type_ == _MERGE and not isinstance(patch, dict):
+        why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding patch: {why}")
+    return patch
+
+
+def _duplicates(request: Request, type_: str) -> list[str]:
+    """The duplicate fields of a patch's text, as errors and warnings name them."""
+    prefix = "json patch " if type_ == _JSON_PATCH else ""
+    return [f'{prefix}duplicate field "{path}"' for path in members(request.body).again]

@@ -90,6 +90,8 @@ class Reading:
         current = self._store.rv
         try:
             if options.continue_:
+                if options.resource_version:
+                    raise errors.bad_request("specifying resource version is not allowed when using continue")
                 rv, after = paging.read_token(options.continue_)
                 return rv, self._store.items_at(kind.storage, rv, namespace, after)
             wanted = options.resource_version

@@ -29,6 +29,20 @@ CREATE_ON_UPDATE = frozenset(
 _STATUS_ON_CREATE = frozenset({"nodes"})
 
 
+# Where etcd keeps the kinds that are not under their plural; custom resources are under their group.
+_KEYS = {
+    "nodes": "minions", "services": "services/specs", "endpoints": "services/endpoints", "ingresses": "ingress",
+    "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
+    "apiservices": "apiregistration.k8s.io/apiservices",
+}  # fmt: skip
+
+
+def registry_key(kind: Kind, key: str) -> str:
+    """The key of an object in etcd, as errors of the storage show it."""
+    folder = f"{kind.group}/{kind.plural}" if kind.custom else _KEYS.get(kind.plural, kind.plural)
+    return f"/registry/{folder}/{key}"
+
+
 # Built-in kinds that warn whoever uses them, with Kubernetes' words (their APILifecycleDeprecated).
 _DEPRECATED = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",

@@ -7,6 +7,7 @@ from inspect import isawaitable
 from typing import Any
 
 from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.endpoints import not_there
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.rest import Handler, Rest
@@ -32,16 +33,13 @@ class Subresources:
         """Answer a request for a subresource; raises ApiError."""
         sub = kind.subresource(target.subresource)
         if sub is None:
-            raise _unknown()
-        if target.verb not in sub.verbs:
-            raise errors.method_not_allowed(kind.plural, kind.group)
+            # A custom resource's handler is there for any subresource, and misses it among its own.
+            raise errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
+        if target.verb not in sub.verbs or request.method == "HEAD":
+            raise errors.method_not_allowed("", "")
         special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
         if special is not None:
             answer = special(request, target, kind)
             return await answer if isawaitable(answer) else answer
         answer = self._rest.verbs[target.verb](request, target, kind)
         return await answer if isawaitable(answer) else answer
-
-
-def _unknown() -> errors.ApiError:
-    return errors.ApiError(404, "NotFound", "the server could not find the requested resource", details={})

@@ -16,7 +16,6 @@ from typing import Any
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors, strategies, warnings
 from runup.sandbox.apiserver.admission import Admission
-from runup.sandbox.apiserver.body import read_object
 from runup.sandbox.apiserver.decoding import Decoding, check_place
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response
@@ -55,7 +54,7 @@ class Writing:
     async def create(self, request: Request, target: Target, kind: Kind) -> Response:
         """POST of a new object."""
         options = write_options(request, "CreateOptions")
-        obj = self._decoding.body(request, kind, read_object(request), options)
+        obj = self._decoding.body(request, kind, options)
         entry = await self.create_object(kind, target.namespace, obj, options)
         return self._reading.answer(request, kind, entry, 201)
 
@@ -89,8 +88,8 @@ class Writing:
         self._validate(kind, obj, None)
         options.warnings.extend(warnings.of(kind, obj, None))
         name = meta(obj)["name"]
-        if self._store.get(kind.storage, namespace, name) is not None:
-            raise errors.already_exists(kind.plural, kind.group, name)
+        if (there := self._store.get(kind.storage, namespace, name)) is not None:
+            raise _already_there(kind, name, there)
         obj = to_stored(kind, obj)
         if options.dry_run:
             return Entry(kind.storage, key_of(obj), 0, encoder(kind)(obj))
@@ -109,16 +108,16 @@ class Writing:
     async def update(self, request: Request, target: Target, kind: Kind) -> Response:
         """PUT of a whole object, or of its status."""
         options = write_options(request, "UpdateOptions")
-        body = self._decoding.body(request, kind, read_object(request), options)
+        body = self._decoding.body(request, kind, options)
         check_place(kind, target.namespace, target.name, body)
         if kind.custom and not meta(body).get("resourceVersion"):
             self._reading.entry(kind, target.namespace, target.name)
-            raise errors.invalid(kind.kind, kind.group, target.name, [_WITHOUT_REVISION])
+            raise errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
             return self._reading.answer(request, kind, entry, 201)
         asked = revision(meta(body).get("resourceVersion"))
-        entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked)
+        entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked, putting=True)
         return self._reading.answer(request, kind, entry)
 
     def exists(self, kind: Kind, target: Target) -> bool:
@@ -134,6 +133,7 @@ class Writing:
         *,
         asked: int = 0,
         applying: bool = False,
+        putting: bool = False,
         subresource: str | None = None,
     ) -> Entry:
         """Read, compute, compare, store; again when another writer was quicker. Raises ApiError.
@@ -145,7 +145,10 @@ class Writing:
             entry = self._reading.entry(kind, target.namespace, target.name)
             old = from_stored(kind, entry.load())
             new = compute(copy.deepcopy(old))
-            _check_meant(kind, target.name, entry, old, new, asked)
+            if putting:
+                _check_put_uid(kind, entry, old, new)
+            _check_revision(kind, target.name, entry, new, asked)
+            _check_uid(kind, target.name, old, new)
             new = self._finished(kind, old, new, options, part, applying=applying)
             try:
                 return await self._store_change(kind, entry, old, new, options)
@@ -157,10 +160,10 @@ class Writing:
         raise errors.conflict(kind.plural, kind.group, target.name)
 
     def _finished(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool) -> JSON:
-        carry_over(kind, new, old)
-        new = strategies.only(kind, part, new, old)
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
+        carry_over(kind, new, old)
+        new = strategies.only(kind, part, new, old)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
@@ -204,20 +207,45 @@ _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "mu
 
 
 def revision(value: Any) -> int:
-    """A resourceVersion as a number, 0 for none."""
+    """A resourceVersion as a number, 0 for none; raises ApiError 500 for what is none."""
     text = str(value or "0")
-    return int(text) if text.isdigit() else 0
+    if not text.isdigit():
+        raise ApiError(500, "", f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text)
 
 
-def _check_meant(kind: Kind, name: str, entry: Entry, old: JSON, new: JSON, asked: int) -> None:
-    """Refuse a change of another revision or another object of the same name; raises ApiError 409."""
+def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
+    error = errors.already_exists(kind.plural, kind.group, name)
+    if meta(there.load()).get("deletionTimestamp"):
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) -> None:
+    """Refuse a change of another revision; raises ApiError 409."""
     asked = asked or revision(meta(new).get("resourceVersion"))
     if asked and asked != entry.rv:
         raise errors.conflict(kind.plural, kind.group, name)
+
+
+def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
+    """Refuse a change of another object of the same name; raises ApiError 422."""
+    uid = meta(new).get("uid")
+    if uid and uid != meta(old).get("uid"):
+        # Twice, as the registry and the kind's own rules both look at it.
+        fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
+        raise errors.invalid(kind.kind, kind.group, name, [fault, fault])
+
+
+def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
+    """A PUT's uid is a precondition of the storage; raises ApiError 409."""
     uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
     if uid and uid != is_uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
-        raise errors.conflict(kind.plural, kind.group, name, why)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {strategies.registry_key(kind, entry.key)}, ResourceVersion: "
+            f"0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
+        )
+        raise errors.conflict(kind.plural, kind.group, entry.name, why)
 
 
 def _may_go(kind: Kind, obj: JSON) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from runup.sandbox.apiserver.errors import ApiError, Cause, apply_conflict, bad_request
+from runup.sandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.patch import managed
@@ -20,9 +20,7 @@ from runup.sandbox.apiserver.patch.fields import (
     FieldSet,
     Path,
     compare,
-    elements,
     field_set,
-    is_atomic,
     merged,
     show,
     typed_root,
@@ -51,7 +49,6 @@ def apply_patch(
     config = copy.deepcopy(config)
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
-    _refuse_duplicates(root, config, ())
     managers = managed.read(live)
     if live is not None and not managers:
         managers = managed.everything(tree, kind, live)
@@ -140,19 +137,3 @@ def _show_manager(manager: Manager) -> str:
     if manager.subresource:
         text = f'{text} with subresource "{manager.subresource}"'
     return text if manager.applies else f"{text} using {manager.version}"
-
-
-def _refuse_duplicates(node: Structural | None, value: Any, path: Path) -> None:
-    """Refuse a list-map or set that has an item twice, as the typed parser does."""
-    if isinstance(value, dict):
-        for name, member in value.items():
-            _refuse_duplicates(node.field(name) if node else None, member, (*path, f"f:{name}"))
-    elif isinstance(value, list) and node is not None and not is_atomic(node, value):
-        seen: set[str] = set()
-        for key, item in elements(node, value):
-            if key in seen:
-                raise bad_request(
-                    f"failed to create typed patch object: {show(path)}: duplicate entries for key {show((key,))}"
-                )
-            seen.add(key)
-            _refuse_duplicates(node.items, item, (*path, key))

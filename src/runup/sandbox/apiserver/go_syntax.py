@@ -1,0 +1,178 @@
+"""What Go's decoders say about text that is no JSON or no YAML.
+
+In: bytes that could not be read. Out: the message of encoding/json's scanner, or of go-yaml. Called only once something
+else has found the text to be wrong. The mistake prevented: a person searching for a message that only we have.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import yaml
+
+_END = "unexpected end of JSON input"
+_WITHIN = (
+    "in literal", "in numeric", "after decimal", "in exponent", "in string escape", "in \\u",
+)  # fmt: skip
+_SPACE = b" \t\r\n"
+_LITERALS = {ord("t"): b"true", ord("f"): b"false", ord("n"): b"null"}
+_ESCAPES = b'"\\/bfnrt'
+_HEX = b"0123456789abcdefABCDEF"
+
+
+class _SyntaxError(Exception):
+    pass
+
+
+def json_error(data: bytes) -> str:
+    """Why `data` is no JSON, as encoding/json words it; empty when it is."""
+    scanner = _Scanner(data)
+    try:
+        scanner.value("looking for beginning of value")
+        scanner.space()
+        if scanner.at < len(data):
+            scanner.refuse("after top-level value")
+    except _SyntaxError as error:
+        return str(error)
+    return ""
+
+
+def yaml_error(error: yaml.YAMLError) -> str:
+    """What go-yaml says where PyYAML (both are libyaml's) raised `error`."""
+    problem = getattr(error, "problem", None)
+    if not problem:
+        return f"yaml: {error}"
+    marks = (getattr(error, name, None) for name in ("context_mark", "problem_mark"))
+    line = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1  # go-yaml counts a scanner's lines from one and a parser's from zero
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+
+
+class _Scanner:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def refuse(self, context: str) -> NoReturn:
+        if self.at < len(self.data):
+            raise _SyntaxError(f"invalid character {_quoted(self.data[self.at])} {context}")
+        # At the end Go's scanner is given a blank, which means nothing between values and in strings.
+        raise _SyntaxError(f"invalid character ' ' {context}" if context.startswith(_WITHIN) else _END)
+
+    def peek(self) -> int:
+        """The next character, 0 (which is allowed nowhere) at the end."""
+        return self.data[self.at] if self.at < len(self.data) else 0
+
+    def space(self) -> int:
+        while self.peek() in _SPACE:
+            self.at += 1
+        return self.peek()
+
+    def expect(self, allowed: bytes, context: str) -> int:
+        """The next character after blanks, which must be one of `allowed`."""
+        found = self.space()
+        if found not in allowed:
+            self.refuse(context)
+        self.at += 1
+        return found
+
+    def value(self, context: str) -> None:
+        first = self.space()
+        if first == ord("{"):
+            self._object()
+        elif first == ord("["):
+            self._array()
+        elif first == ord('"'):
+            self.at += 1
+            self._string()
+        elif first in _LITERALS:
+            self._literal(_LITERALS[first])
+        elif first == ord("-") or ord("0") <= first <= ord("9"):
+            self._number()
+        else:
+            self.refuse(context)
+
+    def _object(self) -> None:
+        self.at += 1
+        if self.expect(b'"}', "looking for beginning of object key string") == ord("}"):
+            return
+        while True:
+            self._string()
+            self.expect(b":", "after object key")
+            self.value("looking for beginning of value")
+            if self.expect(b",}", "after object key:value pair") == ord("}"):
+                return
+            self.expect(b'"', "looking for beginning of object key string")
+
+    def _array(self) -> None:
+        self.at += 1
+        if self.space() == ord("]"):
+            self.at += 1
+            return
+        while True:
+            self.value("looking for beginning of value")
+            if self.expect(b",]", "after array element") == ord("]"):
+                return
+
+    def _string(self) -> None:
+        while True:
+            found = self.peek()
+            if found == ord('"'):
+                self.at += 1
+                return
+            if found < 0x20:
+                self.refuse("in string literal")
+            self.at += 1
+            if found == ord("\\"):
+                self._escape()
+
+    def _escape(self) -> None:
+        found = self.peek()
+        if found == ord("u"):
+            self.at += 1
+            for _ in range(4):
+                if self.peek() not in _HEX:
+                    self.refuse("in \\u hexadecimal character escape")
+                self.at += 1
+        elif found not in _ESCAPES:
+            self.refuse("in string escape code")
+        else:
+            self.at += 1
+
+    def _literal(self, word: bytes) -> None:
+        for character in word:
+            if self.peek() != character:
+                self.refuse(f"in literal {word.decode()} (expecting '{chr(character)}')")
+            self.at += 1
+
+    def _number(self) -> None:
+        if self.peek() == ord("-"):
+            self.at += 1
+        if self.peek() == ord("0"):
+            self.at += 1
+        else:
+            self._digits("in numeric literal")
+        if self.peek() == ord("."):
+            self.at += 1
+            self._digits("after decimal point in numeric literal")
+        if self.peek() in b"eE":
+            self.at += 1
+            if self.peek() in b"+-":
+                self.at += 1
+            self._digits("in exponent of numeric literal")
+
+    def _digits(self, context: str) -> None:
+        if not ord("0") <= self.peek() <= ord("9"):
+            self.refuse(context)
+        while ord("0") <= self.peek() <= ord("9"):
+            self.at += 1
+
+
+def _quoted(character: int) -> str:
+    if character == ord("'"):
+        return r"'\''"
+    if 0x20 <= character < 0x7F:
+        return f"'{chr(character)}'" if character != ord("\\") else r"'\\'"
+    short = {7: r"\a", 8: r"\b", 9: r"\t", 10: r"\n", 11: r"\v", 12: r"\f", 13: r"\r"}
+    plain = chr(character) if character >= 0xA0 else f"\\x{character:02x}"
+    return f"'{short.get(character, plain)}'"
