@@ -9,7 +9,8 @@ import pytest
 
 from runup.sandbox.apiserver.jsonpath import PathError, find
 from runup.sandbox.apiserver.kinds import BUILTIN, Kind
-from runup.sandbox.apiserver.tables import Tables, duration
+from runup.sandbox.apiserver.table_cells import duration
+from runup.sandbox.apiserver.tables import Tables
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -65,8 +66,8 @@ def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_rows_of_pods(obj: dict[str, Any], cells: list[Any]) -> None:
-    """Name, ready, status, restarts, age."""
-    assert Tables().cells(POD, obj, NOW) == cells
+    """Name, ready, status, restarts, age; address, node and gates for those who ask for more."""
+    assert Tables().cells(POD, obj, NOW) == [*cells, "<none>", "<none>", "<none>", "<none>"]
 
 
 def custom(*columns: dict[str, Any]) -> Kind:

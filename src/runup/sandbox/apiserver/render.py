@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from runup.kube.clock import Clock
+from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.accept import Form
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import encoder, list_bytes
@@ -39,7 +40,7 @@ class Renderer:
         if form is Form.TABLE:
             return self._table(kind, entries, metadata, include)
         if form in {Form.PARTIAL_LIST, Form.PARTIAL}:
-            items = [{"metadata": _partial(entry)["metadata"]} for entry in entries]
+            items = [_partial(entry) for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
             return orjson.dumps({**head, "items": items})
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
@@ -62,17 +63,20 @@ class Renderer:
         return cached
 
     def _table(self, kind: Kind, entries: list[Entry], metadata: JSON, include: str) -> bytes:
+        if include not in _INCLUDED:
+            why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
         now = self._clock.now()
         rows = []
         for entry in entries:
             obj = from_stored(kind, entry.load())
-            row: JSON = {"cells": self._tables.cells(kind, obj, now)}
-            if include != "None":
-                whole = include == "Object"
-                row["object"] = obj if whole else {**_PARTIAL, "metadata": obj["metadata"]}
-            rows.append(row)
+            shown = {"None": None, "Object": obj}.get(include, {**_PARTIAL, "metadata": obj["metadata"]})
+            rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
         head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
         return orjson.dumps({**head, "columnDefinitions": self._tables.columns(kind), "rows": rows})
+
+
+_INCLUDED = frozenset({"", "Metadata", "Object", "None"})
 
 
 def _partial(entry: Entry) -> JSON:

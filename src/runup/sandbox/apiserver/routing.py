@@ -70,8 +70,7 @@ def _only_name(selector: str) -> str:
 
 
 def _refine(verb: str, name: str, query: Mapping[str, str]) -> str:
-    if verb == "get" and is_true(query.get("watch", "")):
-        return "watch"
+    # An object has no watch of its own: that is a list with a field selector.
     if verb == "get" and not name:
-        return "list"
+        return "watch" if is_true(query.get("watch", "")) else "list"
     return "deletecollection" if verb == "delete" and not name else verb

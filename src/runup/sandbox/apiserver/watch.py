@@ -16,6 +16,7 @@ import orjson
 
 from runup.sandbox.apiserver.errors import ApiError, expired
 from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.objects import encoder
 from runup.sandbox.apiserver.selectors import Selector
 from runup.sandbox.store import Entry, Event, Expired, Store
 
@@ -76,13 +77,25 @@ def line_for(event: Event, watch: Watch) -> bytes | None:
     if watch.namespace and entry.namespace != watch.namespace:
         return None
     if not watch.selector:
-        return _line(event.type, event, entry, watch)
+        return _gone(event, watch) if event.type == "DELETED" else _line(event.type, event, entry, watch)
     before = event.prev is not None and watch.selector.matches(event.prev)
     after = event.type != "DELETED" and watch.selector.matches(entry)
     if not before and not after:
         return None
-    type_ = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
-    return _line(type_, event, entry, watch)
+    if not after:
+        return _gone(event, watch)
+    return _line("MODIFIED" if before else "ADDED", event, entry, watch)
+
+
+def _gone(event: Event, watch: Watch) -> bytes:
+    """What went, as it was before that, at the revision of its going: so a real server has it from etcd."""
+    before = event.prev
+    if before is None:
+        return _line("DELETED", event, event.entry, watch)
+    obj = before.load()
+    last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
+    entry = Entry(before.resource, before.key, event.rv, encoder(watch.kind)(last))
+    return _line("DELETED", event, entry, watch)
 
 
 class Watcher:
