@@ -39,6 +39,8 @@ from runup.sandbox.update_service import UpdateService
 
 # A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.
 _BACK_OFF = Limits(1.0, 30.0)
+# Enough for an operator to give its lease back, so that the next start need not wait for the lease to run out.
+_SHUTDOWN_S = 2.0
 log = structlog.get_logger("cluster")
 
 
@@ -127,6 +129,7 @@ class Cluster:
             ca=self._data / "pki" / "ca.crt",
             declare_others=wanted.workloads.other_images == "ready",
             backoff=_BACK_OFF,
+            shutdown_s=_SHUTDOWN_S,
         )
 
     async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> int:

@@ -1,11 +1,13 @@
-"""kill -9 of the node agent while containers run, and what the next agent makes of them."""
+"""The end of the node agent while containers run, by kill -9 or in good order, and what the next one makes of them."""
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,32 @@ async def test_a_pod_that_was_deleted_meanwhile(unserved: World) -> None:
     await unserved.delete()
     async with unserved.agent_at_work():
         await unserved.until_gone()
+
+
+async def test_nothing_of_them_lives_on(unserved: World) -> None:
+    """A lock that a container held is free."""
+    async with agent_to_kill(unserved):
+        mounted = {
+            "command": ["/bin/sh", "-c", "exec 9>$0/lock; flock 9; echo run; exec sleep 1000", "/mnt"],
+            "volumeMounts": [{"name": "host", "mountPath": "/mnt"}],
+        }
+        volume = {"name": "host", "hostPath": {"path": "/locks", "type": "DirectoryOrCreate"}}
+        await unserved.run("", container=mounted, volumes=[volume])
+        await unserved.until(runs, "it runs")
+        await unserved.until_logged("run")
+        with unserved.host("/locks/lock").open() as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with unserved.host("/locks/lock").open() as file:
+        await asyncio.wait_for(asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX), 20)
+
+
+async def test_an_agent_that_ends_in_good_order(unserved: World) -> None:
+    """Containers are told, and the object stays for the next agent."""
+    unserved.place = replace(unserved.place, shutdown_s=20)
+    async with unserved.agent_at_work():
+        await unserved.run("trap 'echo bye; exit 0' TERM; echo run; while :; do sleep 0.05; done")
+        await unserved.until(runs, "it runs")
+        await unserved.until_logged("run")
+    assert unserved.log().split() == ["run", "bye"]
+    async with unserved.agent_at_work():
+        await unserved.until(lambda found: _is_settled(found, "Running"), "running again")

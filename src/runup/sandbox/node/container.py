@@ -142,7 +142,7 @@ class ContainerWorker:
             return await waiter
         except BaseException:
             # Cancelled: the pod is gone, or the agent ends. No process outlives either.
-            await _end(container, waiter, 0)
+            await _end(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
             raise
 
     async def _stop(self, container: RunningContainer, waiter: asyncio.Task[Exit]) -> None:

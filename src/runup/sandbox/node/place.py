@@ -24,6 +24,8 @@ class Place:
     # Whether pods of other images are declared ready, or stay pending.
     declare_others: bool = True
     backoff: Limits = KUBELET
+    # Seconds between SIGTERM and SIGKILL when the agent itself ends.
+    shutdown_s: float = 0.0
 
     def host_path(self, node: str, path: str) -> Path:
         """The folder that stands for `path` on `node`."""

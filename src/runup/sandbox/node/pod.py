@@ -41,7 +41,6 @@ class PodWorker:
         # Containers end when the pod is deleted, or when it has been active for too long.
         self._stopping = asyncio.Event()
         self._deleted = asyncio.Event()
-        self._gone = False
         self.update(pod)
 
     @property
@@ -57,7 +56,7 @@ class PodWorker:
 
     def vanish(self) -> None:
         """The object is gone, without waiting for the pod's end; to be followed by a cancellation of `run`."""
-        self._gone = True
+        self._supplies.gone = True
 
     async def run(self) -> None:
         """Until the pod is over and deleted, or this is cancelled (its processes are ended, its object stays)."""
@@ -69,7 +68,7 @@ class PodWorker:
             else:
                 await self._declare()
         finally:
-            if self._gone:
+            if self._supplies.gone:
                 await asyncio.to_thread(self._supplies.clear)
 
     async def _run(self) -> None:
@@ -171,4 +170,4 @@ class PodWorker:
                 await self._clock.sleep(_AGAIN_S)
             else:
                 break
-        self._gone = True
+        self._supplies.gone = True

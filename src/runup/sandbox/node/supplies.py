@@ -43,6 +43,8 @@ class Supplies:
 
     def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
         self.account = Account(pod, client, place)
+        # Whether the pod's object is no more, so that nothing is worth waiting for.
+        self.gone = False
         self._pod = pod
         self._client = client
         self._place = place
