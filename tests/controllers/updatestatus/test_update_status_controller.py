@@ -26,6 +26,7 @@ from tests.controllers.updatestatus.update_status_world import (
     obj,
     world,
 )
+from tests.controlplane.rows import SERVERS
 
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
@@ -97,10 +98,10 @@ async def populate(cluster: World) -> None:
             await cluster.create(NODES, node(f"{role}-{number}", role))
 
 
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncGenerator[World, None]:
-    """A small cluster in the middle of an update."""
-    async with world(tmp_path) as made:
+@pytest.fixture(params=SERVERS)
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[World, None]:
+    """A small cluster in the middle of an update, on each server."""
+    async with world(tmp_path, request.param) as made:
         await populate(made)
         yield made
 

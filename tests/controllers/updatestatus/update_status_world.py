@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.rows import programs
 
 from runup.api.core_v1 import Node, Pod
 from runup.api.scheme import Resource, resource_of
@@ -17,6 +19,7 @@ from runup.kube import calls, config
 from runup.kube.client import Client
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import NotFound
+from runup.kube.request import Call
 from runup.sandbox import crds
 from runup.sandbox.apiserver.server import ApiServer
 
@@ -72,17 +75,19 @@ class World:
 
     async def create(self, resource: Resource, body: JSON) -> JSON:
         """Create an object and its status, once its kind is served."""
+        made = await self._once_served(calls.create(resource, body))
+        if "status" in body and made.get("status") != body["status"]:
+            made = {**made, "status": body["status"]}
+            made = await self._once_served(calls.replace(resource, made, subresource="status"))
+        return made
+
+    async def _once_served(self, call: Call[JSON]) -> JSON:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 try:
-                    made = await self.client.send(calls.create(resource, body))
-                    break
+                    return await self.client.send(call)
                 except NotFound:
                     await asyncio.sleep(0.02)
-        if "status" in body and made.get("status") != body["status"]:
-            made = {**made, "status": body["status"]}
-            made = await self.client.send(calls.replace(resource, made, subresource="status"))
-        return made
 
     async def annotate(self, name: str, **annotations: str) -> None:
         """What the machine-config daemon does to its node."""
@@ -110,12 +115,23 @@ class World:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path) -> AsyncGenerator[World, None]:
+async def world(tmp_path: Path, server: str = "sandbox") -> AsyncGenerator[World, None]:
     """An API server with the definitions of a release, and nothing else."""
-    async with ApiServer(tmp_path / "apiserver") as server:
-        loaded = config.load(str(server.kubeconfig))
+    async with _running(tmp_path, server) as kubeconfig:
+        loaded = config.load(str(kubeconfig))
         async with Client(loaded) as client:
             for file in crds.of_release(generally_available=True):
                 for body in yaml.safe_load_all(file.read_text()):
                     await client.send(calls.create(CRDS, body))
-            yield World(client, loaded, server.kubeconfig)
+            yield World(client, loaded, kubeconfig)
+
+
+@asynccontextmanager
+async def _running(tmp_path: Path, server: str) -> AsyncGenerator[Path, None]:
+    """The kubeconfig of the sandbox's server, or of a real one."""
+    if server == "sandbox":
+        async with ApiServer(tmp_path / "apiserver") as made:
+            yield made.kubeconfig
+    else:
+        with ControlPlane(tmp_path / "controlplane", programs()) as plane:
+            yield plane.kubeconfig
