@@ -26,7 +26,14 @@ from runup.cli.errors import CommandError
 from runup.cli.status_source import EPOCH, Found, alerts_note, assessed
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
-from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
+from runup.domain.updatestatus.snapshot import (
+    CONTROL_PLANE_POOL,
+    Alert,
+    Snapshot,
+    Unreadable,
+    in_report_order,
+    is_drain_wanted,
+)
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
 
@@ -50,6 +57,7 @@ _KINDS: dict[str, type[Object]] = {
     "updatestatuses": UpdateStatus,
 }
 _LARGE = 64 * 1024
+_STATUSES = ("True", "False", "Unknown")
 
 
 def mock(path: str, real_now: datetime) -> Found:
@@ -80,7 +88,9 @@ def mock(path: str, real_now: datetime) -> Found:
         alerts=alerts,
     )
     now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
-    return Found(assessed(snapshot, now, node_now=real_now), now, alerts_problem=problem)
+    names = [pool.metadata.name for pool in pools]
+    before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
+    return Found(assessed(snapshot, now, node_now=real_now), now, alerts_problem=problem, pools_before_master=before)
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
@@ -116,9 +126,22 @@ def _items(document: Any) -> list[Any]:
 
 def _converted(item: Any, kind: type[K], path: str) -> K:
     try:
-        return codec.convert(kind, item)
+        try:
+            return codec.convert(kind, item)
+        except codec.DecodeError:
+            return codec.convert(kind, _with_statuses(item))
     except codec.DecodeError as error:
         raise CommandError(f"{path}: not a {resource_of(kind).kind}: {error}") from error
+
+
+def _with_statuses(item: Any) -> Any:
+    """`item` with Unknown for each condition's status that is absent or no status: neither True nor False."""
+    status = item.get("status") if isinstance(item, dict) else None
+    rows = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return item
+    told = [{**row, "status": row["status"] if row.get("status") in _STATUSES else "Unknown"} for row in rows]
+    return {**item, "status": {**status, "conditions": told}}
 
 
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:

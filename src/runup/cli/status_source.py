@@ -31,13 +31,15 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 class Found:
     """An UpdateStatus as JSON, the time at which it is looked at (ns since the epoch), and what to say on stderr.
 
-    `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts.
+    `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts. `pools_before_master`
+    is the control plane's place in the list of pools, which the object does not tell.
     """
 
     obj: JSON
     now_ns: int
     notes: tuple[str, ...] = ()
     alerts_problem: str = ""
+    pools_before_master: int = 0
 
 
 def moment(now_ns: int) -> datetime:
