@@ -115,7 +115,7 @@ def as_text(found: Found, details: str) -> str:
     from runup.cli.render import status as rendered
     from runup.domain.updatestatus import read
 
-    report = read.report(found.obj)
+    report = read.report(found.obj, pools_before_master=found.pools_before_master)
     if report.is_updating:
         sys.stderr.write(found.alerts_problem)
     sys.stderr.write(_doubt(report))
@@ -126,16 +126,17 @@ def _doubt(report: Any) -> str:
     """What a reader must know of the report itself."""
     updating = report.updating
     if not report.is_updating and (updating is None or updating.status != "False"):
-        said = updating.message if updating else "the report has no condition Updating"
-        return f"warning: whether the control plane is updating is not known: {said}\n"
+        said = updating.message.strip() if updating else "the report has no condition Updating"
+        why = said.replace("\n", "\n  ") or "ClusterVersion's condition Progressing says neither and gives no message"
+        return f"warning: whether the control plane is updating is not known: {why}\n"
     return ""
 
 
 def _page(found: Found) -> str:
     from runup.cli.render.status_html import page
     from runup.cli.status_source import moment
-    from runup.domain.updatestatus import read
+    from runup.domain.updatestatus.decode import decode, with_unknown
 
-    status, unknown = read.decode(found.obj)
+    status, unknown = decode(found.obj)
     now = moment(found.now_ns)
-    return page(read.with_unknown(status, unknown, now), now)
+    return page(with_unknown(status, unknown, now), now)

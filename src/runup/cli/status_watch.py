@@ -18,7 +18,7 @@ from runup.cli.render.status_changes import changes, summary
 from runup.cli.status_source import Found
 from runup.cli.waiting import AWAY_S
 from runup.domain.updatestatus import read
-from runup.domain.updatestatus.read import Report
+from runup.domain.updatestatus.report import Report
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.errors import Transient
 

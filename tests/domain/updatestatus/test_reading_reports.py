@@ -16,7 +16,9 @@ from tests.domain.updatestatus.test_assessment import FULL
 from runup.api import codec
 from runup.cli.render import status as rendered
 from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import HealthRow, decode, of_status, report, with_unknown
+from runup.domain.updatestatus.decode import decode, with_unknown
+from runup.domain.updatestatus.read import of_status, report
+from runup.domain.updatestatus.report import HealthRow
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)

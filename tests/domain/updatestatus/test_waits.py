@@ -14,7 +14,8 @@ from runup.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReferen
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import HealthRow, of_status
+from runup.domain.updatestatus.read import of_status
+from runup.domain.updatestatus.report import HealthRow
 from runup.domain.updatestatus.snapshot import Snapshot, is_drain_wanted
 
 DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
