@@ -73,5 +73,5 @@ def text_response(text: str, status: int = 200) -> Response:
 
 
 def is_true(value: str) -> bool:
-    """A query flag as Go's ParseBool reads it, with a bare `?watch` taken as set."""
-    return value in {"1", "t", "T", "true", "TRUE", "True"}
+    """A query flag as apimachinery reads it: anything but `0` and `false` sets it."""
+    return value.lower() not in {"", "0", "false"}
