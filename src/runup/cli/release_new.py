@@ -1,12 +1,13 @@
 """What `runup release new` does: build aside, load what was built, sign it, and only then put it where it shall be.
 
-Whatever is wrong is found before anything is written.
+Whatever is wrong with the input is found before anything is written; where writing fails, nothing half-made is left.
 """
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from runup.domain.release.payload import FOLDERS, load_payload
 from runup.domain.version import Version, VersionError
 from runup.oci.access import Access
 from runup.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from runup.oci.errors import BadImage
 from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
@@ -42,23 +44,17 @@ class Wanted:
 
 def make(wanted: Wanted, access: Access) -> tuple[str, str]:
     """The digest and the name of the image; raises CommandError, OciError, and PayloadError for what is no release."""
-    for flag, versions in (
-        ("--version", [wanted.version]),
-        ("--previous", wanted.previous),
-        ("--next", wanted.following),
-    ):
-        _check_versions(flag, versions)
+    _check_versions(wanted)
     place = destination_of(wanted.destination, wanted.version)
-    key = SigningKey(read_file("--sign-key", wanted.sign_key)) if wanted.sign_key else None
+    key = _signing_key(wanted.sign_key) if wanted.sign_key else None
     with tempfile.TemporaryDirectory() as scratch:
         built = _build(Path(scratch), wanted, access)
         layout = Layout.open(built.layout)
-        _check_loads(layout, built)
+        _check_loads(layout, built, wanted)
         name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
-        put(layout, built.digest, place, access, overwrite=wanted.overwrite)
-    if wanted.signature_store:
-        add_signature(Path(wanted.signature_store), built.digest, signature)
+        with _signed(wanted.signature_store, built.digest, signature):
+            put(layout, built.digest, place, access, overwrite=wanted.overwrite)
     return built.digest, name
 
 
@@ -70,10 +66,34 @@ def read_file(flag: str, path: str) -> bytes:
         raise CommandError(f"{flag}: {path} cannot be read: {error.strerror}") from error
 
 
+def _signing_key(path: str) -> SigningKey:
+    key = SigningKey(read_file("--sign-key", path))
+    try:
+        key.public  # noqa: B018 -- reading it is the check
+    except BadImage as error:
+        raise CommandError(f"--sign-key: {path}: {error}") from error
+    return key
+
+
+@contextlib.contextmanager
+def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
+    """The signature is in its store before the image is anywhere, and goes again where the image finds no place."""
+    path = add_signature(Path(store), digest, signature) if store else None
+    try:
+        yield
+    except BaseException:
+        if path is not None:
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()
+        raise
+
+
 def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
     files: dict[str, bytes] = {}
     for folder in wanted.folders:
         files |= files_in(Path(folder), FOLDERS)
+    _check_flags_count(wanted, files)
     base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
     return build_release(
         scratch / "layout",
@@ -88,15 +108,28 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
     )
 
 
-def _check_loads(layout: Layout, built: BuiltImage) -> None:
-    """Raise PayloadError for an image that an operator could not load."""
+def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
+    """Raise CommandError for flags that say what a file of the folders says already, and that would go unheard."""
+    metadata = {"--previous": wanted.previous, "--next": wanted.following, "--metadata": wanted.metadata}
+    for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, {"--image-reference": wanted.image_references})):
+        given = [flag for flag, value in flags.items() if value]
+        if file in files and given:
+            raise CommandError(f"{', '.join(given)}: the folders bring {file}; say it there, or leave the file out")
+
+
+def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> None:
+    """Raise PayloadError for an image that an operator could not load, CommandError for one of another version."""
     files = read_folders(open_image(layout, built.digest), FOLDERS)
-    load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
+    payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
+    if payload.version != wanted.version:
+        raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {wanted.version}")
 
 
-def _check_versions(flag: str, versions: Sequence[str]) -> None:
-    for version in versions:
-        try:
-            Version(version)
-        except VersionError as error:
-            raise CommandError(f"{flag}: {error}") from error
+def _check_versions(wanted: Wanted) -> None:
+    named = {"--version": [wanted.version], "--previous": wanted.previous, "--next": wanted.following}
+    for flag, versions in named.items():
+        for version in versions:
+            try:
+                Version(version)
+            except VersionError as error:
+                raise CommandError(f"{flag}: {error}") from error

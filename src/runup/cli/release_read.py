@@ -50,24 +50,26 @@ def as_text(lines: dict[str, Any]) -> str:
     """One line each; the images below their number."""
     text = []
     for key, value in lines.items():
-        shown: Any = value
-        if isinstance(value, dict):
-            shown = len(value)
-        elif isinstance(value, list):
-            shown = ", ".join(value)
-        elif isinstance(value, bool):
-            shown = "yes" if value else "no"
-        text.append(f"{key + ':':<14}{shown}".rstrip())
+        text.append(f"{key + ':':<14}{_shown(value)}".rstrip())
         if isinstance(value, dict):
             text += [f"  {name}  {pullspec}" for name, pullspec in value.items()]
     return "\n".join(text)
 
 
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return str(len(value))
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
 def as_table(rows: Sequence[Row], *, wide: bool) -> str:
     """Aligned text."""
-    head = ["", "MANIFEST", *(["FILE"] if wide else []), "REASON"]
-    cells = [["in" if row.included else "out", row.object, *([row.file] if wide else []), row.reason] for row in rows]
-    widths = [max(len(line[at]) for line in [head, *cells]) for at in range(len(head))]
+    head = ("", "MANIFEST", "FILE", "REASON")
+    whole = [head, *(("in" if row.included else "out", row.object, row.file, row.reason) for row in rows)]
+    lines = [line if wide else (*line[:2], line[3]) for line in whole]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
-        "  ".join(text.ljust(widths[at]) for at, text in enumerate(line)).rstrip() for line in [head, *cells]
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )

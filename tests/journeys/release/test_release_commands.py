@@ -108,3 +108,137 @@ def test_a_broken_manifest_leaves_nothing_behind(folder: Path, tmp_path: Path) -
     assert done.returncode == 1
     assert "0000_50_a_02-broken.yaml" in done.stderr
     assert not (tmp_path / "image").exists()
+
+
+METADATA = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.1.0"})
+REFERENCES = '{"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": "VERSION"}}'
+
+
+@pytest.mark.parametrize(
+    ("brought", "flags", "said"),
+    [
+        pytest.param(
+            {"release-metadata": METADATA, "image-references": REFERENCES.replace("VERSION", "5.1.0")},
+            (),
+            "error: --version: release-manifests/release-metadata of the folders says 5.1.0, not 5.2.0\n",
+            id="another version",
+        ),
+        pytest.param(
+            {"image-references": REFERENCES.replace("VERSION", "5.1.0")},
+            (),
+            "version from image-references (5.1.0) differs from release-metadata (5.2.0)",
+            id="references of another version",
+        ),
+        pytest.param(
+            {"release-metadata": METADATA.replace("5.1.0", "5.2.0")},
+            ("--previous", "5.1.0", "--metadata", "url=https://x"),
+            "error: --previous, --metadata: the folders bring release-manifests/release-metadata; say it there",
+            id="flags that nobody would hear",
+        ),
+        pytest.param(
+            {"image-references": REFERENCES.replace("VERSION", "5.2.0")},
+            ("--image-reference", "a=b/c"),
+            "error: --image-reference: the folders bring release-manifests/image-references",
+            id="an image that nobody would see",
+        ),
+        pytest.param({}, ("--previous", "4.x"), "error: --previous: ", id="a previous version that is none"),
+        pytest.param({}, ("--metadata", "url"), "--metadata: 'url' is not of the form NAME=VALUE", id="no value"),
+        pytest.param({}, ("--image-reference", "a=b", "--image-reference", "a=c"), "a is given twice", id="twice"),
+        pytest.param({}, ("--entrypoint", "/gone"), "--entrypoint: /gone cannot be read", id="no such operator"),
+        pytest.param({}, ("--sign-key", "/gone", "--signature-store", "s"), "--sign-key: /gone", id="no such key"),
+        pytest.param({}, ("--sign-key", "/dev/null", "--signature-store", "s"), "--sign-key: /dev/null: ", id="no key"),
+        pytest.param({}, ("--sign-key", "k"), "--sign-key and --signature-store belong together", id="no store"),
+        pytest.param({}, ("--base", "x/y", "--entrypoint", "z"), "--base brings the operator", id="two operators"),
+    ],
+)
+def test_a_release_that_contradicts_itself(
+    folder: Path, tmp_path: Path, brought: dict[str, str], flags: tuple[str, ...], said: str
+) -> None:
+    """One error that names flag or file; no image, no signature."""
+    for name, text in brought.items():
+        (folder / "release-manifests" / name).write_text(text)
+    done = made(folder, f"oci:{tmp_path / 'image'}", *flags)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "image").exists()
+
+
+def test_no_signature_stays_for_an_image_that_found_no_place(folder: Path, tmp_path: Path) -> None:
+    """The tag is another image's; neither that nor the store changes."""
+    (tmp_path / "key").write_bytes(generate_key().secret)
+    place = f"oci:{tmp_path / 'image'}"
+    assert made(folder, place).returncode == 0
+    (folder / "release-manifests" / "0000_50_a_02-more.yaml").write_text(MANIFEST.format(name="more", more=""))
+    flags = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
+    done = made(folder, place, *flags)
+    assert done.returncode == 1
+    assert "is there already and is another image" in done.stderr
+    assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
+    assert made(folder, place, "--overwrite", *flags).returncode == 0
+    assert len(list((tmp_path / "store").rglob("signature-1"))) == 1
+
+
+def test_where_a_signature_cannot_be_kept_no_image_is_made(folder: Path, tmp_path: Path) -> None:
+    """A release that others could pull and not verify would be worse than none."""
+    (tmp_path / "key").write_bytes(generate_key().secret)
+    (tmp_path / "store").touch()
+    flags = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
+    done = made(folder, f"oci:{tmp_path / 'image'}", *flags)
+    assert done.returncode == 1
+    assert "the signature cannot be written" in done.stderr
+    assert not (tmp_path / "image").exists()
+
+
+def test_what_info_prints(folder: Path, tmp_path: Path) -> None:
+    """As text: one line each, and the images by name."""
+    assert (
+        made(folder, f"oci:{tmp_path / 'i'}", "--image-reference", "tool=q.io/t@x", "--previous", "5.1.0").returncode
+        == 0
+    )
+    told = run("info", str(tmp_path / "i"))
+    lines = told.stdout.splitlines()
+    assert told.returncode == 0, told.stderr
+    assert lines[0] == "name:         5.2.0"
+    assert "previous:     5.1.0" in lines
+    assert lines[lines.index("images:       1") + 1] == "  tool  q.io/t@x"
+    assert "verifies:     no" in lines
+
+
+def test_the_table_of_manifests(folder: Path) -> None:
+    """Which is in, which is out, and why; a folder needs the two files of a release too."""
+    assert "release-manifests/release-metadata is missing" in run("manifests", str(folder)).stderr
+    (folder / "release-manifests" / "release-metadata").write_text(METADATA)
+    (folder / "release-manifests" / "image-references").write_text(REFERENCES.replace("VERSION", "5.1.0"))
+    assert run("manifests", str(folder)).stdout == (
+        "     MANIFEST                   REASON\n"
+        "in   ConfigMap default/all\n"
+        'out  ConfigMap default/preview  "Default" is required, and '
+        "release.openshift.io/feature-set=TechPreviewNoUpgrade\n"
+    )
+    wide = run("manifests", str(folder), "-o", "wide", "--feature-set", "TechPreviewNoUpgrade").stdout
+    assert wide == (
+        "    MANIFEST                   FILE                                         REASON\n"
+        "in  ConfigMap default/all      release-manifests/0000_50_a_00-all.yaml\n"
+        "in  ConfigMap default/preview  release-manifests/0000_50_a_01-preview.yaml\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        pytest.param(
+            ("--feature-set", "Preview"), "unknown feature set Preview; known are CustomNoUpgrade", id="a set"
+        ),
+        pytest.param(("--capabilities", "Consol"), "unknown capabilities Consol; known are ", id="a capability"),
+        pytest.param(("--profile", ""), "the profile is empty; the usual one is self-managed", id="no profile"),
+        pytest.param(("--major", "-1"), "major version -1 is below 0", id="a major version"),
+        pytest.param(("--registry-config", "/gone"), "/gone: the credential file cannot be read", id="no credentials"),
+        pytest.param(("--idms-file", "/gone"), "--idms-file: /gone cannot be read", id="no mirrors"),
+    ],
+)
+def test_a_cluster_that_is_described_wrongly(folder: Path, flags: tuple[str, ...], said: str) -> None:
+    """The word that nobody knows, and those that are known."""
+    done = run("manifests", str(folder), *flags)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
