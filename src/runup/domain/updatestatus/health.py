@@ -172,6 +172,7 @@ def _paused(pool: PoolState) -> Finding:
 
 def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
     """Firing alerts that began after the update did, and those that are known to slow updates whenever they began."""
+    seen: dict[str, int] = {}
     for alert in alerts:
         name = alert.labels.get("alertname", "")
         during = alert.active_at is not None and (started is None or started < alert.active_at)
@@ -179,6 +180,8 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
         level = _ALERT_LEVELS.get(alert.labels.get("severity", ""), INFO)
         if not name or not (known or during) or alert.state == "pending" or level == INFO:
             continue
+        labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
+        seen[labels] = seen.get(labels, 0) + 1
         yield Finding(
             check=ALERT_FIRING,
             level=level,
@@ -193,7 +196,8 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
                     group=CONFIG_GROUP, resource="alerts", name=name, namespace=alert.labels.get("namespace", "")
                 ),
             ),
-            identity="\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items())),
+            # Labels tell alerts apart; where the answer has some twice, so has the report, as oc's.
+            identity=labels if seen[labels] == 1 else f"{labels}\0{seen[labels]}",
         )
 
 
