@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
 from runup.domain.conditions import without_condition
-from runup.domain.updatestatus import insights, limits
+from runup.domain.updatestatus import insights, limits, pool_insights, version_insight
 from runup.domain.updatestatus.draft import INPUTS, Draft
 from runup.domain.updatestatus.finding import (
     DOCS,
@@ -23,6 +23,7 @@ from runup.domain.updatestatus.finding import (
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
 from runup.domain.updatestatus.nodes import PoolState
 from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL
+from runup.domain.updatestatus.words import UPDATING, cut
 
 INFORMER = "update-status-controller"
 MORE = "InsightsOmitted"
@@ -58,7 +59,7 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     pool = next((pool for pool in found.pools if pool.is_control_plane), None)
     head: list[Insight] = []
     if cluster is not None:
-        head.append(insights.cluster_version(cluster, state, found.waiting, memory, caps.text))
+        head.append(version_insight.cluster_version(cluster, state, found.waiting, memory, caps.text))
     head += [insights.cluster_operator(each, memory, caps.text) for each in (state.operators if state else ())]
     findings = [finding for finding in found.findings if finding.pool == CONTROL_PLANE]
     if omitted_pools:
@@ -66,7 +67,7 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
     made, omitted = _layer(
         head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
     )
-    said = insights.control_plane_updating(cluster) if cluster is not None else _unknown(found)
+    said = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown(found)
     return ControlPlane(
         resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
         pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
@@ -78,7 +79,7 @@ def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitte
 
 def _unknown(found: Draft) -> Said:
     why = next((why for what, why in found.unreadable if what == INPUTS["cluster_version"]), "")
-    return (insights.UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
+    return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
 
 
 def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memory) -> WorkerPool:
@@ -89,7 +90,7 @@ def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memor
         resource=pool_ref(pool.name),
         informers=(Informer(name=INFORMER, insights=made),),
         omitted=omitted,
-        conditions=memory.conditions(memory.pool_conditions(pool.name), insights.pool_updating(pool)),
+        conditions=memory.conditions(memory.pool_conditions(pool.name), pool_insights.pool_updating(pool)),
     )
 
 
@@ -109,11 +110,11 @@ def _layer(
     made = list(head)
     omitted_nodes = 0
     if pool is not None:
-        made.append(insights.machine_config_pool(pool, memory))
+        made.append(pool_insights.machine_config_pool(pool, memory))
         rows = found.rows[pool.name]
         room = max(0, max_insights - len(made) - len(kept) - bool(more)) if bounded else len(rows)
         rows = rows[: min(room, max_nodes)] if bounded else rows
-        made += [insights.node(row, pool, memory, caps.text) for row in rows]
+        made += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
         omitted_nodes = pool.total - len(rows)
     made += [insights.health(finding, memory, caps.text) for finding in kept]
     if more:
@@ -176,12 +177,12 @@ def _available(found: Draft) -> Said:
     if not found.unreadable:
         return ("Available", "True", "AsExpected", "")
     message = "; ".join(f"{what} could not be read: {why}" for what, why in found.unreadable)
-    return ("Available", "False", "CannotWatch", insights.cut(message, 4096))
+    return ("Available", "False", "CannotWatch", cut(message, 4096))
 
 
 def _alerts(found: Draft) -> Said:
     if found.alerts_unreadable is not None:
-        return ("AlertsReachable", "False", "CannotReadAlerts", insights.cut(found.alerts_unreadable, 4096))
+        return ("AlertsReachable", "False", "CannotReadAlerts", cut(found.alerts_unreadable, 4096))
     if not found.alerts_asked:
         return ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
     return ("AlertsReachable", "True", "AsExpected", "")

@@ -25,9 +25,9 @@ from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.decode import decode, unknown_insights
 from runup.domain.updatestatus.finding import LEVELS, UNKNOWN
 from runup.domain.updatestatus.health import ALERT_FIRING, NO_RUNBOOK, NODE_DEGRADED, NODE_UNAVAILABLE, POOL_PAUSED
-from runup.domain.updatestatus.insights import AVAILABLE, DEGRADED, HEALTHY, UPDATING
 from runup.domain.updatestatus.report import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
 from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL
+from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING
 from runup.lang.gotext import parse_duration
 
 JSON = dict[str, Any]
