@@ -180,6 +180,13 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "unpacked").exists()
 
 
+def test_devices_in_their_folder_are_left_out(tmp_path: Path) -> None:
+    """Base images that were made by debootstrap have them; a container gets its own."""
+    entries = [directory("dev"), Entry("dev/console", type=tarfile.CHRTYPE), Entry("dev/sda", type=tarfile.BLKTYPE)]
+    found = image(tmp_path, [*entries, f("dev/text")])
+    assert tree(unpack(found, tmp_path / "unpacked")) == {"dev": None, "dev/text": "x"}
+
+
 def test_owners_and_special_bits_are_dropped(tmp_path: Path) -> None:
     """No file is set-id, and the owner can read everything and go into every folder."""
     entries = [Entry("m/a", mode=0o6755), Entry("m/b", mode=0o000), directory("m/d", mode=0o1000)]
