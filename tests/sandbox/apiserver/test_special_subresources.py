@@ -10,7 +10,7 @@ import pytest
 from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client import Client
-from runup.kube.errors import BadRequest, Conflict, TooManyRequests
+from runup.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
@@ -35,7 +35,7 @@ async def test_a_token_proves_its_account(client: Client) -> None:
     answer = await client.send(asked)
     assert answer["status"]["token"].count(".") == 2
     short = calls.create(ACCOUNTS, {**body, "spec": {"expirationSeconds": 60}}, name="robot", subresource="token")
-    with pytest.raises(BadRequest, match="may not specify a duration less than 10 minutes"):
+    with pytest.raises(Invalid, match="may not specify a duration less than 10 minutes"):
         await client.send(short)
 
 
@@ -62,15 +62,69 @@ async def test_a_pod_is_bound_once(client: Client) -> None:
 )
 async def test_a_budget_stops_an_eviction(client: Client, selector: JSON) -> None:
     """429 with the budget's arithmetic; the pod stays."""
+    await guarded_pod(client, selector, allowed=0)
+    refused = await evicted(client)
+    assert isinstance(refused, TooManyRequests)
+    (cause,) = refused.status.details.causes
+    assert cause.message == "The disruption budget web needs 1 healthy pods and has 1 currently"
+    assert (await client.send(calls.get_raw(PODS, "web", "default")))["metadata"]["name"] == "web"
+
+
+async def guarded_pod(client: Client, selector: JSON, *, allowed: int, ready: bool = True, observed: int = 1) -> None:
+    """A running pod with a budget that allows so many disruptions."""
     await client.send(calls.create(PODS, POD))
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    running = {"status": {"phase": "Running", "conditions": conditions}}
+    await client.send(calls.merge_patch(PODS, "web", running, "default", subresource="status"))
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": copy.deepcopy(META)}
     await client.send(calls.create(BUDGETS, {**budget, "spec": {"minAvailable": 1, "selector": selector}}))
-    status = {"status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}}
+    counts = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}
+    status = {"status": {**counts, "observedGeneration": observed}}
     await client.send(calls.merge_patch(BUDGETS, "web", status, "default", subresource="status"))
+
+
+async def evicted(client: Client) -> ApiError | None:
+    """Evict the pod; the refusal if there is one."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": META}
-    with pytest.raises(TooManyRequests, match="Cannot evict pod as it would violate the pod's disruption budget"):
+    try:
         await client.send(calls.create(PODS, eviction, name="web", subresource="eviction"))
-    assert (await client.send(calls.get_raw(PODS, "web", "default")))["metadata"]["name"] == "web"
+    except ApiError as error:
+        return error
+    return None
+
+
+async def test_an_eviction_uses_up_a_disruption(client: Client) -> None:
+    """It is counted in the budget at once, with the pod's name; the pod goes."""
+    await guarded_pod(client, {}, allowed=1)
+    assert await evicted(client) is None
+    status = (await client.send(calls.get_raw(BUDGETS, "web", "default")))["status"]
+    assert (status["disruptionsAllowed"], [*status["disruptedPods"]]) == (0, ["web"])
+    with pytest.raises(NotFound):
+        await client.send(calls.get_raw(PODS, "web", "default"))
+
+
+async def test_an_unready_pod_goes_while_the_rest_is_healthy(client: Client) -> None:
+    """It counts for nobody, so no disruption is used up."""
+    await guarded_pod(client, {}, allowed=0, ready=False)
+    assert await evicted(client) is None
+
+
+async def test_a_budget_that_nobody_looked_at_yet(client: Client) -> None:
+    """It is asked again in ten seconds."""
+    await guarded_pod(client, {}, allowed=1, observed=0)
+    refused = await evicted(client)
+    assert isinstance(refused, TooManyRequests)
+    assert refused.retry_after_s == 10
+    (cause,) = refused.status.details.causes
+    assert cause.message == "The disruption budget web is still being processed by the server."
+
+
+async def test_a_pending_pod_is_evicted_whatever_its_budget(client: Client) -> None:
+    """It runs nowhere yet."""
+    await guarded_pod(client, {}, allowed=0)
+    pending = {"status": {"phase": "Pending"}}
+    await client.send(calls.merge_patch(PODS, "web", pending, "default", subresource="status"))
+    assert await evicted(client) is None
 
 
 async def test_scale_is_read_and_written(client: Client) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ JSON = dict[str, Any]
 
 _PVC_PROTECTION = "kubernetes.io/pvc-protection"
 _PV_PROTECTION = "kubernetes.io/pv-protection"
+_STAY_S = 300
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
@@ -52,7 +53,21 @@ def _namespace(obj: JSON, _now: datetime) -> None:
 
 
 def _pod(obj: JSON, _now: datetime) -> None:
-    obj["status"] = {"phase": "Pending", "qosClass": qos(obj.get("spec") or {})}
+    spec = obj["spec"]
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_missing_tolerations(spec)]
+    obj["status"] = {"phase": "Pending", "qosClass": qos(spec)}
+
+
+def _missing_tolerations(spec: JSON) -> Iterator[JSON]:
+    """What the DefaultTolerationSeconds plugin adds: a pod stays five minutes on a node that is not ready."""
+    tolerations = spec.get("tolerations") or ()
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(each, key) for each in tolerations):
+            yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_S}
+
+
+def _tolerates(toleration: JSON, key: str) -> bool:
+    return toleration.get("key") in {None, "", key} and toleration.get("effect") in {None, "", "NoExecute"}
 
 
 def qos(spec: JSON) -> str:
@@ -82,6 +97,9 @@ def _job(obj: JSON, _now: datetime) -> None:
     selector = spec.get("selector") or {}
     wanted = {"batch.kubernetes.io/controller-uid": uid}
     spec["selector"] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **wanted}}
+    # The default of its type, once more, as when it is read from the store.
+    if not meta(obj).get("labels"):
+        meta(obj)["labels"] = dict(labels)
 
 
 def _service(obj: JSON, _now: datetime) -> None:

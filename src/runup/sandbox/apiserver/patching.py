@@ -123,6 +123,7 @@ class Patching:
                 force=options.force,
                 now=self._clock.now(),
                 subresource=target.subresource,
+                empty=self._schemas.empty(kind),
                 default=lambda obj: self._schemas.default(kind, stored_form(obj)),
             )
             return stored_form(applied)

@@ -1,4 +1,4 @@
-"""Subresources that are not the object itself: token, binding, eviction, finalize; and where the rest are."""
+"""Subresources that are not the object itself: token, binding, finalize; and where the rest are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import LabelSelector
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.body import read_object
-from runup.sandbox.apiserver.deleting import options_of
+from runup.sandbox.apiserver.evictions import Evictions
 from runup.sandbox.apiserver.http import Request, Response, json_response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
@@ -20,6 +18,7 @@ from runup.sandbox.apiserver.pod_logs import PodLogs
 from runup.sandbox.apiserver.rest import Handler, Rest
 from runup.sandbox.apiserver.routing import Target
 from runup.sandbox.apiserver.scale import Scale
+from runup.sandbox.apiserver.schema import Fault, FieldError
 from runup.sandbox.apiserver.tokens import AUDIENCE, Claims, TokenSigner
 
 JSON = dict[str, Any]
@@ -33,7 +32,7 @@ def special_subresources(rest: Rest, signer: TokenSigner, clock: Clock, pods: Pa
     return {
         ("serviceaccounts", "token"): special.token,
         ("pods", "binding"): special.binding,
-        ("pods", "eviction"): special.eviction,
+        ("pods", "eviction"): Evictions(rest, clock).serve,
         ("pods", "log"): PodLogs(rest, clock, pods).serve,
         ("namespaces", "finalize"): special.finalize,
         ("*", "scale"): Scale(rest).serve,
@@ -51,13 +50,10 @@ class Special:
     async def token(self, request: Request, target: Target, kind: Kind) -> Response:
         """TokenRequest: a token for a ServiceAccount."""
         account = self._rest.entry(kind, target.namespace, target.name).load()
-        asked = read_object(request)
-        spec = asked.get("spec") or {}
-        seconds = spec.get("expirationSeconds") or _USUAL_S
-        if not _SHORTEST_S <= seconds <= _LONGEST_S:
-            limit = "may not specify a duration less than 10 minutes"
-            limit = limit if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
-            raise errors.bad_request(f"spec.expirationSeconds: Invalid value: {seconds}: {limit}")
+        spec = read_object(request, "TokenRequest").get("spec") or {}
+        seconds = spec.get("expirationSeconds")
+        seconds = _USUAL_S if seconds is None else seconds
+        _check_life(seconds)
         now = int(self._clock.now().timestamp())
         bound = spec.get("boundObjectRef") or {}
         claims = Claims(
@@ -107,36 +103,6 @@ class Special:
         await self._write(request, kind, target, compute)
         return json_response(_success(), 201)
 
-    async def eviction(self, request: Request, target: Target, kind: Kind) -> Response:
-        """Eviction: deletes the pod unless a PodDisruptionBudget forbids it."""
-        pod = self._rest.entry(kind, target.namespace, target.name).load()
-        self._check_budgets(target.namespace, pod)
-        body = read_object(request)
-        options = options_of(body.get("deleteOptions") or {})
-        await self._rest.deleting.delete_one(kind, target.namespace, target.name, options)
-        return json_response(_success(), 201)
-
-    def _check_budgets(self, namespace: str, pod: JSON) -> None:
-        labels = meta(pod).get("labels") or {}
-        budgets = self._rest.kinds.of_plural("policy", "poddisruptionbudgets")
-        assert budgets is not None
-        for entry in self._rest.store.items(budgets.storage, namespace):
-            budget = entry.load()
-            selector = (budget.get("spec") or {}).get("selector")
-            if selector is not None and codec.convert(LabelSelector, selector).matches(labels):
-                self._check_budget(budget)
-
-    def _check_budget(self, budget: JSON) -> None:
-        status = budget.get("status") or {}
-        if status.get("disruptionsAllowed", 0) > 0:
-            return
-        name, needs = meta(budget)["name"], status.get("desiredHealthy", 0)
-        has = status.get("currentHealthy", 0)
-        why = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        cause = errors.Cause("DisruptionBudget", why, "")
-        text = "Cannot evict pod as it would violate the pod's disruption budget."
-        raise errors.ApiError(429, "TooManyRequests", text, details={}, causes=[cause])
-
     async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
         """A namespace's own finalizers, which only its controller removes."""
         finalizers = (read_object(request).get("spec") or {}).get("finalizers") or []
@@ -151,6 +117,16 @@ class Special:
     async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
+
+
+def _check_life(seconds: int) -> None:
+    """Refuse a token that lives too short or too long; raises ApiError 422."""
+    if _SHORTEST_S <= seconds <= _LONGEST_S:
+        return
+    why = "may not specify a duration less than 10 minutes"
+    why = why if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
+    fault = FieldError(Fault.INVALID, "spec.expirationSeconds", seconds, why)
+    raise errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
 
 
 def _scheduled(pod: JSON, now: str) -> JSON:

@@ -42,6 +42,7 @@ def apply_patch(
     force: bool,
     now: datetime,
     subresource: str = "",
+    empty: JSON | None = None,
     default: Callable[[JSON], JSON] = lambda obj: obj,
 ) -> JSON:
     """The object after `manager` applied `config`; `live` is not changed."""
@@ -51,7 +52,7 @@ def apply_patch(
         meta(config).pop(name, None)
     managers = managed.read(live)
     if live is not None and not managers:
-        managers = managed.everything(tree, kind, live)
+        managers = managed.everything(tree, kind, live, empty or {"metadata": {}}, now)
     me = _applier(managers, manager, kind, subresource)
     before = managers.pop(me, None)
     mine = managed.tracked(kind, field_set(root, config), subresource)

@@ -18,7 +18,6 @@ from runup.sandbox.apiserver.patch.fields import (
     FieldSet,
     Path,
     compare,
-    field_set,
     from_fields_v1,
     to_fields_v1,
     typed_root,
@@ -173,9 +172,7 @@ def _capped(managers: Managers) -> Managers:
     return kept
 
 
-def everything(tree: Structural | None, kind: Kind, live: JSON) -> Managers:
-    """The owner of an object that nobody tracked until now, when somebody applies to it."""
-    paths = tracked(kind, field_set(typed_root(tree), live), "") | tracked(
-        kind, field_set(typed_root(tree), live), "status"
-    )
-    return {Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version): Ownership(paths, "")}
+def everything(tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime) -> Managers:
+    """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now."""
+    paths = tracked(kind, compare(typed_root(tree), empty, live).changed, "")
+    return {Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version): Ownership(paths, rfc3339(now))} if paths else {}
