@@ -75,5 +75,5 @@ def test_an_entry_without_its_key_is_refused() -> None:
 
 def test_an_unknown_directive_is_refused() -> None:
     """The error names the directive."""
-    with pytest.raises(ApiError, match="Unknown patch type found: explode"):
+    with pytest.raises(ApiError, match="unknown patch type: explode in map: map"):
         strategic_merge(TREE, {}, {"spec": {"$patch": "explode"}})

@@ -12,6 +12,7 @@ from typing import Any
 from runup.sandbox.apiserver.errors import ApiError, bad_request
 from runup.sandbox.apiserver.patch.fields import child, typed_root
 from runup.sandbox.apiserver.schema import Structural
+from runup.sandbox.apiserver.schema.go_json import go_text
 
 JSON = dict[str, Any]
 
@@ -22,7 +23,7 @@ _META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
 
 
 def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
-    """`obj` with `patch` merged into it, neither changed; raises ApiError 400 for a patch that makes no sense."""
+    """`obj` with `patch` merged into it, neither changed; raises ApiError for a patch that makes no sense."""
     if not isinstance(patch, dict):
         raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
     return _map(typed_root(tree), copy.deepcopy(obj), patch)
@@ -38,7 +39,7 @@ def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
         case None | "merge":
             pass
         case other:
-            raise bad_request(f"Unknown patch type found: {other}")
+            raise _senseless(f"unknown patch type: {other} in map: {go_text(patch)}")
     result = original
     if "$retainKeys" in patch:
         result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
@@ -48,14 +49,16 @@ def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
             if isinstance(result.get(name), list):
                 result[name] = [item for item in result[name] if item not in value]
         elif not key.startswith("$"):
-            _member(node, result, key, value)
+            _member(node, result, key, value, patch.get(f"{_ORDER_PREFIX}{key}"))
     for key, order in patch.items():
-        if key.startswith(_ORDER_PREFIX):
-            _reorder(node, result, key.removeprefix(_ORDER_PREFIX), order)
+        name = key.removeprefix(_ORDER_PREFIX)
+        if name != key and name not in patch and isinstance(result.get(name), list):
+            merge_key = _merge_key(name, child(node, name)) or ""
+            result[name] = _ordered(result[name], order, result[name], merge_key)
     return result
 
 
-def _member(node: Structural | None, result: JSON, key: str, value: Any) -> None:
+def _member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
     below = child(node, key)
     current = result.get(key)
     if value is None:
@@ -67,7 +70,12 @@ def _member(node: Structural | None, result: JSON, key: str, value: Any) -> None
         if value.get("$patch") == "delete":
             result.pop(key, None)
     elif isinstance(value, list):
-        result[key] = _list(key, below, current if isinstance(current, list) else [], value)
+        before = current if isinstance(current, list) else []
+        result[key] = _list(key, below, before, value)
+        if isinstance(order, list):
+            merge_key = _merge_key(key, below) or ""
+            _check_order(value, order, merge_key)
+            result[key] = _ordered(result[key], order, before, merge_key)
     else:
         result[key] = value
 
@@ -86,44 +94,63 @@ def _list(key: str, node: Structural | None, original: list[Any], patch: list[An
     if merge_key is None:
         return _clean_list(patch)
     if merge_key == "":
-        return original + [item for item in patch if item not in original]
+        both = original + [item for item in patch if item not in original]
+        return _ordered(list(dict.fromkeys(both)), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return _clean_list([item for item in patch if item.get("$patch") != "replace"])
     result = list(original)
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
-            raise _missing_key(item, merge_key)
-        at = next(
-            (i for i, old in enumerate(result) if isinstance(old, dict) and old.get(merge_key) == item[merge_key]), None
-        )
-        if item.get("$patch") == "delete":
-            if at is not None:
-                del result[at]
-        elif at is None:
-            result.append(_map(node.items if node else None, {}, item))
-        else:
-            result[at] = _map(node.items if node else None, result[at], item)
-    return result
+            raise _senseless(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
+        _merge_item(node, result, item, merge_key)
+    kept = [item for item in patch if item.get("$patch") != "delete"]
+    return _ordered(result, kept, original, merge_key)
 
 
-def _missing_key(item: Any, merge_key: str) -> ApiError:
-    return bad_request(f"map: {item} does not contain declared merge key: {merge_key}")
+def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
+    at = next((index for index, old in enumerate(result) if _place(old, merge_key) == item[merge_key]), None)
+    if item.get("$patch") == "delete":
+        if at is not None:
+            del result[at]
+    elif at is None:
+        result.append(_map(node.items if node else None, {}, item))
+    else:
+        result[at] = _map(node.items if node else None, result[at], item)
 
 
-def _reorder(node: Structural | None, result: JSON, key: str, order: Any) -> None:
-    items = result.get(key)
-    if not isinstance(items, list) or not isinstance(order, list):
-        return
-    merge_key = _merge_key(key, child(node, key))
+def _senseless(why: str) -> ApiError:
+    return ApiError(500, "", why)
 
-    def place(item: Any) -> Any:
-        return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
-    wanted = [place(item) for item in order]
-    ordered = sorted((item for item in items if place(item) in wanted), key=lambda item: wanted.index(place(item)))
-    # What the client did not know of keeps its place relative to what stood before it.
-    queue = iter(ordered)
-    result[key] = [next(queue) if place(item) in wanted else item for item in items]
+# -- the order of lists ------------------------------------------------------------------------------------------------
+
+
+def _place(item: Any, merge_key: str) -> Any:
+    """What an item of a list is known by."""
+    return item.get(merge_key) if merge_key and isinstance(item, dict) else item
+
+
+def _ordered(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
+    """The items that are wanted in the wanted order, the others where they were before them, else behind."""
+    order = [_place(item, merge_key) for item in wanted]
+    known = [_place(item, merge_key) for item in before]
+    mine = sorted((i for i in items if _place(i, merge_key) in order), key=lambda i: order.index(_place(i, merge_key)))
+    others = [item for item in items if _place(item, merge_key) not in order]
+    result: list[Any] = []
+    while others and mine:
+        left, right = _place(others[0], merge_key), _place(mine[0], merge_key)
+        first = left in known and right in known and known.index(left) < known.index(right)
+        result.append((others if first else mine).pop(0))
+    return [*result, *others, *mine]
+
+
+def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """The items of a patch stand in its own `$setElementOrder`, in that order."""
+    kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
+    rest = iter([_place(item, merge_key) for item in order])
+    if not all(_place(item, merge_key) in rest for item in kept):
+        why = f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(order)}\n"
+        raise _senseless(why)
 
 
 def _clean(value: Any) -> Any:
