@@ -111,17 +111,10 @@ async def _run(
 
 
 def _logger() -> Any:
-    """JSON lines on stderr; stdout is the report's."""
+    """Lines on stderr; stdout is the report's."""
     import structlog
 
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(sort_keys=True),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
-        cache_logger_on_first_use=True,
-    )
+    from runup.cli.operator_log import configure
+
+    configure()
     return structlog.get_logger("preflight")

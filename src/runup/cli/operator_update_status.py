@@ -63,6 +63,7 @@ def run(
 
     import uvloop
 
+    from runup.cli.operator_log import configure
     from runup.controllers.leading import election_of
     from runup.controllers.updatestatus.controller import Timing
     from runup.controllers.updatestatus.process import Options, serve
@@ -90,6 +91,7 @@ def run(
         timing=Timing(interval_s=write_interval),
         fixed_now=fixed,
     )
+    configure()
     try:
         uvloop.run(serve(config.load(kubeconfig), options))
     except (RunupError, KubeError, ValueError, OSError) as error:

@@ -1,0 +1,71 @@
+"""Which clusters run the update status controller: those with the capability UpdateStatus, which is all but a few."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runup.sandbox import releases, scenario, setup
+from runup.sandbox.manifests import JSON
+
+ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+
+
+def cluster(folder: Path, capabilities: JSON | None, extra: str = "") -> scenario.Scenario:
+    """A scenario whose ClusterVersion asks for these capabilities."""
+    (folder / "cluster").mkdir(parents=True)
+    text = f"title: t\nbase: common\ncluster: {{version: 5.0.0{extra}}}\nreleases: [{{version: 5.0.0}}]\n"
+    (folder / "scenario.yaml").write_text(text)
+    version = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {"clusterID": "x"} | ({"capabilities": capabilities} if capabilities else {}),
+    }
+    (folder / "cluster" / "version.yaml").write_text(yaml.safe_dump(version))
+    return scenario.load(folder)
+
+
+def objects(made: scenario.Scenario, data: Path) -> list[JSON]:
+    """What its release brings."""
+    (release,) = releases.build(made, data, registry="127.0.0.1:1")
+    return setup.release_objects(made, release, update_service="http://127.0.0.1:2/graph")
+
+
+def of_update_status(found: list[JSON]) -> set[str]:
+    """The kinds of those objects that belong to the controller."""
+    return {obj["kind"] for obj in found if "update" in obj["metadata"]["name"] and "status" in obj["metadata"]["name"]}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "has_it"),
+    [
+        pytest.param(None, True, id="a cluster that says nothing"),
+        pytest.param({"baselineCapabilitySet": "vCurrent"}, True, id="the current set"),
+        pytest.param({"baselineCapabilitySet": "None"}, False, id="no capability"),
+        pytest.param({"baselineCapabilitySet": "v4.18"}, False, id="the set of a release that did not know it"),
+        pytest.param(
+            {"baselineCapabilitySet": "None", "additionalEnabledCapabilities": ["UpdateStatus"]},
+            True,
+            id="none but this one",
+        ),
+    ],
+)
+def test_the_capability_decides(tmp_path: Path, capabilities: JSON | None, has_it: bool) -> None:
+    """All of its objects, its definition among them, or none."""
+    found = of_update_status(objects(cluster(tmp_path / "scenario", capabilities), tmp_path / "data"))
+    assert found == (ALL | {"CustomResourceDefinition"} if has_it else set())
+
+
+def test_a_cluster_out_of_a_dump_has_its_own_time(tmp_path: Path) -> None:
+    """The controller is told; nobody is asked for alerts in a sandbox."""
+    made = cluster(tmp_path / "scenario", None, ', now: "2023-11-03T17:26:01.000368Z"')
+    found = objects(made, tmp_path / "data")
+    deployments = {obj["metadata"]["name"]: obj for obj in found if obj["kind"] == "Deployment"}
+    arguments = deployments["update-status-controller"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert arguments == ["update-status-controller", "--lease=3,2,0.5", "--mock-now=2023-11-03T17:26:01.000368Z"]
+    operator = deployments["cluster-version-operator"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--update-service=http://127.0.0.1:2/graph" in operator
+    assert not [word for word in operator if "mock-now" in word]
