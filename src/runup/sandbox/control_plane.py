@@ -77,6 +77,14 @@ def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, cl
     return [*following, *(asyncio.create_task(run) for run in runs)]
 
 
+def scheduling(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
+    """The scheduler alone, for a cluster whose other controllers are somebody else's."""
+    loop = _scheduler(client, watched, clock)
+    seen = ((watched.pods, workloads.PODS), (watched.nodes, NODES))
+    following = [follow(client, cache, resource, clock) for cache, resource in seen]
+    return [*following, asyncio.create_task(loop.run())]
+
+
 def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
     loop.watch(watched.deployments)

@@ -177,7 +177,7 @@ async def test_a_circle_of_owners(cluster: Cluster) -> None:
     one = await cluster.create("one")
     two = await cluster.create("two", owners=[reference(one, blocks=True)])
     patch = {"metadata": {"ownerReferences": [reference(two, blocks=True)]}}
-    await cluster.client.send(calls.merge_patch(CONFIG_MAPS, "one", patch, "default"))
+    await cluster.client.send(calls.merge_patch(CONFIG_MAPS, "one", patch, cluster.namespace))
     await cluster.settled()
     await cluster.delete("one", "Foreground")
     await cluster.until_gone("one", "two")
@@ -190,7 +190,7 @@ async def test_a_dependent_that_lets_its_owner_go(cluster: Cluster) -> None:
     await cluster.delete("owner", "Foreground")
     await cluster.until(lambda found: found and "deletionTimestamp" in found["metadata"], "child")
     patch = {"metadata": {"ownerReferences": None}}
-    await cluster.client.send(calls.merge_patch(CONFIG_MAPS, "child", patch, "default"))
+    await cluster.client.send(calls.merge_patch(CONFIG_MAPS, "child", patch, cluster.namespace))
     await cluster.until_gone("owner")
     await cluster.release("child")
 

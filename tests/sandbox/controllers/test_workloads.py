@@ -53,13 +53,13 @@ def reason(found: JSON, type_: str) -> str:
 
 async def pods(cluster: Cluster) -> list[JSON]:
     """Every pod, by name."""
-    page = await cluster.client.send(calls.list_raw(PODS, "default"))
+    page = await cluster.client.send(calls.list_raw(PODS, cluster.namespace))
     return sorted(page.items, key=lambda pod: str(pod["metadata"]["name"]))
 
 
 async def patch(cluster: Cluster, name: str, spec: JSON) -> None:
     """Change a Deployment."""
-    await cluster.client.send(calls.merge_patch(DEPLOYMENTS, name, {"spec": spec}, "default"))
+    await cluster.client.send(calls.merge_patch(DEPLOYMENTS, name, {"spec": spec}, cluster.namespace))
 
 
 async def until_pods(cluster: Cluster, holds: Callable[[list[JSON]], bool]) -> list[JSON]:
@@ -82,7 +82,7 @@ async def test_a_roll_out(cluster_with_node: Cluster, strategy: str) -> None:
     await cluster.until(rolled_out, "web", DEPLOYMENTS)
     images = [pod["spec"]["containers"][0]["image"] for pod in await pods(cluster)]
     assert images == ["example.com/web:2"] * 2
-    page = await cluster.client.send(calls.list_raw(REPLICA_SETS, "default"))
+    page = await cluster.client.send(calls.list_raw(REPLICA_SETS, cluster.namespace))
     revisions = {each["metadata"]["annotations"]["deployment.kubernetes.io/revision"]: each for each in page.items}
     assert {number: each["spec"]["replicas"] for number, each in revisions.items()} == {"1": 0, "2": 2}
 
@@ -109,7 +109,7 @@ async def test_scaling(cluster_with_node: Cluster) -> None:
     await cluster.until(rolled_out, "web", DEPLOYMENTS)
     for replicas in (4, 1, 0):
         scale = {"spec": {"replicas": replicas}}
-        await cluster.client.send(calls.merge_patch(DEPLOYMENTS, "web", scale, "default", subresource="scale"))
+        await cluster.client.send(calls.merge_patch(DEPLOYMENTS, "web", scale, cluster.namespace, subresource="scale"))
         await until_pods(cluster, lambda found, n=replicas: len(found) == n)
 
 
@@ -142,7 +142,9 @@ async def ends(cluster: Cluster, pod: JSON, phase: str) -> None:
     state = {"terminated": {"exitCode": exit_code, "finishedAt": "2026-01-14T10:00:00Z"}}
     container = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     status = {"status": {"phase": phase, "containerStatuses": [container]}}
-    await cluster.client.send(calls.merge_patch(PODS, pod["metadata"]["name"], status, "default", subresource="status"))
+    await cluster.client.send(
+        calls.merge_patch(PODS, pod["metadata"]["name"], status, cluster.namespace, subresource="status")
+    )
 
 
 def job(**changes: Any) -> JSON:
