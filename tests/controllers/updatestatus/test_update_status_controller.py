@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from tests.controllers.updatestatus.update_status_world import (
     DEADLINE_S,
     MC,
@@ -31,6 +33,7 @@ from tests.controlplane.rows import SERVERS
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
 from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.controllers.leading import Election
 from runup.controllers.updatestatus.controller import Timing
 from runup.controllers.updatestatus.process import NAMESPACE, Options, Process
 from runup.domain.conditions import find, status_of
@@ -327,6 +330,53 @@ async def _passing(
             status = await cluster.status()
             if status is not None and holds(status):
                 return status
+
+
+async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> None:
+    """Those that fire are told with their runbook; a refusal is said, and not taken for silence."""
+    runbook = "https://docs.example.com/runbooks/pdb"
+    alert = {
+        "labels": {"alertname": "PodDisruptionBudgetAtLimit", "severity": "warning", "namespace": "shop"},
+        "annotations": {"summary": "The budget is at its limit.", "description": "x", "runbook_url": runbook},
+        "state": "firing",
+        "activeAt": "2026-11-21T06:30:00.5Z",
+    }
+    answers = [web.json_response({"status": "success", "data": {"alerts": [alert]}}), web.Response(status=403)]
+
+    async def answer(_request: web.Request) -> web.Response:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    app = web.Application()
+    app.router.add_get("/api/v1/alerts", answer)
+    async with TestServer(app) as prometheus:
+        clock = ManualClock(datetime(2026, 11, 21, 7, 0, tzinfo=UTC))
+        url = str(prometheus.make_url("/"))
+        async with running(cluster.config, clock, alerts_url=url):
+            told = await _passing(cluster, clock, lambda s: status_of(s.conditions, "AlertsReachable") == "True")
+            found = [each.health for each in insights(told) if each.health]
+            assert [each.impact.summary for each in found] == ["Alert is firing: The budget is at its limit."]
+            assert found[0].remediation.reference == runbook
+            refused = await _passing(cluster, clock, lambda s: status_of(s.conditions, "AlertsReachable") == "False")
+    reachable = find(refused.conditions, "AlertsReachable")
+    assert reachable
+    assert "unexpected HTTP status: 403" in reachable.message
+    assert not [each for each in insights(refused) if each.health and "Alert" in each.health.impact.summary]
+
+
+async def test_of_two_controllers_one_writes(cluster: World) -> None:
+    """The other follows the cluster too, and goes on where the first stopped."""
+    election = Election(3, 2, 0.1)
+    async with running(cluster.config, leader_elect=True, election=election) as first:
+        await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        async with running(cluster.config, leader_elect=True, election=election) as other:
+            await cluster.annotate("worker-0", state="Degraded", reason="disk")
+            await cluster.until(lambda status: any(each.health for each in insights(status)))
+            assert await writes(first) >= 2
+            assert await writes(other, 0) == 0
+            first.stop()
+            await cluster.annotate("worker-0", state="Done")
+            await cluster.until(lambda status: not any(each.health for each in insights(status)))
+            assert await writes(other) == 1
 
 
 async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None:
