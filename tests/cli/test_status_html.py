@@ -395,6 +395,25 @@ def test_alerts_that_could_not_be_read_are_a_doubt() -> None:
     assert "Nothing was found, but not everything could be read." in text
 
 
+def test_hosts_of_one_domain_are_drawn_without_it() -> None:
+    """Long names would push the drawing off the page; the tables have them in full."""
+    names = ("ip-10-0-0-1.eu-central-1.compute.internal", "ip-10-0-0-2.eu-central-1.compute.internal")
+    text = read(page(status((version(),), tuple(node(name, "Draining") for name in names)), NOW)).text
+    assert "ip-10-0-0-1 draining, 10 min" in text
+    assert f"{names[0]} Progressing Draining" in text
+
+
+def test_nodes_that_were_left_out_are_no_doubt() -> None:
+    """They were looked at; their pool counts them."""
+    conditions = (
+        condition("Available", "True", "AsExpected"),
+        condition("Complete", "False", "InsightsOmitted", "Left out to keep the object small: 4807 nodes"),
+    )
+    text = read(page(status((version(),), conditions=conditions), NOW)).text
+    assert "Nothing needs attention." in text
+    assert "Not everything is known" not in text
+
+
 def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
     """Twelve rows stand open, the troubled ones first."""
     nodes = tuple(node(f"worker-{number:02}", "Pending", degraded=number == 19) for number in range(20))
@@ -403,7 +422,7 @@ def test_long_pools_are_folded_and_what_is_left_out_is_counted() -> None:
     )
     text = read(html).text
     assert "8 more nodes" in text
-    assert "100 more nodes are in no need of mention" in text
+    assert "100 more nodes are counted above and not listed" in text
     assert text.index("worker-19 Degraded") < text.index("worker-00 Outdated")
 
 

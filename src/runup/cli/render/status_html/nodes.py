@@ -103,7 +103,9 @@ def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
 def _tables(rows: list[Row], omitted: int) -> Markup:
     open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
     more = el("details", el("summary", f"{len(folded)} more nodes"), _table(folded)) if folded else None
-    left_out = el("p", f"{omitted} more nodes are in no need of mention, and not in the object.", class_="faint")
+    left_out = el(
+        "p", f"{omitted} more nodes are counted above and not listed, to keep the object small.", class_="faint"
+    )
     return join(_table(open_) if open_ else None, more, left_out if omitted else None)
 
 

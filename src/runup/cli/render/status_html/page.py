@@ -189,7 +189,9 @@ def _doubts(status: UpdateStatusStatus) -> Markup | None:
 
 
 def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
-    return [each for each in status.conditions if each.status != "True" and each.reason != "NotAsked"]
+    """Neither that alerts were not asked for, nor that nodes were left out: they were looked at and are counted."""
+    found = (each for each in status.conditions if each.status != "True")
+    return [each for each in found if each.reason != "NotAsked" and each.type != "Complete"]
 
 
 def _what(condition: Condition) -> str:

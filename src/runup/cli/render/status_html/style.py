@@ -62,7 +62,7 @@ tr:last-child td { border-bottom: 0; }
 td.wide { overflow-wrap: anywhere; width: 40%; white-space: pre-wrap; }
 .scroll { overflow-x: auto; margin-top: 12px; }
 summary { cursor: pointer; color: var(--faint); margin-top: 12px; }
-.time { display: grid; grid-template-columns: minmax(120px, 310px) minmax(220px, 1fr) minmax(110px, 190px);
+.time { display: grid; grid-template-columns: fit-content(310px) minmax(220px, 1fr) minmax(110px, 190px);
   gap: 3px 14px; align-items: center; font-size: .88rem; }
 .time .name { overflow-wrap: anywhere; }
 .time .group { grid-column: 1 / -1; font-weight: 600; margin: 14px 0 2px; }
@@ -76,7 +76,7 @@ summary { cursor: pointer; color: var(--faint); margin-top: 12px; }
 .axis span:first-child { transform: none; } .axis span.last { transform: translateX(-100%); }
 footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
 @media (max-width: 640px) {
-  .time { grid-template-columns: 1fr auto; }
+  .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
   .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
   .time .corner { display: none; }
 }

@@ -7,7 +7,7 @@ at it a bar from its beginning; what has not begun is counted by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from runup.api.meta_v1 import Condition
@@ -172,6 +172,7 @@ def _troubled_since(found: NodeInsight) -> datetime | None:
 
 
 def _drawn(span: Span, title: str, lanes: list[Lane]) -> Markup:
+    lanes = _with_short_names(lanes)
     drawn = [lane for lane in lanes if lane.since is not None]
     others = [lane for lane in lanes if lane.since is None]
     lines = [_lane(span, lane) for lane in drawn[:LANES]]
@@ -179,6 +180,14 @@ def _drawn(span: Span, title: str, lanes: list[Lane]) -> Markup:
         lines.append(el("div", f"{len(drawn) - LANES} more", class_="more"))
     lines += [_listed(state, others) for state in dict.fromkeys(lane.state for lane in others)]
     return join(el("div", title, class_="group"), *lines)
+
+
+def _with_short_names(lanes: list[Lane]) -> list[Lane]:
+    """Host names without their domain, where all have the same."""
+    domains = {lane.name.partition(".")[2] for lane in lanes}
+    if len(domains) != 1:
+        return lanes
+    return [replace(lane, name=lane.name.partition(".")[0]) for lane in lanes]
 
 
 def _listed(state: str, lanes: list[Lane]) -> Markup:
