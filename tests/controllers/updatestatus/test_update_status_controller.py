@@ -276,7 +276,9 @@ async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster:
     await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))
     await cluster.create(Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True), _account_of("shop"))
     spec = {"nodeName": "worker-0", "containers": [{"name": "c", "image": "i"}]}
-    await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", labels={"app": "db"}, spec=spec))
+    # A pod that has not started may be evicted whatever its budget says.
+    running_pod = {"spec": spec, "status": {"phase": "Running"}}
+    await cluster.create(PODS, obj("v1", "Pod", "db-0", "shop", labels={"app": "db"}, **running_pod))
     budget = obj("policy/v1", "PodDisruptionBudget", "db", "shop")
     budget |= {"spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "db"}}}}
     counts = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}

@@ -32,6 +32,8 @@ def pod(
     owner: str = "ReplicaSet",
     created: datetime = b.STARTED,
     conditions: tuple[Condition, ...] = (),
+    ends: datetime | None = None,
+    finalizers: tuple[str, ...] = (),
     **annotations: str,
 ) -> Pod:
     """A pod of the shop."""
@@ -45,6 +47,8 @@ def pod(
             labels=WEB,
             annotations=annotations,
             creation_timestamp=created,
+            deletion_timestamp=ends,
+            finalizers=finalizers,
             owner_references=(OwnerReference(kind=owner, name="web", controller=True),) if owner else (),
         ),
         spec=PodSpec(node_name=node),
@@ -55,14 +59,22 @@ def pod(
 
 
 def budget(
-    name: str = "web", namespace: str = "shop", *, selector: Any = WEB, generation: int = 1, **status: Any
+    name: str = "web",
+    namespace: str = "shop",
+    *,
+    selector: Any = WEB,
+    generation: int = 1,
+    policy: str = "",
+    **status: Any,
 ) -> PodDisruptionBudget:
     """A budget that allows nothing at the moment."""
     given = {"observed_generation": 1, "current_healthy": 2, "desired_healthy": 2, "expected_pods": 2, **status}
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=namespace, generation=generation),
         spec=PodDisruptionBudgetSpec(
-            min_available=2, selector=None if selector is None else LabelSelector(match_labels=selector)
+            min_available=2,
+            selector=None if selector is None else LabelSelector(match_labels=selector),
+            unhealthy_pod_eviction_policy=policy,
         ),
         status=PodDisruptionBudgetStatus(**given),
     )
@@ -138,6 +150,66 @@ def test_whoever_watches_knows_since_when_a_drain_is_held_up() -> None:
 def test_what_holds_up_no_drain(changes: dict[str, Any]) -> None:
     """Nothing is said."""
     assert rows(draining(**changes)) == []
+
+
+NOT_READY = (b.cond("Ready", "False"),)
+
+
+@pytest.mark.parametrize(
+    ("given", "limit", "held"),
+    [
+        pytest.param(pod(phase="Pending"), {}, False, id="one that has not started may go"),
+        pytest.param(pod(ends=b.NOW), {}, False, id="one that is told to end is going"),
+        pytest.param(
+            pod(conditions=NOT_READY), {"current_healthy": 1}, True, id="not ready, in a set that is not healthy"
+        ),
+        pytest.param(pod(conditions=NOT_READY), {}, False, id="not ready, in a healthy set"),
+        pytest.param(
+            pod(conditions=NOT_READY),
+            {"current_healthy": 1, "policy": "AlwaysAllow"},
+            False,
+            id="not ready, and let go",
+        ),
+        pytest.param(
+            pod(conditions=NOT_READY), {"desired_healthy": 0}, True, id="nothing is demanded, nothing allowed"
+        ),
+        pytest.param(pod(conditions=(b.cond("Ready", "True"),)), {"policy": "AlwaysAllow"}, True, id="ready"),
+    ],
+)
+def test_pods_that_an_exhausted_budget_lets_go(given: Pod, limit: dict[str, Any], held: bool) -> None:
+    """The API server's own exceptions."""
+    found = rows(draining(draining_pods=(given,), pod_disruption_budgets=(budget(**limit),)))
+    assert [row.check for row in found] == (["DrainBlocked"] if held else [])
+
+
+def test_a_pod_of_two_budgets_is_never_evicted() -> None:
+    """Even if both allow it: the API server refuses to choose."""
+    two = (budget("a", disruptions_allowed=1), budget("b", disruptions_allowed=1))
+    [row] = rows(draining(pod_disruption_budgets=two))
+    assert row.summary == (
+        "Node worker-0000 cannot be drained: 2 PodDisruptionBudgets cover pod shop/web-1, and no pod is evicted that "
+        "more than one covers"
+    )
+    two = (budget("a"), budget("b", disruptions_allowed=1))
+    [row] = rows(draining(pod_disruption_budgets=two))
+    assert row.summary.endswith(": 2 PodDisruptionBudgets allow no eviction of pod shop/web-1")
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "why"),
+    [
+        ((), "See on the node whether its container or a volume hangs."),
+        (("example.com/backup",), "It has finalizers that somebody has to remove: example.com/backup."),
+    ],
+)
+def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
+    """Five minutes after its grace period."""
+    stuck = draining(draining_pods=(pod(ends=b.STARTED, finalizers=finalizers),))
+    assert rows(stuck, now=b.STARTED + b.minutes(5)) == []
+    [row] = rows(stuck, now=b.STARTED + b.minutes(6))
+    assert (row.check, row.level, row.since) == ("PodStuckTerminating", "Error", b.STARTED)
+    assert row.summary == "Node worker-0000 cannot be drained: pod shop/web-1 does not end"
+    assert row.description.endswith(why)
 
 
 def test_many_pods_are_counted_in_the_summary() -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
 from runup.domain.conditions import find
-from runup.domain.updatestatus import health, uids, waits
+from runup.domain.updatestatus import drains, health, uids, waits
 from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.control_plane import (
     ControlPlaneState,
@@ -68,11 +68,11 @@ def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime)
     found = [
         *health.of_pools(pools, node_now),
         *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
-        *waits.of_drains(
+        *drains.of_drains(
             pools,
             readable(snapshot.draining_pods),
             readable(snapshot.pod_disruption_budgets),
-            memory.findings(waits.DRAIN_BLOCKED),
+            memory.findings(drains.DRAIN_BLOCKED),
             now,
             None if memory.is_empty else memory.stamp,
         ),

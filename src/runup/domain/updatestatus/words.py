@@ -1,6 +1,8 @@
-"""Names that insights are written with and read by, and the one way in which a text is shortened."""
+"""Names that insights are written with and read by, and the few ways in which texts are made of parts."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from runup.domain.updatestatus.limits import UNBOUNDED
 
@@ -24,3 +26,13 @@ def cut(text: str, limit: int) -> str:
 def room(limit: int, text: int) -> int:
     """The API's `limit` of a field, or no limit for a status that leaves nothing out (`text` characters of it)."""
     return text if text >= UNBOUNDED.text else limit
+
+
+def qualified(namespace: str, name: str) -> str:
+    """A namespaced object's name as kubectl's users write it."""
+    return f"{namespace}/{name}"
+
+
+def listed(noun: str, names: Sequence[str]) -> str:
+    """The one of that name, or how many there are."""
+    return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} {noun}s"
