@@ -18,6 +18,7 @@ from runup.domain.updatestatus import uids
 from runup.domain.updatestatus.control_plane import OperatorState
 from runup.domain.updatestatus.finding import Finding, operator_ref
 from runup.domain.updatestatus.health import NO_RUNBOOK, NOT_FAILING_UNKNOWN
+from runup.domain.updatestatus.limits import UNBOUNDED
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
 from runup.domain.updatestatus.words import HEALTHY, REASON_LIMIT, UPDATING, cut, room
 
@@ -93,7 +94,8 @@ def health(finding: Finding, memory: Memory, text: int) -> Insight:
     since = finding.since
     if old and old.started_at and (since is None or finding.check == NOT_FAILING_UNKNOWN):
         since = old.started_at
-    elif finding.check == NOT_FAILING_UNKNOWN:
+    elif finding.check == NOT_FAILING_UNKNOWN and text < UNBOUNDED.text:
+        # What is stored has whole seconds; what is printed at once is sorted by all of now.
         since = memory.stamp
     linked = finding.reference != NO_RUNBOOK and len(finding.reference) <= room(_REFERENCE_LIMIT, text)
     return memory.settled(
