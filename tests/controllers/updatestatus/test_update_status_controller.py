@@ -387,3 +387,23 @@ async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None
     async with running(cluster.config, fixed_now=then):
         status = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
     assert {insight.acquired_at for insight in insights(status)} == {then}
+
+
+async def test_the_definition_may_come_after_the_controller(tmp_path: Path) -> None:
+    """A release brings both in some order; nothing is written before, and nothing has to be restarted after."""
+    async with world(tmp_path) as cluster:
+        await populate(cluster)
+        definitions = Resource(
+            "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+        )
+        name = f"{STATUSES.plural}.{STATUSES.group}"
+        definition = await cluster.client.send(calls.get_raw(definitions, name))
+        await cluster.client.send(calls.delete(definitions, name))
+        async with running(cluster.config) as process:
+            async with asyncio.timeout(DEADLINE_S):
+                for cache in process.caches.all():
+                    await cache.until_synced()
+            assert await writes(process, 0) == 0
+            metadata = {"name": name, "annotations": definition["metadata"]["annotations"]}
+            await cluster.create(definitions, {"metadata": metadata, "spec": definition["spec"]})
+            await cluster.until(lambda status: phase(status, "worker-0") == "Pending")

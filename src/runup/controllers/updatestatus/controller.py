@@ -80,6 +80,7 @@ class UpdateStatusController:
         self._now = now or Now(clock)
         self._timing = timing or Timing()
         self._changed = True
+        self._lacking = ""
         self._not_before = self._look_at = clock.monotonic()
         caches.on_change(self.on_change)
 
@@ -148,11 +149,11 @@ class UpdateStatusController:
     def _is_too_early(self, keeper: Keeper) -> bool:
         """Whether it is not known yet what there is: half a cluster's status would end insights and start them anew."""
         waiting = self._caches.waiting()
-        if waiting:
-            log.debug("not everything is listed yet", waiting_for=waiting)
-        elif keeper.lacking:
-            log.warning("there can be no status", why=keeper.lacking)
-        return bool(waiting or keeper.lacking)
+        why = f"{waiting} is not listed yet" if waiting else keeper.lacking
+        if why and why != self._lacking:
+            log.warning("there can be no status yet", why=why)
+        self._lacking = why
+        return bool(why)
 
     def _assess(self, snapshot: Snapshot, previous: UpdateStatusStatus | None) -> UpdateStatusStatus:
         with self._metrics.assessment.time():
