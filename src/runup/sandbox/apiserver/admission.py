@@ -39,7 +39,23 @@ class Admission:
             self._check_namespace(kind, obj)
         if not kind.custom:
             defaults.of_new(kind.resource, obj, now)
+        if kind.resource == "pods":
+            self._prioritize(obj["spec"])
         self._complete(kind, obj)
+
+    def _prioritize(self, spec: JSON) -> None:
+        """Give a pod the priority of its class (the Priority plugin), 0 without one.
+
+        A real server refuses a pod whose class does not exist; here it keeps what it came with, since a dump has pods
+        and seldom their classes.
+        """
+        name = spec.get("priorityClassName") or ""
+        entry = self._store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
+        if name and entry is None:
+            return
+        found = entry.load() if entry else {}
+        spec["priority"] = found.get("value", 0)
+        spec.setdefault("preemptionPolicy", found.get("preemptionPolicy") or "PreemptLowerPriority")
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Complete a changed object."""

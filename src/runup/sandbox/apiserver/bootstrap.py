@@ -1,4 +1,4 @@
-"""What every cluster has before anybody does anything: the first namespaces, roles and bindings.
+"""What every cluster has before anybody does anything: the first namespaces, roles, bindings and priorities.
 
 The names and rights are Kubernetes' own (reference/access-authn-authz/rbac), and OpenShift's `cluster-reader`.
 """
@@ -42,7 +42,16 @@ _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 def objects() -> list[JSON]:
     """The objects to create at start when they are missing."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
-    return [*namespaces, *_roles(), *_bindings()]
+    return [*namespaces, *_roles(), *_bindings(), *_priorities()]
+
+
+def _priorities() -> list[JSON]:
+    """The two classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
+    values = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+    return [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        for name, value in values.items()
+    ]
 
 
 def _roles() -> list[JSON]:

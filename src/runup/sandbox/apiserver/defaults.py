@@ -147,6 +147,13 @@ def _daemon_set(new: JSON, old: JSON) -> None:
     meta(new)["annotations"] = {**(meta(new).get("annotations") or {}), _TEMPLATE_GENERATION: generation}
 
 
+def _changed_pod(new: JSON, old: JSON) -> None:
+    """An update that leaves out the priority keeps it (the Priority plugin)."""
+    for key in ("priority", "preemptionPolicy"):
+        if new["spec"].get(key) is None and (old.get("spec") or {}).get(key) is not None:
+            new["spec"][key] = old["spec"][key]
+
+
 def _changed_service(new: JSON, old: JSON) -> None:
     """An update that leaves out what was allocated keeps it."""
     before, after = old.get("spec") or {}, new["spec"]
@@ -167,5 +174,6 @@ _NEW: dict[str, Callable[[JSON, datetime], None]] = {
 }
 _CHANGED: dict[str, Callable[[JSON, JSON], None]] = {
     "daemonsets.apps": _daemon_set,
+    "pods": _changed_pod,
     "services": _changed_service,
 }

@@ -130,8 +130,7 @@ def _odd_version(version: str, *, watch: bool) -> ApiError:
     text = f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
     if not watch:
         return bad_request(f"invalid resource version: resourceVersion: {text}")
-    cause = Cause("FieldValueInvalid", text, "resourceVersion")
-    return ApiError(422, "Invalid", f"resourceVersion: {text}", details={}, causes=(cause,))
+    return ApiError(500, "", f"resourceVersion: {text}")
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:
@@ -169,6 +168,8 @@ def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
         faults.append(_forbidden(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
     if match and match != "NotOlderThan":
         faults.append(not_supported(name, match, ("NotOlderThan",)))
-    if match and query.get("continue"):
+    # A watch from nothing is one with initial events, which has a match (SetListOptionsDefaults).
+    from_nothing = not sends and query.get("resourceVersion", "") in {"", "0"}
+    if query.get("continue") and (match or from_nothing):
         faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
     return faults

@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from runup.sandbox.apiserver.schema import Structural
+from runup.sandbox.apiserver.schema.fields import RESOURCE_FIELDS
 
 JSON = dict[str, Any]
 Path = tuple[str, ...]
@@ -58,7 +59,17 @@ def typed_root(tree: Structural | None) -> Structural:
 
 def child(node: Structural | None, name: str) -> Structural | None:
     """The node of a member; None where the schema knows nothing."""
-    return node.field(name) if node else None
+    if node is None:
+        return None
+    found = node.field(name)
+    if node.embedded and name in RESOURCE_FIELDS and not (found and found.properties):
+        return metadata_node() if name == "metadata" else Structural(type="string")
+    return found
+
+
+def _is_declared(node: Structural | None, name: str) -> bool:
+    """Whether a member is a field of a struct, rather than a key of a map."""
+    return node is not None and (name in node.properties or (node.embedded and name in RESOURCE_FIELDS))
 
 
 def is_atomic(node: Structural | None, value: Any) -> bool:
@@ -107,7 +118,7 @@ def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) 
         for name, member in value.items():
             here = (*path, f"f:{name}")
             _collect(child(node, name), member, here, found)
-            if member is None or member == {} or node is None or name not in node.properties:
+            if member is None or member == {} or not _is_declared(node, name):
                 found.add(here)
     elif node is not None:
         for key, item in elements(node, value):
@@ -189,21 +200,12 @@ def merged(node: Structural | None, live: Any, config: Any) -> Any:
     if isinstance(live, dict) and isinstance(config, dict) and not is_atomic(node, config):
         result = dict(live)
         for name, value in config.items():
-            if value is None:
-                result.pop(name, None)
-            elif name in result:
-                result[name] = merged(child(node, name), result[name], value)
-            else:
-                result[name] = merged(child(node, name), _empty_like(value), value)
+            result[name] = merged(child(node, name), result.get(name), value)
         return result
     if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
         return _merged_list(node, live, config)
-    return config
-
-
-def _empty_like(value: Any) -> Any:
-    # Nulls within a new map mean nothing; merging into an empty one drops them.
-    return {} if isinstance(value, dict) else _ABSENT
+    # A null is a value like others, but beside a map or list that has something in it an empty one.
+    return live if config is None and live and isinstance(live, dict | list) and not is_atomic(node, live) else config
 
 
 def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
