@@ -96,6 +96,18 @@ async def test_nobody_who_listens_is_unreadable() -> None:
     assert "127.0.0.1:1" in found.why
 
 
+async def test_certificate_authorities_that_are_not_there_are_named(tmp_path: Path) -> None:
+    """Else the reason would be a file that nobody can guess."""
+    changed = asyncio.Event()
+    missing = str(tmp_path / "service-ca.crt")
+    alerts = Alerts("https://127.0.0.1:1", Static(), ManualClock(), changed.set, ca_file=missing)
+    running = asyncio.create_task(alerts.run())
+    await asyncio.wait_for(changed.wait(), DEADLINE_S)
+    running.cancel()
+    assert isinstance(alerts.state, Unreadable)
+    assert f"the certificate authorities {missing} cannot be read" in alerts.state.why
+
+
 async def test_the_token_is_not_sent_in_the_clear() -> None:
     """Plain HTTP gets no credential."""
     headers: list[str | None] = []

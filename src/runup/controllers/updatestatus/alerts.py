@@ -54,9 +54,15 @@ class Alerts:
         except (aiohttp.ClientError, KubeError, OSError, TimeoutError, codec.DecodeError) as error:
             return Unreadable(f"{self._url}{PATH}: {str(error) or type(error).__name__}")
 
+    def _context(self) -> ssl.SSLContext:
+        try:
+            return ssl.create_default_context(cafile=self._ca_file or None)
+        except OSError as error:
+            raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
+
     async def _get(self) -> bytes:
         secure = self._url.startswith("https:")
-        context = ssl.create_default_context(cafile=self._ca_file or None) if secure else None
+        context = self._context() if secure else None
         headers = {"Accept": "application/json", "User-Agent": f"UpdateStatusController/{__version__}"}
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
         if secure and credential.authorization:
