@@ -11,32 +11,36 @@ from runup.domain.conditions import find
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("misbehaving"), pytest.mark.timeout(180)]
 
+MEND = "choose another target, or clear the request"
 REASONS = {
-    "has no preflight command": ("5.1.1", "TargetUnsupported"),
-    "crashes": ("5.1.2", "TargetCrashed"),
-    "is killed for memory": ("5.1.4", "OOMKilled"),
-    "writes truncated JSON": ("5.1.5", "ReportInvalid"),
-    "writes 2 MiB": ("5.1.6", "ReportTooLarge"),
-    "writes a risk with a bad name": ("5.1.7", "InvalidRiskName"),
-    "writes an unknown format": ("5.1.9", "UnknownFormat"),
-    "is not signed": ("5.1.11", "ImageVerificationFailed"),
-    "puts a symlink in the report's place": ("5.1.12", "ReportInvalid"),
-    "writes 501 risks": ("5.1.13", "TooManyRisks"),
-    "is no release that anybody knows": ("5.9.9", "TargetNotFound"),
+    "has no preflight command": ("5.1.1", "TargetUnsupported", "choose a newer target or update without"),
+    "crashes": ("5.1.2", "TargetCrashed", "see the log of Deployment cluster-version-operator-preflight"),
+    "is killed for memory": ("5.1.4", "OOMKilled", "raise --preflight-memory-limit of the managing operator"),
+    "writes truncated JSON": ("5.1.5", "ReportInvalid", MEND),
+    "writes 2 MiB": ("5.1.6", "ReportTooLarge", MEND),
+    "writes a risk with a bad name": ("5.1.7", "InvalidRiskName", MEND),
+    "writes an unknown format": ("5.1.9", "UnknownFormat", MEND),
+    "is not signed": ("5.1.11", "ImageVerificationFailed", "name a signed release"),
+    "puts a symlink in the report's place": ("5.1.12", "ReportInvalid", MEND),
+    "writes 501 risks": ("5.1.13", "TooManyRisks", MEND),
+    "is no release that anybody knows": ("5.9.9", "TargetNotFound", "or name the release by image and digest"),
+    "is older": ("4.22.0", "TargetIsDowngrade", "choose a newer target"),
 }
 
 
 @pytest.mark.parametrize("name", REASONS)
 def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
-    """The condition's reason is what the verdict says, and nothing is updated."""
-    version, reason = REASONS[name]
+    """The condition's reason and way out are what the verdict says, and nothing is updated."""
+    version, reason, way_out = REASONS[name]
     done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=90s")
     assert done.code == 1, done.out + done.err
     assert done.verdict.startswith(f"Verdict: the preflight could not run. {reason}: "), done.out + done.err
+    assert way_out in done.verdict
     cluster = misbehaving.cluster_version()
     failed = find(cluster.status.conditions, "PreflightFailed")
     assert failed is not None
     assert (failed.status, failed.reason) == ("True", reason)
+    assert way_out in failed.message
     assert cluster.status.desired.version == "5.0.0"
     assert len(cluster.status.history) == 1
 
