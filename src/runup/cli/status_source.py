@@ -14,7 +14,6 @@ from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
-from runup.cli.cluster import NO_CLUSTER_VERSION
 from runup.cli.errors import CommandError
 from runup.domain.conditions import find
 from runup.domain.updatestatus.assess import assess
@@ -65,6 +64,9 @@ def refuse(snapshot: Snapshot) -> None:
     """Raise CommandError where there is too little for any report."""
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable):
+        # A client, which files do not need.
+        from runup.cli.cluster import NO_CLUSTER_VERSION
+
         raise CommandError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))
     if snapshot.cluster_operators == ():
         raise CommandError(NO_OPERATORS)
