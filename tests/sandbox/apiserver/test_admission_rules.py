@@ -10,7 +10,7 @@ from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.errors import ApiError, Forbidden, Invalid
-from runup.sandbox.apiserver.schema.go_defaults import pull_policy
+from runup.sandbox.apiserver.schema.go_defaults_core import pull_policy
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

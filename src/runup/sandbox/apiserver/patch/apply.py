@@ -16,16 +16,8 @@ from runup.sandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.patch import managed
-from runup.sandbox.apiserver.patch.fields import (
-    FieldSet,
-    Path,
-    compare,
-    field_set,
-    merged,
-    show,
-    typed_root,
-    without,
-)
+from runup.sandbox.apiserver.patch.fields import compare, field_set, merged, typed_root, without
+from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
 from runup.sandbox.apiserver.patch.managed import Manager, Managers, Ownership
 from runup.sandbox.apiserver.schema import Structural
 

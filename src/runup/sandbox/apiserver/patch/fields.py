@@ -15,12 +15,11 @@ from typing import Any
 
 import orjson
 
+from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, trie
 from runup.sandbox.apiserver.schema import Structural
 from runup.sandbox.apiserver.schema.fields import RESOURCE_FIELDS
 
 JSON = dict[str, Any]
-Path = tuple[str, ...]
-FieldSet = frozenset[Path]
 
 
 @cache
@@ -242,24 +241,14 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
 
 def without(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
     """`value` without the fields and items that `paths` names; a map or list that becomes empty by it goes too."""
-    return _without(node, value, _trie(paths))
+    return _without(node, value, trie(paths))
 
 
-def _trie(paths: Iterable[Path]) -> JSON:
-    root: JSON = {}
-    for path in paths:
-        here = root
-        for part in path:
-            here = here.setdefault(part, {})
-        here["."] = {}
-    return root
-
-
-def _without(node: Structural | None, value: Any, trie: JSON) -> Any:
+def _without(node: Structural | None, value: Any, gone: JSON) -> Any:
     if isinstance(value, dict):
         result = {}
         for name, member in value.items():
-            below = trie.get(f"f:{name}")
+            below = gone.get(f"f:{name}")
             kept = member if below is None else _ABSENT if "." in below else _without(child(node, name), member, below)
             if kept is not _ABSENT:
                 result[name] = kept
@@ -267,7 +256,7 @@ def _without(node: Structural | None, value: Any, trie: JSON) -> Any:
     if isinstance(value, list) and node is not None:
         kept_items = []
         for key, item in elements(node, value):
-            below = trie.get(key)
+            below = gone.get(key)
             kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
             if isinstance(kept, dict) and isinstance(item, dict):
                 # An item that stays needs its keys, whoever owned them.
@@ -276,54 +265,3 @@ def _without(node: Structural | None, value: Any, trie: JSON) -> Any:
                 kept_items.append(kept)
         return kept_items or _ABSENT
     return value
-
-
-# -- fieldsV1 ----------------------------------------------------------------------------------------------------------
-
-
-def to_fields_v1(paths: Iterable[Path]) -> JSON:
-    """The nested form that managedFields carries."""
-    return _ordered(_trie(paths))
-
-
-def _ordered(trie: JSON) -> JSON:
-    # A leaf is written as {}; "." is needed only beside children.
-    children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
-    if not children:
-        return {}
-    head: JSON = {".": {}} if "." in trie else {}
-    return head | {key: _ordered(trie[key]) for key in children}
-
-
-def from_fields_v1(fields: JSON) -> FieldSet:
-    """The paths of a `fieldsV1`."""
-    found: set[Path] = set()
-    _read(fields, (), found)
-    return frozenset(found)
-
-
-def _read(fields: JSON, path: Path, found: set[Path]) -> None:
-    for key, below in fields.items():
-        if key == ".":
-            found.add(path)
-        elif below:
-            _read(below, (*path, key), found)
-        else:
-            found.add((*path, key))
-
-
-def show(path: Path) -> str:
-    """A path as conflicts print it: `.spec.containers[name="a"].image`."""
-    return "".join(_show(part) for part in path)
-
-
-def _show(part: str) -> str:
-    kind, text = part[0], part[2:]
-    if kind == "f":
-        return f".{text}"
-    if kind == "v":
-        return f"[={text}]"
-    if kind == "i":
-        return f"[{text}]"
-    keys: JSON = orjson.loads(text)
-    return "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"

@@ -14,14 +14,8 @@ from typing import Any
 
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
-from runup.sandbox.apiserver.patch.fields import (
-    FieldSet,
-    Path,
-    compare,
-    from_fields_v1,
-    to_fields_v1,
-    typed_root,
-)
+from runup.sandbox.apiserver.patch.fields import compare, typed_root
+from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
 from runup.sandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]

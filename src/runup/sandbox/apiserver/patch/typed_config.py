@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.patch.fields import Path, element, is_atomic, show, typed_root
+from runup.sandbox.apiserver.patch.fields import element, is_atomic, typed_root
+from runup.sandbox.apiserver.patch.fields_v1 import Path, show
 from runup.sandbox.apiserver.schema import Structural
 from runup.sandbox.apiserver.schema.fields import RESOURCE_FIELDS
 
@@ -22,7 +23,7 @@ Faults = Iterator[str]
 
 def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
     """Why the configuration cannot be taken, empty when it can."""
-    found = list(dict.fromkeys(_value(typed_root(tree), config, ())))
+    found = list(_value(typed_root(tree), config, ()))
     if not found:
         return ""
     metadata = config.get("metadata") or {}

@@ -1,0 +1,74 @@
+"""How field sets are written: as `fieldsV1` in managedFields, and as paths in conflicts.
+
+In: paths, tuples of elements as fieldsV1 spells them (see `fields`). Out: the nested form and back, and texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+JSON = dict[str, Any]
+Path = tuple[str, ...]
+FieldSet = frozenset[Path]
+
+
+def trie(paths: Iterable[Path]) -> JSON:
+    """The paths as a tree; a member `.` says that the path itself is among them."""
+    root: JSON = {}
+    for path in paths:
+        here = root
+        for part in path:
+            here = here.setdefault(part, {})
+        here["."] = {}
+    return root
+
+
+def to_fields_v1(paths: Iterable[Path]) -> JSON:
+    """The nested form that managedFields carries."""
+    return _ordered(trie(paths))
+
+
+def _ordered(trie: JSON) -> JSON:
+    # A leaf is written as {}; "." is needed only beside children.
+    children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
+    if not children:
+        return {}
+    head: JSON = {".": {}} if "." in trie else {}
+    return head | {key: _ordered(trie[key]) for key in children}
+
+
+def from_fields_v1(fields: JSON) -> FieldSet:
+    """The paths of a `fieldsV1`."""
+    found: set[Path] = set()
+    _read(fields, (), found)
+    return frozenset(found)
+
+
+def _read(fields: JSON, path: Path, found: set[Path]) -> None:
+    for key, below in fields.items():
+        if key == ".":
+            found.add(path)
+        elif below:
+            _read(below, (*path, key), found)
+        else:
+            found.add((*path, key))
+
+
+def show(path: Path) -> str:
+    """A path as conflicts print it: `.spec.containers[name="a"].image`."""
+    return "".join(_show(part) for part in path)
+
+
+def _show(part: str) -> str:
+    kind, text = part[0], part[2:]
+    if kind == "f":
+        return f".{text}"
+    if kind == "v":
+        return f"[={text}]"
+    if kind == "i":
+        return f"[{text}]"
+    keys: JSON = orjson.loads(text)
+    return "[" + ",".join(f"{key}={orjson.dumps(value).decode()}" for key, value in keys.items()) + "]"
