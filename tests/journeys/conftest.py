@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from runup.kube.client_sync import SyncClient
 RUNUP = (sys.executable, "-m", "runup")
 START_S = 90
 COMMAND_S = 100
+# Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
