@@ -74,7 +74,7 @@ class Decoding:
         _check_applied(kind, config, target.name)
         if why := refusal(self._schemas.tree(kind), kind, config):
             raise ApiError(500, "", why)
-        return self._schemas.decode(kind, config)[0] if kind.custom else config
+        return config
 
     def stored_form(self, kind: Kind, obj: JSON) -> JSON:
         """What an apply made of an object (checked before), as it is stored."""
@@ -93,6 +93,14 @@ class Decoding:
             return self._schemas.decode(kind, obj)
         except DecodeError as error:
             raise refuse(str(error)) from None
+
+
+def check_named(obj: JSON, name: str) -> None:
+    """Refuse an object that has lost its name; raises ApiError 400."""
+    if not meta(obj).get("name"):
+        raise errors.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
 
 
 def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:

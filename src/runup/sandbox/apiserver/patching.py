@@ -15,7 +15,7 @@ import orjson
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.body import PATCH_TYPES, go_type, media_type, members
-from runup.sandbox.apiserver.decoding import Decoding, check_place
+from runup.sandbox.apiserver.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.go_syntax import json_error
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind
@@ -70,6 +70,7 @@ class Patching:
                 raise errors.bad_request("the patch does not leave an object")
             shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
             decoded = self._decoding.patched(request, kind, new, options, shown, duplicates)
+            check_named(decoded, target.name)
             check_place(kind, target.namespace, target.name, decoded)
             return decoded
 
@@ -92,6 +93,8 @@ class Patching:
 
     async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
         options = write_options(request, "PatchOptions", apply=True)
+        if target.subresource:
+            self._reading.entry(kind, target.namespace, target.name)
         config = self._decoding.applied(request, kind, target, options)
         named = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
@@ -133,12 +136,7 @@ class Patching:
 
 def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
     """Refuse to create by apply what is not meant to be new; raises ApiError."""
-    if target.subresource:
-        raise errors.not_found(kind.plural, kind.group, target.name)
-    if not named:
-        raise errors.bad_request(
-            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
-        )
+    check_named(config if named else {}, target.name)
     if uid := meta(config).get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise errors.conflict(kind.plural, kind.group, target.name, why)

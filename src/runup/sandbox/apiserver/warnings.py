@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from runup.sandbox.apiserver import pod_warnings
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.schema.crd_versions import unrecognized_formats
@@ -21,10 +22,31 @@ def of(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
         return [text for finalizer in sorted(new) for text in _finalizer(finalizer)]
+    if (template := _TEMPLATES.get(kind.resource)) is not None:
+        return _template(kind, template, obj, old)
     if kind.kind == "CustomResourceDefinition":
         known = unrecognized_formats(old) if old else []
         return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in known]
     return []
+
+
+# Where a kind has the spec of its pods.
+_TEMPLATES = {
+    "pods": "spec",
+    "jobs.batch": "spec.template.spec",
+    "cronjobs.batch": "spec.jobTemplate.spec.template.spec",
+    **{f"{name}.apps": "spec.template.spec" for name in ("deployments", "replicasets", "statefulsets", "daemonsets")},
+}
+
+
+def _template(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
+    """People change templates, seldom pods: those are warned of when they are new alone."""
+    if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
+        return []
+    spec: Any = obj
+    for part in path.split("."):
+        spec = (spec or {}).get(part)
+    return pod_warnings.pod_spec(spec or {}, path)
 
 
 def _finalizer(name: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors, strategies, warnings
 from runup.sandbox.apiserver.admission import Admission
-from runup.sandbox.apiserver.decoding import Decoding, check_place
+from runup.sandbox.apiserver.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response
 from runup.sandbox.apiserver.kinds import Kind
@@ -74,7 +74,8 @@ class Writing:
         """Store what an apply made out of nothing, with the owners that it named; raises ApiError."""
         fields = meta(obj).get("managedFields")
         obj = self._prepared(kind, obj)
-        meta(obj)["managedFields"] = fields
+        if fields:
+            meta(obj)["managedFields"] = fields
         return await self._store_new(kind, namespace, obj, options)
 
     def _prepared(self, kind: Kind, obj: JSON) -> JSON:
@@ -109,6 +110,7 @@ class Writing:
         """PUT of a whole object, or of its status."""
         options = write_options(request, "UpdateOptions")
         body = self._decoding.body(request, kind, options)
+        check_named(body, target.name)
         check_place(kind, target.namespace, target.name, body)
         if kind.custom and not meta(body).get("resourceVersion"):
             self._reading.entry(kind, target.namespace, target.name)

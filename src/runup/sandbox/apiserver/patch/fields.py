@@ -185,10 +185,27 @@ def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Co
             pair = before.get(name, _ABSENT), after.get(name, _ABSENT)
             _compare(child(node, name), *pair, (*path, f"f:{name}"), result)
     elif node is not None:
-        old_items = {} if old is _ABSENT else dict(elements(node, old))
-        new_items = {} if new is _ABSENT else dict(elements(node, new))
-        for key in (*old_items, *(key for key in new_items if key not in old_items)):
-            _compare(node.items, old_items.get(key, _ABSENT), new_items.get(key, _ABSENT), (*path, key), result)
+        before, after = _grouped(node, old), _grouped(node, new)
+        for key in (*before, *(key for key in after if key not in before)):
+            _compare_items(node, before.get(key, []), after.get(key, []), (*path, key), result)
+
+
+def _grouped(node: Structural, items: Any) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for key, item in () if items is _ABSENT else elements(node, items):
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path, result: Comparison) -> None:
+    """The items of one key. Where there are several, nothing within them can be told apart: they are one field."""
+    if len(old) < 2 and len(new) < 2:
+        pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
+        _compare(node.items, *pair, path, result)
+    elif not old or not new:
+        (result.removed if old else result.added).add(path)
+    elif old != new:
+        result.modified.add(path)
 
 
 # -- merging and removing ----------------------------------------------------------------------------------------------

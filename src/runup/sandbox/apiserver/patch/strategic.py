@@ -11,8 +11,8 @@ from typing import Any
 
 from runup.sandbox.apiserver.errors import ApiError, bad_request
 from runup.sandbox.apiserver.patch.fields import child, typed_root
+from runup.sandbox.apiserver.patch.typed_config import go_plain
 from runup.sandbox.apiserver.schema import Structural
-from runup.sandbox.apiserver.schema.go_json import go_text
 
 JSON = dict[str, Any]
 
@@ -39,7 +39,7 @@ def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
         case None | "merge":
             pass
         case other:
-            raise _senseless(f"unknown patch type: {other} in map: {go_text(patch)}")
+            raise _senseless(f"unknown patch type: {other} in map: {go_plain(patch)}")
     result = original
     if "$retainKeys" in patch:
         result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
@@ -101,7 +101,7 @@ def _list(key: str, node: Structural | None, original: list[Any], patch: list[An
     result = list(original)
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
-            raise _senseless(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
+            raise _senseless(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
         _merge_item(node, result, item, merge_key)
     kept = [item for item in patch if item.get("$patch") != "delete"]
     return _ordered(result, kept, original, merge_key)
@@ -149,7 +149,7 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
     rest = iter([_place(item, merge_key) for item in order])
     if not all(_place(item, merge_key) in rest for item in kept):
-        why = f"The order in patch list:\n{go_text(patch)}\n doesn't match $setElementOrder list:\n{go_text(order)}\n"
+        why = f"The order in patch list:\n{go_plain(patch)}\n doesn't match $setElementOrder list:\n{go_plain(order)}\n"
         raise _senseless(why)
 
 

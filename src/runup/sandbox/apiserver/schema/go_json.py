@@ -17,14 +17,3 @@ def struct_text(value: JSON, members: Iterable[str]) -> str:
 def text(value: Any) -> str:
     """JSON without blanks, in the order given."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def go_text(value: Any) -> str:
-    """A value as Go's `%v` prints it: `map[a:1 b:[x y]]`."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{go_text(value[key])}' for key in sorted(value))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,6 +7,7 @@ on this: an entry's key is the entry.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,10 +41,11 @@ def _walk(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldEr
 def _repeated(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
     if node.list_type == "atomic":
         return
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     for index, item in enumerate(value):
         identity = key_fields(node, item) if node.list_type == "map" else item
         text = json.dumps(identity, sort_keys=True)
-        if text in seen:
+        seen[text] += 1
+        # The third of a kind is no news.
+        if seen[text] == 2:
             yield FieldError(Fault.DUPLICATE, f"{path}[{index}]", identity)
-        seen.add(text)
