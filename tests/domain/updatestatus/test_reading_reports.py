@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_assessment import FULL
@@ -278,3 +278,61 @@ def test_what_could_not_be_read_is_printed_even_when_nothing_is_updating() -> No
     obj = written(b.snapshot(cluster_version=quiet, nodes=Unreadable("forbidden"), cluster_operators=()))
     assert text(obj).startswith("The cluster is not updating.\n\n= Update Health =\n")
     assert "Nodes could not be read, so what they would tell is not known" in text(obj)
+
+
+ODD: dict[str, Callable[[JSON], None]] = {
+    "a condition of another status": lambda obj: obj["status"]["controlPlane"]["conditions"][0].update(status="Maybe"),
+    "conditions that are no list": lambda obj: obj["status"].update(conditions={"a": 1}),
+    "a reference of another shape": lambda obj: obj["status"]["controlPlane"].update(resource="version"),
+    "a pool without reference": lambda obj: obj["status"]["workerPools"][0].pop("resource"),
+    "a count that is none": lambda obj: obj["status"]["workerPools"][0].update(omitted="many"),
+    "an informer that is none": lambda obj: obj["status"]["workerPools"][0]["informers"].append(7),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+def test_a_part_that_cannot_be_read_costs_no_other(change: Callable[[JSON], None]) -> None:
+    """Operators, pools and nodes are all there."""
+    obj = written()
+    change(obj)
+    found = report(obj)
+    assert (len(found.operators), [pool.name for pool in found.worker_pools]) == (2, ["worker"])
+    assert len(found.worker_pools[0].rows) == 3
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in items:
+        found += _places(each, (*path, key))
+    return found
+
+
+SAMPLE = written(FULL["alerts"])
+PLACES = _places(SAMPLE)
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JSONS), min_size=1, max_size=4))
+def test_whatever_another_release_writes_is_read_or_refused_in_words(
+    changes: list[tuple[tuple[Any, ...], Any]],
+) -> None:
+    """Any part may be anything: never a traceback."""
+    obj = copy.deepcopy(SAMPLE)
+    for path, value in changes:
+        holder: Any = obj
+        try:
+            for key in path[:-1]:
+                holder = holder[key]
+            holder[path[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            continue
+    try:
+        assert text(obj, "all").endswith("\n")
+    except codec.DecodeError as error:
+        assert "status" in str(error)

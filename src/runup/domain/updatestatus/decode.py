@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from runup.api import codec
+from runup.api.meta_v1 import Condition, Wire
 from runup.api.update_v1alpha1 import (
     ControlPlane,
     HealthImpact,
@@ -19,6 +20,8 @@ from runup.api.update_v1alpha1 import (
     HealthScope,
     Informer,
     Insight,
+    Omitted,
+    ResourceRef,
     UpdateStatusStatus,
 )
 from runup.domain.updatestatus.finding import SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IMPACT
@@ -26,9 +29,9 @@ from runup.domain.updatestatus.finding import SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IM
 JSON = dict[str, Any]
 
 _MEMBERS = {
-    "ClusterVersion": "cluster_version",
-    "ClusterOperator": "cluster_operator",
-    "MachineConfigPool": "machine_config_pool",
+    "ClusterVersion": "clusterVersion",
+    "ClusterOperator": "clusterOperator",
+    "MachineConfigPool": "machineConfigPool",
     "Node": "node",
     "Health": "health",
 }
@@ -50,29 +53,57 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
 
 
 def _framed(status: JSON, unknown: list[str]) -> JSON:
-    """`status` with only those insights that can be decoded; the types of the others go to `unknown`."""
-    layers = []
+    """`status` with only those parts that can be decoded; the types of insights that cannot go to `unknown`."""
     control_plane = status.get("controlPlane")
-    if isinstance(control_plane, dict):
-        layers.append(control_plane)
-    layers += [pool for pool in status.get("workerPools") or () if isinstance(pool, dict)]
-    framed = [
-        {**layer, "informers": [_informer(each, unknown) for each in layer.get("informers") or ()]} for layer in layers
-    ]
-    if isinstance(control_plane, dict):
-        return {**status, "controlPlane": framed[0], "workerPools": framed[1:]}
-    return {**status, "workerPools": framed}
+    framed = {
+        "conditions": _conditions(status),
+        "workerPools": [
+            {"resource": _NOWHERE, **_layer(pool, unknown)}
+            for pool in _dicts(status.get("workerPools"))
+            if isinstance(pool.get("name"), str)
+        ],
+    }
+    if isinstance(status.get("omittedWorkerPools"), int):
+        framed["omittedWorkerPools"] = status["omittedWorkerPools"]
+    return {**framed, "controlPlane": _layer(control_plane, unknown)} if isinstance(control_plane, dict) else framed
+
+
+# What stands for a pool whose own reference cannot be read; its name is beside it.
+_NOWHERE = {"resource": "unknown", "name": "unknown"}
+_PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": ResourceRef, "omitted": Omitted}
+
+
+def _layer(layer: JSON, unknown: list[str]) -> JSON:
+    informers = [_informer(each, unknown) for each in _dicts(layer.get("informers"))]
+    kept = {name: layer[name] for name, kind in _PARTS.items() if _converts(kind, layer.get(name))}
+    return {**kept, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
+
+
+def _conditions(holder: JSON) -> list[JSON]:
+    return [each for each in _dicts(holder.get("conditions")) if _converts(Condition, each)]
+
+
+def _dicts(items: Any) -> list[JSON]:
+    return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+
+
+def _converts(kind: type[Wire], value: Any) -> bool:
+    try:
+        codec.convert(kind, value)
+    except codec.DecodeError:
+        return False
+    return True
 
 
 def _informer(informer: JSON, unknown: list[str]) -> JSON:
     kept = []
-    for insight in informer.get("insights") or ():
+    for insight in _dicts(informer.get("insights")):
         flat = _flat(insight)
         if _is_readable(flat):
             kept.append(flat)
         else:
             unknown.append(str(flat.get("type") or "none"))
-    return {**informer, "insights": kept}
+    return {"name": str(informer.get("name", "")), "insights": kept}
 
 
 def _flat(insight: JSON) -> JSON:
@@ -91,10 +122,7 @@ def _is_readable(insight: JSON) -> bool:
     member = _MEMBERS.get(str(insight.get("type")))
     if member is None:
         return False
-    try:
-        return getattr(codec.convert(Insight, insight), member) is not None
-    except codec.DecodeError:
-        return False
+    return insight.get(member) is not None and _converts(Insight, insight)
 
 
 def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
