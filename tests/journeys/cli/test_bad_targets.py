@@ -32,7 +32,7 @@ REASONS = {
 def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
     """The condition's reason and way out are what the verdict says, and nothing is updated."""
     version, reason, way_out = REASONS[name]
-    done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=90s")
+    done = misbehaving.run("upgrade", "--preflight", f"--to={version}", "--wait", "--timeout=150s")
     assert done.code == 1, done.out + done.err
     assert done.verdict.startswith(f"Verdict: the preflight could not run. {reason}: "), done.out + done.err
     assert way_out in done.verdict
@@ -47,7 +47,7 @@ def test_a_target_that(name: str, misbehaving: Sandbox) -> None:
 
 def test_a_target_that_writes(misbehaving: Sandbox) -> None:
     """The server refuses it for the account that the target has; its words and the audit log say so."""
-    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.14", "--wait", "--timeout=90s")
+    done = misbehaving.run("upgrade", "--preflight", "--to=5.1.14", "--wait", "--timeout=150s")
     assert done.code == 1, done.out + done.err
     account = "system:serviceaccount:openshift-cluster-version-operator:cluster-version-operator-preflight"
     refusal = (
