@@ -84,7 +84,8 @@ def _conditions(holder: JSON) -> list[JSON]:
 
 
 def _dicts(items: Any) -> list[JSON]:
-    return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+    # An object that was made here and not read has tuples.
+    return [each for each in items if isinstance(each, dict)] if isinstance(items, list | tuple) else []
 
 
 def _converts(kind: type[Wire], value: Any) -> bool:
