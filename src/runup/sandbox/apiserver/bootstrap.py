@@ -78,9 +78,12 @@ def _roles() -> list[JSON]:
     whoami: JSON = {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
     return [
         _role("cluster-admin", everything),
-        _role("admin", [*edit, {**roles_too, "verbs": [*_READ, *_WRITE]}]),
-        _role("edit", edit),
-        _role("view", view),
+        _aggregated("admin"),
+        _aggregated("edit", "admin"),
+        _aggregated("view", "edit"),
+        _role("system:aggregate-to-admin", [{**roles_too, "verbs": [*_READ, *_WRITE]}], "admin"),
+        _role("system:aggregate-to-edit", edit, "edit"),
+        _role("system:aggregate-to-view", view, "view"),
         _role("cluster-reader", cluster_reader),
         _role("system:basic-user", [reviews, whoami]),
         _role("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}]),
@@ -101,13 +104,21 @@ def _with(rules: tuple[JSON, ...], verbs: list[str]) -> list[JSON]:
     return [{**rule, "verbs": verbs} for rule in rules]
 
 
-def _role(name: str, rules: list[JSON]) -> JSON:
+def _role(name: str, rules: list[JSON], *part_of: str) -> JSON:
+    """A role, and the aggregated one that it is part of."""
+    labels = {f"{_RBAC}/aggregate-to-{whole}": "true" for whole in part_of}
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "metadata": {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels}},
         "rules": rules,
     }
+
+
+def _aggregated(name: str, *part_of: str) -> JSON:
+    """A role that is the sum of those labelled for it; which rules that gives is found out when it is asked for."""
+    selector = {"matchLabels": {f"{_RBAC}/aggregate-to-{name}": "true"}}
+    return {**_role(name, [], *part_of), "aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
 def _binding(role: str, *groups: str) -> JSON:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runup.sandbox.apiserver.errors import ApiError, Cause, bad_request
-from runup.sandbox.apiserver.http import Request, is_true
+from runup.sandbox.apiserver.http import Request, User, is_true
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _MANAGER_BYTES = 128
@@ -57,6 +57,7 @@ class WriteOptions:
     manager: str = "unknown"
     validation: str = "Warn"
     force: bool = False
+    user: User | None = None  # who writes; None for the server itself
     warnings: list[str] = field(default_factory=list, compare=False)  # of the answer: what is added here is sent
 
     @property
@@ -82,7 +83,8 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
     if causes:
         raise invalid_options(kind, causes)
-    return WriteOptions(bool(dry_run), manager or _agent(request), validation, is_true(force), request.warnings)
+    who = manager or _agent(request)
+    return WriteOptions(bool(dry_run), who, validation, is_true(force), request.user, request.warnings)
 
 
 def _agent(request: Request) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from runup.sandbox.apiserver.authn import Authenticator
 from runup.sandbox.apiserver.authz import Attributes, Authorizer
 from runup.sandbox.apiserver.body import read_object
-from runup.sandbox.apiserver.errors import bad_request
+from runup.sandbox.apiserver.errors import bad_request, invalid
 from runup.sandbox.apiserver.http import Request, Response, User, json_response
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.routing import Target
+from runup.sandbox.apiserver.schema import Fault, FieldError, Verbatim
+from runup.sandbox.apiserver.schema.go_json import text
 from runup.sandbox.apiserver.tokens import AUDIENCE
 
 JSON = dict[str, Any]
@@ -43,14 +45,14 @@ class Reviews:
 
     async def _self_access(self, request: Request, _: Target) -> Response:
         body = read_object(request)
-        return _reviewed(body, self._decide(_user(request), body.get("spec") or {}))
+        spec = body.get("spec") or {}
+        _check(list(_attribute_faults(spec)))
+        return _reviewed(body, self._decide(_user(request), spec))
 
     async def _access(self, request: Request, target: Target) -> Response:
         body = read_object(request)
         spec = body.get("spec") or {}
-        about = spec.get("resourceAttributes") or {}
-        if target.namespace and about.get("namespace") != target.namespace:
-            raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {target.namespace}")
+        _check([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
         extra = tuple((key, tuple(values)) for key, values in (spec.get("extra") or {}).items())
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
         return _reviewed(body, self._decide(user, spec))
@@ -65,11 +67,13 @@ class Reviews:
                 about.get("namespace", ""),
                 about.get("name", ""),
             )
-        elif about := spec.get("nonResourceAttributes"):
-            wanted = Attributes(about.get("verb", ""), path=about.get("path", ""))
         else:
-            raise bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
-        return {"allowed": self._authz.allowed(user, wanted)}
+            about = spec.get("nonResourceAttributes") or {}
+            wanted = Attributes(about.get("verb", ""), path=about.get("path", ""))
+        status: JSON = {"allowed": self._authz.allowed(user, wanted)}
+        if reason := self._authz.reason(user, wanted):
+            status["reason"] = reason
+        return status
 
     async def _rules(self, request: Request, _: Target) -> Response:
         body = read_object(request)
@@ -109,6 +113,39 @@ class Reviews:
         if user is None:
             return _reviewed(body, {"user": {}, "error": "the token is invalid or expired"})
         return _reviewed(body, {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)})
+
+
+def _check(faults: list[FieldError]) -> None:
+    if faults:
+        # The real server does not say the kind either.
+        raise invalid("", "authorization.k8s.io", "", faults)
+
+
+def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
+    about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if about is not None and path is not None:
+        shown = Verbatim(text({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
+        why = "cannot be specified in combination with resourceAttributes"
+        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", shown, why)
+    if about is None and path is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        yield FieldError(Fault.INVALID, "spec.resourceAttributes", None, why)
+
+
+def _subject_faults(spec: JSON) -> Iterator[FieldError]:
+    if not spec.get("user") and not spec.get("groups"):
+        yield FieldError(Fault.INVALID, "spec.user", "", "at least one of user or group must be specified")
+
+
+def _place_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
+    if not namespace:
+        return
+    about = spec.get("resourceAttributes")
+    if about is not None and (about.get("namespace") or "") != namespace:
+        where = "spec.resourceAttributes.namespace"
+        yield FieldError(Fault.INVALID, where, about.get("namespace") or "", "must match metadata.namespace")
+    if spec.get("nonResourceAttributes") is not None:
+        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, "disallowed on this kind of request")
 
 
 def _reviewed(body: JSON, status: JSON) -> Response:

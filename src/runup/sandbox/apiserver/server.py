@@ -26,6 +26,7 @@ from runup.sandbox.apiserver.body import MAX_BYTES
 from runup.sandbox.apiserver.definitions import Definitions
 from runup.sandbox.apiserver.discovery import Discovery
 from runup.sandbox.apiserver.errors import ApiError
+from runup.sandbox.apiserver.escalation import Escalation
 from runup.sandbox.apiserver.http import Request, Response, User
 from runup.sandbox.apiserver.kinds import KindTable
 from runup.sandbox.apiserver.openapi_documents import OpenApiDocuments
@@ -114,6 +115,7 @@ class ApiServer:
         self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
         self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
         admission.definitions = self.definitions
+        self.rest.writing.guard = Escalation(self.authz).check
         special = special_subresources(self.rest, signer, clock, self.data / "pods")
         self.discovery = Discovery(self.kinds)
         return App(

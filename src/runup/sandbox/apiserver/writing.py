@@ -18,7 +18,7 @@ from runup.sandbox.apiserver import errors, strategies, warnings
 from runup.sandbox.apiserver.admission import Admission
 from runup.sandbox.apiserver.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.errors import ApiError
-from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.http import Request, Response, User
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import carry_over, encoder, key_of, meta, same, stamp_new
 from runup.sandbox.apiserver.options import WriteOptions, write_options
@@ -33,6 +33,8 @@ from runup.sandbox.store import Conflict, Entry, Store, StoreError
 JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.
 Change = Callable[[JSON], JSON]
+# Refuses, by an ApiError, what a user may not write: the user, the kind, its namespace, the new object and the old.
+Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
 
 # As often as k8s.io/apiserver retries a patch that met another writer.
 RETRIES = 5
@@ -48,6 +50,8 @@ class Writing:
     ) -> None:
         self._store, self._schemas, self._admission = store, schemas, admission
         self._decoding, self._reading, self._clock = decoding, reading, clock
+        # Who may not give rights away; set once the server is put together.
+        self.guard: Guard | None = None
 
     # -- create ----------------------------------------------------------------------------------------------------
 
@@ -61,6 +65,7 @@ class Writing:
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Store a new object (already decoded); raises ApiError."""
         check_place(kind, namespace, "", obj)
+        self._guard(kind, namespace, obj, None, options)
         if meta(obj).get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if not meta(obj).get("name") and meta(obj).get("generateName"):
@@ -72,11 +77,16 @@ class Writing:
 
     async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Store what an apply made out of nothing, with the owners that it named; raises ApiError."""
+        self._guard(kind, namespace, obj, None, options)
         fields = meta(obj).get("managedFields")
         obj = self._prepared(kind, obj)
         if fields:
             meta(obj)["managedFields"] = fields
         return await self._store_new(kind, namespace, obj, options)
+
+    def _guard(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
+        if self.guard is not None:
+            self.guard(options.user, kind, namespace, obj, old)
 
     def _prepared(self, kind: Kind, obj: JSON) -> JSON:
         stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self._clock.now())
@@ -166,6 +176,7 @@ class Writing:
         new = self._schemas.default(kind, new)
         carry_over(kind, new, old)
         new = strategies.only(kind, part, new, old)
+        self._guard(kind, meta(old).get("namespace", ""), new, old, options)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
