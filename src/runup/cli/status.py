@@ -25,7 +25,7 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 
 
 @click.command("status")
-@click.argument("words", nargs=-1)
+@click.argument("words", nargs=-1, metavar="")
 @click.option(
     "--details",
     default="none",
