@@ -83,6 +83,8 @@ class ClusterSpec(_Input, frozen=True):
     namespace: str = NAMESPACE
     # "operator": the managing operator of the current release runs; "none": the cluster has only its objects.
     operator: Literal["operator", "none"] = "operator"
+    # The pull spec by which the ClusterVersion of a dump knows the release that it runs.
+    image: str = ""
     # What time the update status controller takes it to be: for a cluster out of a dump, whose own time stands still.
     now: str = ""
     # Flags that the managing operator is started with besides those of its release.

@@ -19,7 +19,9 @@ import yaml
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
-from runup.api.scheme import Resource
+from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import Node
+from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.kube import calls
 from runup.kube.errors import NotFound
@@ -27,6 +29,9 @@ from runup.kube.errors import NotFound
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASES = sorted(file.name.removesuffix(".output") for file in CORPUS.glob("*.output"))
 READER = "reader-of-update-status"
+NODES = resource_of(Node)
+MC = "machineconfiguration.openshift.io"
+NUDGE = "only for this test"
 RBAC = "rbac.authorization.k8s.io"
 
 
@@ -51,7 +56,9 @@ def imported(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=90)
         assert done.returncode == 0, done.stderr
         sandbox = Sandbox(data)
-        eventually(lambda: _written(sandbox), "the first UpdateStatus", 60)
+        eventually(lambda: _written(sandbox), "the first UpdateStatus", 90)
+        eventually(lambda: _operator_wrote(sandbox), "the operator's first word", 90)
+        _pass_once(sandbox)
         yield sandbox
     finally:
         subprocess.run([*RUNUP, "sandbox", "stop", "--data", str(data)], capture_output=True, check=False, timeout=60)
@@ -63,6 +70,26 @@ def _written(sandbox: Sandbox) -> bool:
         return sandbox.client.send(calls.get(UpdateStatus, NAME)).status is not None
     except NotFound:
         return False
+
+
+def _operator_wrote(sandbox: Sandbox) -> bool:
+    """What the operator makes of the cluster is part of what must not differ."""
+    found = sandbox.client.send(calls.get_raw(resource_of(ClusterVersion), "version"))
+    return any(entry["manager"] == "cluster-version-operator" for entry in found["metadata"]["managedFields"])
+
+
+def _pass_once(sandbox: Sandbox) -> None:
+    """Make the controller look once more, by something that is there for a moment only."""
+    nodes = sandbox.client.send(calls.list_raw(NODES)).items
+    name = nodes[0]["metadata"]["name"]
+    before = {key: nodes[0]["metadata"]["annotations"].get(key) for key in (f"{MC}/state", f"{MC}/reason")}
+    for patch, there in (({f"{MC}/state": "Degraded", f"{MC}/reason": NUDGE}, True), (before, False)):
+        sandbox.client.send(calls.merge_patch(NODES, name, {"metadata": {"annotations": patch}}))
+        eventually(lambda there=there: (NUDGE in _text(sandbox)) is there, "the controller's look", 90)
+
+
+def _text(sandbox: Sandbox) -> str:
+    return str(sandbox.client.send(calls.get_raw(resource_of(UpdateStatus), NAME)))
 
 
 def reader(sandbox: Sandbox) -> Path:

@@ -45,6 +45,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
             feature_set=feature_set,
             gates=() if gate else GATES,
             channel=spec.get("channel") or CHANNEL,
+            image=current_image(dump.cluster_version),
             now=last_moment(dump),
         ),
         releases=tuple(
@@ -58,6 +59,11 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         objects=tuple(_with_channel(obj) for obj in dump.objects),
         notes=tuple(_notes(dump, gate)),
     )
+
+
+def current_image(cluster_version: JSON) -> str:
+    """The pull spec by which the ClusterVersion knows the release that it runs, if it says one."""
+    return str(((cluster_version.get("status") or {}).get("desired") or {}).get("image") or "")
 
 
 def last_moment(dump: Dump) -> str:
