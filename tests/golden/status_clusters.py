@@ -803,7 +803,7 @@ def cluster(seed: int, examples: list[Obj], real_now: datetime) -> Obj:
     """The files of a seed. Without examples, or half of the time with them, the cluster is one made here."""
     rng = random.Random(seed)
     files = json.loads(json.dumps(rng.choice(examples))) if examples and rng.random() < 0.5 else small_cluster(rng)
-    for change in rng.sample(CHANGES, rng.choice((0, 1, 1, 2, 3, 5, 8))):
+    for change in rng.sample(CHANGES, rng.choice((0, 1, 1, 2, 3, 5, 8, 13))):
         if change is trouble_nodes:
             trouble_nodes(files, rng, real_now)
         else:

@@ -193,7 +193,8 @@ def is_multi(history: list[Obj]) -> bool:
     """The same version twice with different images: a migration to the multi-architecture payload."""
     if len(history) < 2:
         return False
-    return history[0].get("version") == history[1].get("version") and history[0].get("image") != history[1].get("image")
+    newest, before = ({key: entry.get(key, "") for key in ("version", "image")} for entry in history[:2])
+    return bool(newest["version"] == before["version"] and newest["image"] != before["image"])
 
 
 def node_state(node: Obj, pool: Obj, versions: Obj, history: list[Obj], migrating: bool, real_now: int) -> Obj:

@@ -179,6 +179,12 @@ def test_a_file_that_is_missing(suffix: str, tmp_path: Path) -> None:
     assert said_by_command("all", path) == report(1, "", f"error: open {missing}: no such file or directory\n")
 
 
+def test_details_that_are_none(tmp_path: Path) -> None:
+    """A word that names no part is refused before any file is read."""
+    path = tmp_path / "none-cv.yaml"
+    assert said_by_command("everything", path) == said_by_oracle({"cv": {}, "co": []}, "everything", path)
+
+
 def difference(seed: int, examples: list[dict[str, Any]], folder: Path) -> str:
     """What is not the same for a seed, as a diff from the oracle to the command; empty if nothing."""
     details = random.Random(-seed).choice((*oracle.DETAILS, "all", "none"))
