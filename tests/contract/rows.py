@@ -24,8 +24,6 @@ import yaml
 from tests.contract.api import CRDS, JSON, Answer, Api, managed
 
 FOLDER = Path(__file__).parent / "rows"
-# Rows, `FILE: ID`, whose difference is still to be mended in the sandbox.
-PENDING = FOLDER / "pending.txt"
 DEFINITION = FOLDER / "definitions" / "widget.yaml"
 GROUP = "contract.example.com"
 _BASES = {
@@ -88,12 +86,6 @@ class Row:
 def rows() -> tuple[Row, ...]:
     """All rows, in the order in which they stand."""
     return tuple(Row(file=path.stem, **row) for path in files() for row in yaml.safe_load(path.read_text()))
-
-
-@cache
-def pending() -> frozenset[str]:
-    """The rows that are not expected of the sandbox yet."""
-    return frozenset(PENDING.read_text().splitlines()) if PENDING.exists() else frozenset()
 
 
 def files() -> list[Path]:

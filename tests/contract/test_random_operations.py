@@ -15,7 +15,6 @@ SEQUENCES = 150
 
 
 @pytest.mark.e2e
-@pytest.mark.xfail(reason="differences are being mended", strict=False)
 @pytest.mark.timeout(600)
 def test_both_servers_answer_alike(sandbox_server: Path, real_server: ControlPlane) -> None:
     """`python -m bench.random_operations` runs ten thousand."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.api import Api
-from tests.contract.rows import Row, pending, rows, run
+from tests.contract.rows import Row, rows, run
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "sandbox-differences.md"
 
@@ -18,8 +18,6 @@ def test_row(api: Api, widgets: str, namespace: str, row: Row) -> None:
     if row.differs and api.name == "sandbox":
         assert answer != row.then, "the sandbox does as the real server: take `differs` out of the row"
         pytest.xfail(row.differs)
-    if api.name == "sandbox" and row.title in pending() and answer != row.then:
-        pytest.xfail("to be mended")
     assert answer == row.then
 
 

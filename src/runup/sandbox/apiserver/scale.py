@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.body import media_type, read_object
+from runup.sandbox.apiserver.body import media_type
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import Request, Response, json_response
-from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.kinds import SCALE_KIND, Kind
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.options import write_options
 from runup.sandbox.apiserver.patch.json import apply_json_patch
@@ -46,9 +46,10 @@ class Scale:
             return json_response(_scale(self._rest.entry(kind, target.namespace, target.name), kind, paths))
         options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
 
+        given = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
+
         def compute(obj: JSON) -> JSON:
-            shown = _of(obj, paths)
-            wanted = read_object(request) if target.verb == "update" else _patched(request, shown)
+            wanted = given if given is not None else _patched(request, _of(obj, paths))
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
             # What a custom resource may wish is checked with the rest of it.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
