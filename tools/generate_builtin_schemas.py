@@ -220,6 +220,7 @@ def root_names() -> dict[str, str]:
 def main() -> None:
     """Write the table."""
     groups = {name.rpartition(".")[0]: group for name, group in root_names().items()}
+    groups["io.k8s.api.autoscaling.v1"] = "autoscaling"  # for Scale
     packages: dict[str, list[str]] = {}
     for name, schema in reachable([*root_names(), *OTHER_ROOTS]).items():
         package, _, owner = name.rpartition(".")

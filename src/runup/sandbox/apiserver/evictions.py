@@ -14,13 +14,12 @@ from runup.api import codec
 from runup.api.meta_v1 import LabelSelector
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.body import read_object
 from runup.sandbox.apiserver.deleting import DeleteOptions, options_of
 from runup.sandbox.apiserver.errors import ApiError, Cause
 from runup.sandbox.apiserver.http import Request, Response, json_response
-from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.kinds import EVICTION_KIND, Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
-from runup.sandbox.apiserver.options import WriteOptions
+from runup.sandbox.apiserver.options import WriteOptions, write_options
 from runup.sandbox.apiserver.rest import Rest
 from runup.sandbox.apiserver.routing import Target
 
@@ -41,7 +40,7 @@ class Evictions:
 
     async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
         """Evict one pod; raises ApiError."""
-        body = read_object(request, "Eviction")
+        body = self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
         if (meta(body).get("name") or target.name) != target.name:
             raise errors.bad_request("name in URL does not match name in Eviction object")
         options = options_of(body.get("deleteOptions") or {}, request.query)

@@ -95,6 +95,13 @@ class Kind:
         return self.subresource("status") is not None
 
 
+# What subresources read: never stored, and not in discovery by themselves.
+SCALE_KIND = Kind("autoscaling", "v1", "Scale", "scales")
+EVICTION_KIND = Kind("policy", "v1", "Eviction", "evictions")
+BINDING_KIND = Kind("", "v1", "Binding", "bindings")
+TOKEN_KIND = Kind("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
+
+
 def _core(kind: str, plural: str, **more: Any) -> Kind:
     return Kind("", "v1", kind, plural, **more)
 

@@ -35,7 +35,7 @@ class Rest:
     ) -> None:
         self.store = store
         self.kinds = kinds
-        decoding = Decoding(schemas)
+        self.decoding = decoding = Decoding(schemas)
         self.reading = Reading(store, renderer, clock)
         self.writing = Writing(store, schemas, admission, decoding, self.reading, clock)
         self.patching = Patching(schemas, decoding, self.reading, self.writing, clock)

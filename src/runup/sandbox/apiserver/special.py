@@ -8,10 +8,9 @@ from typing import Any
 
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.body import read_object
 from runup.sandbox.apiserver.evictions import Evictions
 from runup.sandbox.apiserver.http import Request, Response, json_response
-from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.kinds import BINDING_KIND, TOKEN_KIND, Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.options import WriteOptions, write_options
 from runup.sandbox.apiserver.pod_logs import PodLogs
@@ -50,7 +49,7 @@ class Special:
     async def token(self, request: Request, target: Target, kind: Kind) -> Response:
         """TokenRequest: a token for a ServiceAccount."""
         account = self._rest.entry(kind, target.namespace, target.name).load()
-        spec = read_object(request, "TokenRequest").get("spec") or {}
+        spec = self._body(request, TOKEN_KIND).get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
         _check_life(seconds)
@@ -88,7 +87,7 @@ class Special:
 
     async def binding(self, request: Request, target: Target, kind: Kind) -> Response:
         """Binding: a pod gets its node, once."""
-        node = (read_object(request).get("target") or {}).get("name", "")
+        node = (self._body(request, BINDING_KIND).get("target") or {}).get("name", "")
         if not node:
             raise errors.bad_request("Binding: target.name: Required value")
 
@@ -105,7 +104,7 @@ class Special:
 
     async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
         """A namespace's own finalizers, which only its controller removes."""
-        finalizers = (read_object(request).get("spec") or {}).get("finalizers") or []
+        finalizers = (self._body(request, kind).get("spec") or {}).get("finalizers") or []
 
         def compute(namespace: JSON) -> JSON:
             namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}
@@ -113,6 +112,9 @@ class Special:
 
         entry = await self._write(request, kind, target, compute)
         return self._rest.reading.answer(request, kind, entry)
+
+    def _body(self, request: Request, kind: Kind) -> JSON:
+        return self._rest.decoding.body(request, kind, write_options(request, "CreateOptions"))
 
     async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
