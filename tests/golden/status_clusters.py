@@ -108,6 +108,12 @@ def ago(rng: random.Random) -> str:
     return text_of(NEWEST - timedelta(seconds=age), rng)
 
 
+def at_a_threshold(rng: random.Random) -> str:
+    """A time at which trouble of an operator begins to count, or to count for more, or a second beside it."""
+    age = rng.choice((300, 1200, 2400)) + rng.choice((-1, 0, 1))
+    return text_of(NEWEST - timedelta(seconds=age), rng)
+
+
 def condition(kind: str, rng: random.Random, status: str | None = None) -> Obj:
     """A condition; fields that may be absent sometimes are."""
     made: Obj = {
@@ -302,7 +308,10 @@ def change_operators(files: Obj, rng: random.Random) -> None:
     for op in some(files["co"], rng):
         kind = rng.choice(("Progressing", "Available", "Degraded"))
         usual = {"Progressing": "True", "Available": "False", "Degraded": "True"}[kind]
-        set_condition(op, condition(kind, rng, likely(rng, usual, *STATUSES)))
+        made = condition(kind, rng, likely(rng, usual, *STATUSES))
+        if rng.random() < 0.5:
+            made["lastTransitionTime"] = at_a_threshold(rng)
+        set_condition(op, made)
 
 
 def drop_conditions(files: Obj, rng: random.Random) -> None:
@@ -691,7 +700,7 @@ def add_alerts(files: Obj, rng: random.Random) -> None:
 
 def same_age(files: Obj, rng: random.Random) -> None:
     """Many findings of one age and of a few levels."""
-    since = ago(rng)
+    since = at_a_threshold(rng) if rng.random() < 0.7 else ago(rng)
     for op in files["co"]:
         kind, wrong = rng.choice((("Available", "False"), ("Degraded", "True")))
         set_condition(op, condition(kind, rng, wrong) | {"lastTransitionTime": since})

@@ -27,7 +27,7 @@ from runup.cli.main import main
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"
 EXAMPLES = sorted(file.name.removesuffix("-cv.yaml") for file in CORPUS.glob("*-cv.yaml"))
 BATCHES = 8
-CASES = int(os.environ.get("RUNUP_STATUS_CASES", "320"))
+CASES = int(os.environ.get("RUNUP_STATUS_CASES", "240"))
 ONE_SEED = os.environ.get("RUNUP_STATUS_SEED", "")
 NO_ALERTS = "Unable to fetch alerts, ignoring alerts in 'Update Health':  "
 DOUBT = "warning: whether the control plane is updating is not known: "
