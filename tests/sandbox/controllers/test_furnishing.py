@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.sandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, Cluster
 
 from runup.sandbox.controllers.furnishing import ACCOUNTS
 
 
-async def test_a_namespace_has_an_account_and_the_servers_certificate(cluster: Cluster, tmp_path: Path) -> None:
+async def test_a_namespace_has_an_account_and_the_servers_certificate(cluster: Cluster) -> None:
     """New ones, and those that a cluster begins with."""
     await cluster.create("new", resource=NAMESPACES)
     for namespace in ("new", "default", "kube-system"):
         await cluster.until(lambda found: found is not None, "default", ACCOUNTS, namespace)
         found = await cluster.until(lambda found: found is not None, "kube-root-ca.crt", CONFIG_MAPS, namespace)
-        assert found["data"]["ca.crt"] == (tmp_path / "data" / "pki" / "ca.crt").read_text()
+        assert found["data"]["ca.crt"] == cluster.client.config.ca_data.decode()
 
 
 async def test_what_is_deleted_comes_back(cluster: Cluster) -> None:

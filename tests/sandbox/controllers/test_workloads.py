@@ -10,11 +10,15 @@ import pytest
 from tests.sandbox.controllers.conftest import Cluster
 
 from runup.api import codec
+from runup.api.meta_v1 import NamespacedName
 from runup.api.whole_v1 import WholeJob, WholePod
 from runup.kube import calls
-from runup.kube.clock import SystemClock
+from runup.kube.cache import Cache
+from runup.kube.clock import ManualClock, SystemClock
+from runup.kube.request import Call
 from runup.sandbox.controllers import jobs
 from runup.sandbox.controllers.replica_sets import unavailable_for_s, worth
+from runup.sandbox.controllers.runner import Again
 from runup.sandbox.controllers.workloads import DEPLOYMENTS, JOBS, JSON, PODS, REPLICA_SETS
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -48,7 +52,8 @@ def rolled_out(found: JSON | None) -> bool:
 
 def reason(found: JSON, type_: str) -> str:
     """Of a condition."""
-    return next((each["reason"] for each in found["status"]["conditions"] if each["type"] == type_), "")
+    conditions = found["status"].get("conditions") or ()
+    return next((each["reason"] for each in conditions if each["type"] == type_), "")
 
 
 async def pods(cluster: Cluster) -> list[JSON]:
@@ -165,7 +170,7 @@ async def test_a_job_tries_again_until_it_succeeds(cluster: Cluster) -> None:
     await ends(cluster, second, "Succeeded")
     done = await cluster.until(lambda found: found and found["status"].get("completionTime"), "work", JOBS)
     assert (done["status"]["succeeded"], done["status"]["failed"]) == (1, 1)
-    assert reason(done, "Complete") == "CompletionsReached"
+    assert [reason(done, type_) for type_ in ("SuccessCriteriaMet", "Complete")] == ["CompletionsReached"] * 2
 
 
 async def test_a_job_that_failed_too_often(cluster: Cluster) -> None:
@@ -174,8 +179,8 @@ async def test_a_job_that_failed_too_often(cluster: Cluster) -> None:
     first, second = await until_pods(cluster, lambda found: len(found) == 2)
     await ends(cluster, first, "Failed")
     await cluster.until_gone(second["metadata"]["name"], resource=PODS)
-    failed = await cluster.until(lambda found: found and found["status"].get("conditions"), "work", JOBS)
-    assert reason(failed, "Failed") == "BackoffLimitExceeded"
+    failed = await cluster.until(lambda found: found and reason(found, "Failed"), "work", JOBS)
+    assert [reason(failed, type_) for type_ in ("FailureTarget", "Failed")] == ["BackoffLimitExceeded"] * 2
     assert "completionTime" not in failed["status"]
 
 
@@ -278,3 +283,40 @@ def test_which_pods_go_first() -> None:
 def test_availability_takes_its_time(ready_ago_s: int | None, expected: float) -> None:
     """minReadySeconds 30; a pod that is not ready waits for something else."""
     assert unavailable_for_s(serving("p", ready_ago_s=ready_ago_s), 30, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("phases", "told"),
+    [
+        pytest.param("SR", ["SuccessCriteriaMet"], id="certain, and one still runs"),
+        pytest.param("SF", ["SuccessCriteriaMet", "Complete"], id="nothing runs any longer"),
+    ],
+)
+def test_an_outcome_is_told_twice(phases: str, told: list[str]) -> None:
+    """When it is certain, and when all of it is over."""
+    found = made(completions=1)
+    seen = tally(phases)
+    status = jobs.status(found, seen, jobs.outcome(found, seen, NOW), NOW)
+    assert [each["type"] for each in status["conditions"]] == told
+    assert bool(status["completionTime"]) is (len(told) == 2)
+
+
+def test_a_job_goes_when_its_time_to_live_is_over() -> None:
+    """Counted from its end."""
+    over = {"type": "Complete", "status": "True", "lastTransitionTime": (NOW - timedelta(seconds=30)).isoformat()}
+    for ttl, expected in ((60, 30.0), (30, None)):
+        found = codec.convert(
+            WholeJob,
+            {
+                "metadata": {"name": "j", "namespace": "ns"},
+                "spec": {"completions": 1, "ttlSecondsAfterFinished": ttl},
+                "status": {"conditions": [over]},
+            },
+        )
+        cache: Cache[WholeJob] = Cache(WholeJob)
+        cache.replace([found], "1")
+        controller = jobs.Jobs(cache, Cache(WholePod), ManualClock(NOW))
+        steps = list(controller.calls(NamespacedName("ns", "j")))
+        waits = [step.after_s for step in steps if isinstance(step, Again)]
+        deleted = [step for step in steps if isinstance(step, Call) and step.request.method == "DELETE"]
+        assert (waits, len(deleted)) == (([expected], 0) if expected else ([], 1))

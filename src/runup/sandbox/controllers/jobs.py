@@ -26,6 +26,7 @@ from runup.sandbox.controllers.workloads import (
     Expectations,
     delete_pod,
     is_active,
+    is_over,
     is_ready,
     owned,
     pod_of,
@@ -34,6 +35,10 @@ from runup.sandbox.controllers.workloads import (
 
 # Waits before a failed pod is replaced: 10 s doubling to 10 min (pkg/controller/job `DefaultJobPodFailureBackOff`).
 FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 600.0
+
+
+# What is told as soon as the outcome is certain, before the last pod has ended (batch/v1 JobConditionType).
+_DECIDED = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 
 
 class Jobs:
@@ -59,9 +64,9 @@ class Jobs:
         seen = Tally.of(owned(job, self._pods))
         done = outcome(job, seen, now)
         yield from self._to_size(key, job, seen, now) if done is None else _ended(job, seen, done, now)
-        status = _status(job, seen, done, now)
-        if status != status_of(job):
-            yield calls.merge_patch(JOBS, key.name, {"status": status}, key.namespace, subresource="status")
+        now_status = status(job, seen, done, now)
+        if now_status != status_of(job):
+            yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
         if done is None and (left := deadline_left_s(job, now)) is not None:
             yield Again(max(0.0, left))
 
@@ -87,6 +92,8 @@ class Tally:
     active: Sequence[WholePod]
     succeeded: int
     failed: Sequence[WholePod]
+    # Whether any still runs, those that are being deleted included.
+    running: bool
 
     @classmethod
     def of(cls, pods: Sequence[WholePod]) -> Tally:
@@ -95,6 +102,7 @@ class Tally:
             active=[pod for pod in pods if is_active(pod)],
             succeeded=sum(pod.status.get("phase") == "Succeeded" for pod in pods),
             failed=[pod for pod in pods if pod.status.get("phase") == "Failed"],
+            running=any(not is_over(pod) for pod in pods),
         )
 
 
@@ -137,9 +145,10 @@ def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
 
 def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
     """How the Job ended; None while it goes on."""
-    for type_ in ("Complete", "Failed"):
-        if (found := find(job.status.conditions, type_)) is not None:
-            return found
+    for type_, first in _DECIDED.items():
+        found = find(job.status.conditions, type_) or find(job.status.conditions, first)
+        if found is not None:
+            return _condition(type_, found.reason, found.message)
     if len(seen.failed) > job.spec.backoff_limit:
         return _condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     left = deadline_left_s(job, now)
@@ -155,12 +164,12 @@ def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
 def _ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
     """Nothing of it runs on, and after its time to live it goes itself."""
     yield from (delete_pod(pod) for pod in seen.active)
-    ttl, since = job.spec.ttl_seconds_after_finished, done.last_transition_time
-    if ttl is None:
+    ttl, told = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
+    if ttl is None or told is None or told.last_transition_time is None:
         return
-    left = ttl - (now - since).total_seconds() if since is not None else float(ttl)
-    if left > 0 or since is None:
-        yield Again(max(left, 0.0))
+    left = ttl - (now - told.last_transition_time).total_seconds()
+    if left > 0:
+        yield Again(left)
         return
     metadata = job.metadata
     yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")
@@ -181,12 +190,14 @@ def _template(job: WholeJob) -> JSON:
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
-def _status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
+def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
+    """The whole status, as it is on the wire."""
     conditions = job.status.conditions
-    for condition in (*_suspended(job), *([done] if done else [])):
+    for condition in (*_suspended(job), *_told(seen, done)):
         conditions = with_condition(conditions, condition, now=now)
     started = None if job.spec.suspend and not done else job.status.start_time or now
-    completed = job.status.completion_time or (now if done and done.type == "Complete" else None)
+    complete = done is not None and done.type == "Complete" and not seen.running
+    completed = job.status.completion_time or (now if complete else None)
     return {
         "active": 0 if done else len(seen.active),
         "ready": 0 if done else sum(is_ready(pod) for pod in seen.active),
@@ -196,6 +207,14 @@ def _status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -
         "completionTime": codec.to_dict(completed),
         "conditions": codec.to_dict(conditions),
     }
+
+
+def _told(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
+    """The outcome when it is certain, and once more when nothing of the Job runs any longer."""
+    if done is None:
+        return ()
+    certain = _condition(_DECIDED[done.type], done.reason, done.message)
+    return (certain,) if seen.running else (certain, done)
 
 
 def _suspended(job: WholeJob) -> tuple[Condition, ...]:
