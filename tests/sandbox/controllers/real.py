@@ -1,6 +1,7 @@
 """Kubernetes' own controllers on a real control plane, as the judge of the sandbox's: the same tests run on both.
 
-`RUNUP_CONTROLLER_MANAGER` names a kube-controller-manager; kube-apiserver and etcd are found as for the contract tests.
+`RUNUP_CONTROLLER_MANAGER` names a kube-controller-manager (`go build` in `manager/` makes one); kube-apiserver and etcd
+are found as for the contract tests.
 Pods are bound and declared ready by the sandbox's own scheduler and node agent: those are not what is judged here.
 """
 
