@@ -16,7 +16,15 @@ from runup.sandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects import meta, rfc3339
 from runup.sandbox.apiserver.patch import managed
-from runup.sandbox.apiserver.patch.fields import compare, field_set, merged, typed_root, without
+from runup.sandbox.apiserver.patch.fields import (
+    compare,
+    field_set,
+    in_order,
+    merged,
+    typed_root,
+    with_structs,
+    without,
+)
 from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
 from runup.sandbox.apiserver.patch.managed import Manager, Managers, Ownership
 from runup.sandbox.apiserver.schema import Structural
@@ -92,12 +100,15 @@ def _plain(obj: JSON) -> JSON:
 
 
 def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
-    """`new` without what this applier owned and no longer names, unless somebody else owns it or something in it."""
+    """`new` without what this applier owned and no longer names, unless somebody else owns it or something in it.
+
+    A struct of which nothing is named any more goes as a whole, with what nobody owns in it.
+    """
     owned: set[Path] = set(mine)
     for ownership in others.values():
         owned |= ownership.paths
     within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
-    surplus = {path for path in before if path not in within}
+    surplus = {path for path in with_structs(root, before) if path not in within}
     if not surplus:
         return new
     result = without(root, new, surplus)
@@ -105,7 +116,7 @@ def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, other
 
 
 def _conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
-    found = [(manager, sorted(owned.paths & changed)) for manager, owned in managers.items()]
+    found = [(manager, in_order(owned.paths & changed)) for manager, owned in managers.items()]
     return [(manager, paths) for manager, paths in found if paths]
 
 

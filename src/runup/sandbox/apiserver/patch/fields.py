@@ -8,7 +8,7 @@ otherwise, maps are granular unless it says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -125,6 +125,30 @@ def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) 
             found.add((*path, key))
 
 
+def with_structs(root: Structural, paths: FieldSet) -> set[Path]:
+    """The paths, and those of the structs' fields that lead to them (not those of maps' keys and lists' items)."""
+    found = set(paths)
+    for path in paths:
+        node: Structural | None = root
+        for length, part in enumerate(path[:-1], 1):
+            name = part.removeprefix("f:")
+            if name != part and _is_declared(node, name):
+                found.add(path[:length])
+            below = child(node, name) if name != part else node.items if node else None
+            node = below
+    return found
+
+
+def in_order(paths: Collection[Path]) -> list[Path]:
+    """Paths as structured-merge-diff lists them: at each level first those that end there, then what is below."""
+    ends = sorted(path for path in paths if len(path) == 1)
+    below: dict[str, set[Path]] = {}
+    for path in paths:
+        if len(path) > 1:
+            below.setdefault(path[0], set()).add(path[1:])
+    return [*ends, *((part, *rest) for part in sorted(below) for rest in in_order(below[part]))]
+
+
 # -- what changed ------------------------------------------------------------------------------------------------------
 
 
@@ -213,10 +237,14 @@ def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path,
 
 def merged(node: Structural | None, live: Any, config: Any) -> Any:
     """`live` with the applied `config` laid over it."""
-    if isinstance(live, dict) and isinstance(config, dict) and not is_atomic(node, config):
-        result = dict(live)
+    if isinstance(live, dict | None) and isinstance(config, dict) and not is_atomic(node, config):
+        result = dict(live or {})
         for name, value in config.items():
-            result[name] = merged(child(node, name), result.get(name), value)
+            below = child(node, name)
+            if value is None and name not in result and below is not None and below.preserve_unknown and not below.type:
+                # A field of no type at all: a null of it is nothing.
+                continue
+            result[name] = merged(below, result.get(name), value)
         return result
     if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
         return _merged_list(node, live, config)

@@ -46,6 +46,8 @@ def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
     found += object_meta.parts(new)
     # A registry checks what all objects have in common, then its kind's rules check the same once more.
     found += found
+    if not _served_by_others(kind):
+        found += object_meta.unqualified(new.get("finalizers") or ())
     if not kind.custom and kind.kind in _CHECKED_AGAIN:
         found += _new(kind, new)
     return found
