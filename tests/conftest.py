@@ -1,8 +1,21 @@
-"""Settings of all tests: what a property test takes depends on the machine, so no single example has a deadline."""
+"""Settings of all tests: which are run, and no deadline for examples of property tests, which depend on the machine."""
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What needs a real server runs only where one was asked for (`make e2e`), even if its programs are at hand."""
+    if os.environ.get("RUNUP_E2E"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("e2e")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]

@@ -21,7 +21,7 @@ PREVIEW = ("TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade")
 DEFAULT = ("Default", "OKD")
 TIME = "2026-11-20T10:00:00Z"
 NOT_CHECKED = (
-    '<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; '
+    "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
 
