@@ -19,14 +19,13 @@ from runup.sandbox.apiserver.patch import managed
 from runup.sandbox.apiserver.patch.fields import (
     compare,
     field_set,
-    in_order,
     merged,
     typed_root,
-    with_structs,
     without,
 )
 from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
 from runup.sandbox.apiserver.patch.managed import Manager, Managers, Ownership
+from runup.sandbox.apiserver.patch.paths import in_order, with_structs
 from runup.sandbox.apiserver.schema import Structural
 
 JSON = dict[str, Any]

@@ -8,7 +8,7 @@ otherwise, maps are granular unless it says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -66,7 +66,7 @@ def child(node: Structural | None, name: str) -> Structural | None:
     return found
 
 
-def _is_declared(node: Structural | None, name: str) -> bool:
+def is_declared(node: Structural | None, name: str) -> bool:
     """Whether a member is a field of a struct, rather than a key of a map."""
     return node is not None and (name in node.properties or (node.embedded and name in RESOURCE_FIELDS))
 
@@ -117,36 +117,12 @@ def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) 
         for name, member in value.items():
             here = (*path, f"f:{name}")
             _collect(child(node, name), member, here, found)
-            if member is None or member == {} or not _is_declared(node, name):
+            if member is None or member == {} or not is_declared(node, name):
                 found.add(here)
     elif node is not None:
         for key, item in elements(node, value):
             _collect(node.items, item, (*path, key), found)
             found.add((*path, key))
-
-
-def with_structs(root: Structural, paths: FieldSet) -> set[Path]:
-    """The paths, and those of the structs' fields that lead to them (not those of maps' keys and lists' items)."""
-    found = set(paths)
-    for path in paths:
-        node: Structural | None = root
-        for length, part in enumerate(path[:-1], 1):
-            name = part.removeprefix("f:")
-            if name != part and _is_declared(node, name):
-                found.add(path[:length])
-            below = child(node, name) if name != part else node.items if node else None
-            node = below
-    return found
-
-
-def in_order(paths: Collection[Path]) -> list[Path]:
-    """Paths as structured-merge-diff lists them: at each level first those that end there, then what is below."""
-    ends = sorted(path for path in paths if len(path) == 1)
-    below: dict[str, set[Path]] = {}
-    for path in paths:
-        if len(path) > 1:
-            below.setdefault(path[0], set()).add(path[1:])
-    return [*ends, *((part, *rest) for part in sorted(below) for rest in in_order(below[part]))]
 
 
 # -- what changed ------------------------------------------------------------------------------------------------------
