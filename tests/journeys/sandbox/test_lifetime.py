@@ -97,6 +97,8 @@ def test_a_reset_without_its_dump_loses_nothing(data: Path, tmp_path: Path) -> N
     assert typed("status", data).returncode == 0
 
 
+# A real server asks the node's kubelet for logs; the node agent has no port.
+@pytest.mark.parametrize("clean", ["sandbox"], indirect=True)
 @pytest.mark.xdist_group("clean")
 def test_a_pod_s_log_through_the_api_and_the_command(clean: Sandbox) -> None:
     """`kubectl logs` and `runup sandbox logs` show the operator's own words."""
