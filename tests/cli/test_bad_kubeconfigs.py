@@ -122,12 +122,14 @@ def test_the_operators_commands_too(words: list[str], tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["version"], ["--help"], ["completion", "bash"]], ids=" ".join)
-def test_output_that_finds_no_room(words: list[str]) -> None:
+@pytest.mark.parametrize("unbuffered", ["1", ""], ids=["line by line", "at the end"])
+def test_output_that_finds_no_room(words: list[str], unbuffered: str) -> None:
     """What could not be written is an error, as a script that keeps the output has to know."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "runup", *words],
-            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=dict(os.environ),
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=environment,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 

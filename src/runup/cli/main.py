@@ -91,12 +91,19 @@ def _report(error: Exception) -> int:
     if failure is None:
         raise error
     assert isinstance(failure, Failure)
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:  # what is left of the output has no place to go, and Python would try again at its end
+        _drop_output()
     sys.stderr.write(failure.text)
     return failure.code
 
 
 def _reader_left() -> int:
     """`runup ... | head` is no error worth a word; 141 is what the shell shows for a process that SIGPIPE ended."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return 141
+
+
+def _drop_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
