@@ -343,10 +343,11 @@ async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> Non
         "state": "firing",
         "activeAt": "2026-11-21T06:30:00.5Z",
     }
-    answers = [web.json_response({"status": "success", "data": {"alerts": [alert]}}), web.Response(status=403)]
+    answers = {"status": "success", "data": {"alerts": [alert]}}
+    refusing = asyncio.Event()
 
     async def answer(_request: web.Request) -> web.Response:
-        return answers.pop(0) if len(answers) > 1 else answers[0]
+        return web.Response(status=403) if refusing.is_set() else web.json_response(answers)
 
     app = web.Application()
     app.router.add_get("/api/v1/alerts", answer)
@@ -358,6 +359,7 @@ async def test_alerts_become_insights_or_a_reason_why_not(cluster: World) -> Non
             found = [each.health for each in insights(told) if each.health]
             assert [each.impact.summary for each in found] == ["Alert is firing: The budget is at its limit."]
             assert found[0].remediation.reference == runbook
+            refusing.set()
             refused = await _passing(cluster, clock, lambda s: status_of(s.conditions, "AlertsReachable") == "False")
     reachable = find(refused.conditions, "AlertsReachable")
     assert reachable
