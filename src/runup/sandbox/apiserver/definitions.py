@@ -10,6 +10,7 @@ from runup.kube.clock import Clock
 from runup.sandbox.apiserver import crds
 from runup.sandbox.apiserver.admission import CRD_FINALIZER
 from runup.sandbox.apiserver.deleting import DeleteOptions
+from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.objects import meta
 from runup.sandbox.apiserver.options import WriteOptions
@@ -74,7 +75,8 @@ class Definitions:
             while entries := self._store.items(kind.storage):
                 changed.clear()
                 for entry in entries:
-                    with contextlib.suppress(Exception):
+                    # Somebody else was faster. Anything else is a bug, and ends the task for all to see.
+                    with contextlib.suppress(ApiError):
                         await self._rest.deleting.delete_one(kind, entry.namespace, entry.name, DeleteOptions())
                 if self._store.count(kind.storage):
                     await changed.wait()
