@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from runup.cli.operator_leadership import leadership, read_election
+
 
 @click.command()
 @click.option(
@@ -54,16 +56,7 @@ import click
     show_default=True,
     help="The operator's own account.",
 )
-@click.option(
-    "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Wait for the lease before writing."
-)
-@click.option(
-    "--lease",
-    default=None,
-    metavar="DURATION,RENEW,RETRY",
-    help="Seconds of the leader's lease, instead of 137,107,26 (270,240,60 with one control plane node). "
-    "A killed leader's successor waits for DURATION.",
-)
+@leadership
 def start(**flags: object) -> None:
     """Run the managing operator."""
     sys.exit(run(**flags))  # type: ignore[arg-type]
@@ -97,7 +90,6 @@ def run(
     import os
     from pathlib import Path
 
-    from runup.controllers.leading import election_of
     from runup.controllers.manager import Options, options_from_environment, serve
     from runup.domain.errors import RunupError
     from runup.domain.preflight.workloads import Quantities, Workplace
@@ -119,9 +111,9 @@ def run(
         timeout_s=preflight_timeout,
     )
     try:
-        election = election_of(lease) if lease else None
+        election = read_election(lease)
     except ValueError as error:
-        click.echo(f"error: --lease {lease}: {error}", err=True)
+        click.echo(f"error: {error}", err=True)
         return 1
     options = Options(
         release_image=release_image,

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from runup.cli.operator_leadership import leadership, read_election
+
 
 @click.command("update-status-controller")
 @click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none.")
@@ -21,15 +23,7 @@ import click
 )
 @click.option("--alerts-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--listen", default="", metavar="ADDR", help="Where metrics and health are served; '' for nowhere.")
-@click.option(
-    "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Wait for the lease before writing."
-)
-@click.option(
-    "--lease",
-    default=None,
-    metavar="DURATION,RENEW,RETRY",
-    help="Seconds of the leader's lease, instead of 137,107,26 (270,240,60 with one control plane node).",
-)
+@leadership
 @click.option(
     "--write-interval",
     default=1.0,
@@ -64,7 +58,6 @@ def run(
     import uvloop
 
     from runup.cli.operator_log import configure
-    from runup.controllers.leading import election_of
     from runup.controllers.updatestatus.controller import Timing
     from runup.controllers.updatestatus.process import Options, serve
     from runup.domain.errors import RunupError
@@ -72,9 +65,9 @@ def run(
     from runup.kube.errors import KubeError
 
     try:
-        election = election_of(lease) if lease else None
+        election = read_election(lease)
     except ValueError as error:
-        click.echo(f"error: --lease {lease}: {error}", err=True)
+        click.echo(f"error: {error}", err=True)
         return 1
     try:
         fixed = datetime.fromisoformat(mock_now) if mock_now else None

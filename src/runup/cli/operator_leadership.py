@@ -1,0 +1,35 @@
+"""The flags about leading that every controller process has: on a command they go, an `Election` comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from runup.controllers.leading import Election
+
+
+def leadership(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--leader-elect` and `--lease` to a command."""
+    command = click.option(
+        "--lease",
+        default=None,
+        metavar="DURATION,RENEW,RETRY",
+        help="Seconds of the leader's lease, instead of 137,107,26 (270,240,60 with one control plane node). "
+        "A killed leader's successor waits for DURATION.",
+    )(command)
+    return click.option(
+        "--leader-elect/--no-leader-elect", default=True, show_default=True, help="Wait for the lease before writing."
+    )(command)
+
+
+def read_election(lease: str | None) -> Election | None:
+    """What `--lease` says, None where it was not given; raises ValueError that names the flag."""
+    from runup.controllers.leading import election_of
+
+    try:
+        return election_of(lease) if lease else None
+    except ValueError as error:
+        raise ValueError(f"--lease {lease}: {error}") from error
