@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from runup.cli.main import root
-from runup.cli.operator import PROGRAM, operator
+from runup.cli.operator.main import PROGRAM, operator
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import results
 

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.conftest import Run
 
 from runup.api import codec
-from runup.cli.render import status as rendered
-from runup.cli.status_files import mock
+from runup.cli.render.status import text as rendered
+from runup.cli.status.files import mock
 from runup.domain.updatestatus import read
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"

@@ -33,9 +33,9 @@ from runup.api.update_v1alpha1 import (
     Versions,
     WorkerPool,
 )
-from runup.cli.render.status_html import page
-from runup.cli.render.status_html.markup import Markup, el, link
-from runup.cli.render.status_html.words import age
+from runup.cli.render.status.html import page
+from runup.cli.render.status.html.markup import Markup, el, link
+from runup.cli.render.status.html.words import age
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=97)

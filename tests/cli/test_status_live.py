@@ -20,8 +20,9 @@ from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
-from runup.cli import status_live, status_watch
-from runup.cli.status_files import mock, parse_moment
+from runup.cli.status import live as status_live
+from runup.cli.status import watch as status_watch
+from runup.cli.status.files import mock, parse_moment
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock
@@ -204,7 +205,7 @@ def as_nobody(server: Server) -> KubeError:
 
 def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     """With the server's words; the control plane is reported all the same."""
-    from runup.cli.render import status as rendered
+    from runup.cli.render.status import text as rendered
     from runup.domain.updatestatus import read
 
     forbidden = as_nobody(server)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.domain.updatestatus import builders as b
 
-from runup.cli.render import status as rendered
-from runup.cli.render.status_changes import changes, summary
+from runup.cli.render.status import text as rendered
+from runup.cli.render.status.changes import changes, summary
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.read import of_status
 from runup.domain.updatestatus.snapshot import Snapshot

@@ -10,7 +10,7 @@ from tests.cli.conftest import cluster
 
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.cli.errors import CommandError
-from runup.cli.targets import Flags, Nothing, Target, check_flags, check_guards, choose, cleared, update_patch
+from runup.cli.upgrade.targets import Flags, Nothing, Target, check_flags, check_guards, choose, cleared, update_patch
 
 A, B, C = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "abc")
 MIRRORED_A = f"registry.local/mirror/release@sha256:{'a' * 64}"

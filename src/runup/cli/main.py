@@ -18,11 +18,11 @@ from runup.cli.connection import connection_options
 from runup.cli.lazy import LazyGroup
 
 COMMANDS: dict[str, str] = {
-    "upgrade": "runup.cli.upgrade:upgrade",
-    "preflight": "runup.cli.preflight:preflight",
-    "release": "runup.cli.release:release",
-    "sandbox": "runup.cli.sandbox:sandbox",
-    "demo": "runup.cli.demo:demo",
+    "upgrade": "runup.cli.upgrade.command:upgrade",
+    "preflight": "runup.cli.preflight.command:preflight",
+    "release": "runup.cli.release.command:release",
+    "sandbox": "runup.cli.sandbox.command:sandbox",
+    "demo": "runup.cli.sandbox.demo:demo",
     "adm": "runup.cli.adm:adm",
     "version": "runup.cli.version:version",
     "completion": "runup.cli.completion:completion",

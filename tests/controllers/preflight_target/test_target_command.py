@@ -15,7 +15,7 @@ import pytest
 from runup.domain.preflight.report import read
 from runup.sandbox.apiserver.server import ApiServer
 
-MAIN = "import sys; from runup.cli.operator import main; sys.exit(main())"
+MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 DEADLINE_S = 60
 
 

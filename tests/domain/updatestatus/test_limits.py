@@ -12,7 +12,7 @@ from tests.domain.updatestatus.test_assessment import faults
 
 from runup.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.cli.render import status as rendered
+from runup.cli.render.status import text as rendered
 from runup.domain.conditions import find
 from runup.domain.updatestatus import limits
 from runup.domain.updatestatus.assess import assess

@@ -14,7 +14,7 @@ from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_assessment import FULL
 
 from runup.api import codec
-from runup.cli.render import status as rendered
+from runup.cli.render.status import text as rendered
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.decode import decode, with_unknown
 from runup.domain.updatestatus.read import of_status, report

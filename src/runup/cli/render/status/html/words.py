@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from runup.api.update_v1alpha1 import ControlPlane, Insight, UpdateStatusStatus, WorkerPool
-from runup.cli.render.status_html.markup import Markup, el
+from runup.cli.render.status.html.markup import Markup, el
 
 GOOD, BUSY, WARN, BAD, IDLE = "good", "busy", "warn", "bad", "idle"
 LEVELS = {"Unknown": 0, "Info": 1, "Warning": 2, "Error": 3, "Critical": 4}

@@ -10,15 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from runup.cli import cluster as clusters
-from runup.cli import preflight_request, targets
 from runup.cli.cluster import write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, current, wanted
 from runup.cli.render import overview
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
-from runup.cli.targets import Flags
+from runup.cli.upgrade import preflight as preflight_request
+from runup.cli.upgrade import targets
+from runup.cli.upgrade.findings import Findings, current, wanted
+from runup.cli.upgrade.targets import Flags
 from runup.kube.client_sync import SyncClient
 from runup.kube.errors import KubeError
 
@@ -168,7 +169,7 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     if not request.wait:
         write([("out", _requested(request, target))])
         return None
-    from runup.cli import waiting
+    from runup.cli.upgrade import wait as waiting
 
     findings: Findings = waiting.wait(
         client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()

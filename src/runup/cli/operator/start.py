@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from runup.cli.operator_leadership import leadership, read_election
+from runup.cli.operator.leadership import leadership, read_election
 
 
 @click.command()

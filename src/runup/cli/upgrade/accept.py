@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import click
 
-from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
+from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
 
 
@@ -102,7 +102,7 @@ def _suffixed(argument: str) -> str:
 
 def _carry_out(change: Change, ctx: click.Context) -> None:
     from runup.cli import cluster as clusters
-    from runup.cli.findings import known_risk_names
+    from runup.cli.upgrade.findings import known_risk_names
     from runup.kube.errors import KubeError
 
     with connection_of(ctx).client() as client:

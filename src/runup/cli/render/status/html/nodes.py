@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runup.api.update_v1alpha1 import ControlPlane, MachineConfigPoolInsight, NodeInsight, WorkerPool
-from runup.cli.render.status_html.markup import Markup, el, join
-from runup.cli.render.status_html.words import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, insights_of, tone_of_assessment
+from runup.cli.render.status.html.markup import Markup, el, join
+from runup.cli.render.status.html.words import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, insights_of, tone_of_assessment
 from runup.domain.conditions import find, status_of
 
 # More rows than this are folded away on the screen; on paper all are there.

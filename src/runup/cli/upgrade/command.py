@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
-from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
+from runup.cli.upgrade import names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ def _options(function: F) -> F:
 @click.command(
     "upgrade",
     cls=LazyGroup,
-    places={"accept": "runup.cli.accept:accept", "status": "runup.cli.status:status"},
+    places={"accept": "runup.cli.upgrade.accept:accept", "status": "runup.cli.status.command:status"},
     summaries={
         "accept": "Accept risks exposed to conditional updates.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
@@ -82,8 +82,8 @@ def upgrade(
     if ctx.invoked_subcommand is not None:
         _no_flags_before(ctx)
         return None
-    from runup.cli import upgrade_actions
-    from runup.cli.targets import Flags
+    from runup.cli.upgrade import actions as upgrade_actions
+    from runup.cli.upgrade.targets import Flags
 
     asked = Flags(**flags)
     if mode is not None and mode.lower() != "preflight":

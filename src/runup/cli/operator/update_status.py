@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from runup.cli.operator_leadership import leadership, read_election
+from runup.cli.operator.leadership import leadership, read_election
 
 
 @click.command("update-status-controller")
@@ -57,7 +57,7 @@ def run(
 
     import uvloop
 
-    from runup.cli.operator_log import configure
+    from runup.cli.operator.log import configure
     from runup.controllers.updatestatus.controller import Timing
     from runup.controllers.updatestatus.process import Options, serve
     from runup.domain.errors import RunupError

@@ -20,11 +20,11 @@ from runup.api.update_v1alpha1 import (
     ResourceRef,
     UpdateStatusStatus,
 )
-from runup.cli.render.status_html.markup import Child, Markup, el, join, link, text
-from runup.cli.render.status_html.nodes import pool_card
-from runup.cli.render.status_html.style import STYLE
-from runup.cli.render.status_html.timeline import timeline
-from runup.cli.render.status_html.words import (
+from runup.cli.render.status.html.markup import Child, Markup, el, join, link, text
+from runup.cli.render.status.html.nodes import pool_card
+from runup.cli.render.status.html.style import STYLE
+from runup.cli.render.status.html.timeline import timeline
+from runup.cli.render.status.html.words import (
     BUSY,
     GOOD,
     IDLE,

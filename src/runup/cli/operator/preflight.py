@@ -114,7 +114,7 @@ def _logger() -> Any:
     """Lines on stderr; stdout is the report's."""
     import structlog
 
-    from runup.cli.operator_log import configure
+    from runup.cli.operator.log import configure
 
     configure()
     return structlog.get_logger("preflight")

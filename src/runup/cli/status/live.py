@@ -22,7 +22,7 @@ from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli import cluster as clusters
-from runup.cli.status_source import EPOCH, Found, alerts_note, assessed
+from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.conditions import find
 from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
@@ -31,7 +31,7 @@ def preflight() -> None:
 
 def _read(ctx: click.Context) -> tuple[ClusterVersion, History]:
     from runup.cli import cluster as clusters
-    from runup.cli.upgrade_actions import namespace
+    from runup.cli.upgrade.actions import namespace
 
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)

@@ -15,10 +15,10 @@ from runup.cli.lazy import LazyGroup
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
-    "start": "runup.cli.operator_start:start",
-    "preflight": "runup.cli.operator_preflight:preflight",
-    "update-status-controller": "runup.cli.operator_update_status:update_status_controller",
-    "version": "runup.cli.operator_version:version",
+    "start": "runup.cli.operator.start:start",
+    "preflight": "runup.cli.operator.preflight:preflight",
+    "update-status-controller": "runup.cli.operator.update_status:update_status_controller",
+    "version": "runup.cli.operator.version:version",
 }
 SUMMARIES: dict[str, str] = {
     "start": "Manage the cluster's version.",

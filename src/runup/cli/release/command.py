@@ -85,7 +85,7 @@ def new(
         raise click.UsageError("--base brings the operator, so --entrypoint cannot be given with it")
 
     def run() -> int:
-        from runup.cli import release_new
+        from runup.cli.release import new as release_new
 
         digest, name = release_new.make(
             release_new.Wanted(
@@ -109,7 +109,7 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     """What a release is made of: version, metadata, images, manifests, checks."""
 
     def run() -> int:
-        from runup.cli import release_read
+        from runup.cli.release import read as release_read
 
         told = release_read.told(*release_read.load(image, access(**registry)))
         if output:
@@ -145,7 +145,7 @@ def manifests(
     """Each manifest and check of a release: in or out of a cluster as described, and why."""
 
     def run() -> int:
-        from runup.cli import release_read
+        from runup.cli.release import read as release_read
         from runup.domain.release.listing import filters_of, rows
 
         described: dict[str, Any] = {
@@ -176,7 +176,7 @@ def _show(found: tuple[Row, ...], output: str | None) -> None:
             if row.included:
                 click.echo(row.object)
     else:
-        from runup.cli.release_read import as_table
+        from runup.cli.release.read import as_table
 
         click.echo(as_table(found, wide=output == "wide"))
 
@@ -185,7 +185,7 @@ def access(
     registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
 ) -> Access:
     """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
-    from runup.cli.release_new import read_file
+    from runup.cli.release.new import read_file
     from runup.oci import credentials, mirrors
     from runup.oci.access import Access
 

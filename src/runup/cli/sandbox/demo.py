@@ -248,7 +248,7 @@ class Story:
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
         """Wait on the ClusterVersion's changes until it `holds`; raises GoneWrong after the deadline."""
         from runup.cli import cluster as clusters
-        from runup.cli.waiting import changes
+        from runup.cli.upgrade.wait import changes
         from runup.kube import config
         from runup.kube.client_sync import SyncClient
         from runup.kube.clock import SystemClock
@@ -282,7 +282,7 @@ def show(words: Sequence[str]) -> None:
 
 
 def _namespace() -> str:
-    from runup.cli.upgrade_actions import namespace
+    from runup.cli.upgrade.actions import namespace
 
     return namespace()
 

@@ -15,11 +15,11 @@ from runup.cli.errors import CommandError, UsageProblem
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
-    from runup.cli.status_source import Found
+    from runup.cli.status.source import Found
 
 
 def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from runup.cli.render.status import DETAILS
+    from runup.cli.render.status.text import DETAILS
 
     return [word for word in DETAILS if word.startswith(incomplete)]
 
@@ -59,7 +59,7 @@ def status(
       runup upgrade status --dump DIR          the same for a must-gather
       runup upgrade status -o html > page.html
     """
-    from runup.cli.render.status import DETAILS
+    from runup.cli.render.status.text import DETAILS
 
     if words:
         raise UsageProblem("positional arguments given", ctx)
@@ -70,7 +70,7 @@ def status(
     if watch and (dump or mock_clusterversion or output):
         raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
     if watch:
-        from runup.cli.status_watch import follow
+        from runup.cli.status.watch import follow
 
         with connection_of(ctx).client() as client:
             follow(client, details)
@@ -80,7 +80,7 @@ def status(
 
 
 def _found(connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool) -> Found:
-    from runup.cli import status_files
+    from runup.cli.status import files as status_files
     from runup.kube.clock import SystemClock
 
     real = SystemClock().now()
@@ -89,8 +89,8 @@ def _found(connection: Connection, dump: str | None, mock: str | None, now: str 
         return status_files.mock(mock, real)
     if dump:
         return status_files.dump(dump, real, fixed)
-    from runup.cli import status_live
-    from runup.cli.status_source import moment
+    from runup.cli.status import live as status_live
+    from runup.cli.status.source import moment
 
     with connection.client() as client:
         found = status_live.read(client, moment(fixed) if fixed is not None else real, whole=whole)
@@ -112,7 +112,7 @@ def _print(found: Found, details: str, output: str | None) -> None:
 
 def as_text(found: Found, details: str) -> str:
     """The report as text; what oc says of alerts that it could not fetch goes to stderr."""
-    from runup.cli.render import status as rendered
+    from runup.cli.render.status import text as rendered
     from runup.domain.updatestatus import read
 
     report = read.report(found.obj, pools_before_master=found.pools_before_master)
@@ -133,8 +133,8 @@ def _doubt(report: Any) -> str:
 
 
 def _page(found: Found) -> str:
-    from runup.cli.render.status_html import page
-    from runup.cli.status_source import moment
+    from runup.cli.render.status.html import page
+    from runup.cli.status.source import moment
     from runup.domain.updatestatus.decode import decode, with_unknown
 
     status, unknown = decode(found.obj)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from runup.cli import status_live
-from runup.cli.render import status as rendered
-from runup.cli.render.status_changes import changes, summary
-from runup.cli.status_source import Found
-from runup.cli.waiting import AWAY_S
+from runup.cli.render.status import text as rendered
+from runup.cli.render.status.changes import changes, summary
+from runup.cli.status import live as status_live
+from runup.cli.status.source import Found
+from runup.cli.upgrade.wait import AWAY_S
 from runup.domain.updatestatus import read
 from runup.domain.updatestatus.report import Report
 from runup.kube.clock import Clock, SystemClock

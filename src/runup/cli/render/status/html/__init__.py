@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from runup.cli.render.status_html.page import page
+from runup.cli.render.status.html.page import page
 
 __all__ = ["page"]

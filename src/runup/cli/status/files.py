@@ -23,7 +23,7 @@ from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli.errors import CommandError
-from runup.cli.status_source import EPOCH, Found, alerts_note, assessed
+from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.snapshot import (
