@@ -14,7 +14,7 @@ from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.manager import Manager
 from runup.controllers.metrics import Endpoint, Metrics
-from runup.controllers.target_sink import ConfigMapSink
+from runup.controllers.preflight_target.sink import ConfigMapSink
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.domain.preflight.workloads import Workplace

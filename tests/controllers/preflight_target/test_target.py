@@ -17,10 +17,10 @@ from runup.api import codec
 from runup.api.core_v1 import ConfigMap, Namespace, Node
 from runup.api.meta_v1 import Object
 from runup.api.scheme import RESOURCES, resource_of
-from runup.controllers.preflight_target import PreflightTarget, Request, Timing
-from runup.controllers.target_client import ReadOnlyClient
-from runup.controllers.target_release import TargetRelease
-from runup.controllers.target_sink import ConfigMapSink, FileSink
+from runup.controllers.preflight_target.client import ReadOnlyClient
+from runup.controllers.preflight_target.release import TargetRelease
+from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
+from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal

@@ -6,7 +6,7 @@ import pytest
 from tests.factories import cluster_version, feature_gate
 
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus
-from runup.controllers.preflight_target import Request, filters_of
+from runup.controllers.preflight_target.target import Request, filters_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.version import Version
 

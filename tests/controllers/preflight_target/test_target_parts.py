@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.factories import context, snapshot
 
-from runup.controllers.target_client import WriteRefused, refuse_writes
-from runup.controllers.target_release import load_release, python_checks
-from runup.controllers.target_sink import FileSink
+from runup.controllers.preflight_target.client import WriteRefused, refuse_writes
+from runup.controllers.preflight_target.release import load_release, python_checks
+from runup.controllers.preflight_target.sink import FileSink
 from runup.domain.checks.catalogue import CHECKS, node_health
 from runup.domain.checks.engine import run_check
 from runup.domain.errors import Terminal

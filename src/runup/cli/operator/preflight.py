@@ -67,10 +67,10 @@ async def _run(
     import asyncio
     import signal
 
-    from runup.controllers.preflight_target import PreflightTarget, Request, Timing
-    from runup.controllers.target_client import ReadOnlyClient
-    from runup.controllers.target_release import load_release, python_checks
-    from runup.controllers.target_sink import ConfigMapSink, FileSink, Sink, StreamSink
+    from runup.controllers.preflight_target.client import ReadOnlyClient
+    from runup.controllers.preflight_target.release import load_release, python_checks
+    from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink, Sink, StreamSink
+    from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
     from runup.kube.clock import SystemClock
     from runup.kube.config import load
 

@@ -18,10 +18,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.controllers.target_reads import Reads
-from runup.controllers.target_release import TargetRelease
-from runup.controllers.target_runner import LIMIT_S, Runner
-from runup.controllers.target_sink import Sink
+from runup.controllers.preflight_target.reads import Reads
+from runup.controllers.preflight_target.release import TargetRelease
+from runup.controllers.preflight_target.runner import LIMIT_S, Runner
+from runup.controllers.preflight_target.sink import Sink
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Check, Context

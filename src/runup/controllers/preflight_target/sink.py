@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
-from runup.controllers.target_client import refuse_writes
+from runup.controllers.preflight_target.client import refuse_writes
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FILE_NAME
 from runup.kube import calls
