@@ -22,7 +22,7 @@ from runup.kube.client_sync import SyncClient
 from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
 from runup.sandbox import settings
-from runup.sandbox.apiserver import certs
+from runup.sandbox.apiserver.access import certs
 
 READY_S = 120.0
 # No controller-manager runs here: nobody would take the taint of a new node away, or make default service accounts.

@@ -13,13 +13,13 @@ from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import SystemClock
-from runup.sandbox.apiserver import watch as watches
-from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.http.messages import Request, Response
+from runup.sandbox.apiserver.http.routing import parse
 from runup.sandbox.apiserver.kinds import KindTable
-from runup.sandbox.apiserver.pod_logs import PodLogs
-from runup.sandbox.apiserver.routing import parse
-from runup.sandbox.apiserver.selectors import Selector
+from runup.sandbox.apiserver.objects import watch as watches
+from runup.sandbox.apiserver.objects.selectors import Selector
 from runup.sandbox.apiserver.server import ApiServer
+from runup.sandbox.apiserver.subresources.pod_logs import PodLogs
 from runup.sandbox.store import Store
 
 JSON = dict[str, Any]

@@ -9,10 +9,10 @@ import yaml
 
 from runup.kube.clock import ManualClock
 from runup.sandbox import crds
-from runup.sandbox.apiserver import openapi
-from runup.sandbox.apiserver.http import Request, Response
+from runup.sandbox.apiserver.http.messages import Request, Response
 from runup.sandbox.apiserver.kinds import BUILTIN, Kind, KindTable
-from runup.sandbox.apiserver.openapi_documents import OpenApiDocuments
+from runup.sandbox.apiserver.published import openapi
+from runup.sandbox.apiserver.published.openapi_documents import OpenApiDocuments
 
 CRD = yaml.safe_load(
     next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text()

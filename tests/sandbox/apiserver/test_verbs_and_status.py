@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 import pytest
 
-from runup.sandbox.apiserver.http import User
+from runup.sandbox.apiserver.http.messages import User
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

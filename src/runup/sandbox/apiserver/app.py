@@ -14,18 +14,20 @@ from inspect import isawaitable
 import orjson
 
 from runup.kube.clock import Clock
-from runup.sandbox.apiserver import endpoints, errors, strategies
-from runup.sandbox.apiserver.accept import negotiate
-from runup.sandbox.apiserver.audit import AuditLog
-from runup.sandbox.apiserver.authn import Authenticator
-from runup.sandbox.apiserver.authz import Attributes, Authorizer
-from runup.sandbox.apiserver.discovery import VERSION, Discovery
+from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.access.audit import AuditLog
+from runup.sandbox.apiserver.access.authn import Authenticator
+from runup.sandbox.apiserver.access.authz import Attributes, Authorizer
 from runup.sandbox.apiserver.errors import ApiError
-from runup.sandbox.apiserver.http import Request, Response, User, json_response, text_response
+from runup.sandbox.apiserver.http import endpoints
+from runup.sandbox.apiserver.http.accept import negotiate
+from runup.sandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
+from runup.sandbox.apiserver.http.routing import Target, parse
 from runup.sandbox.apiserver.kinds import Kind, KindTable
-from runup.sandbox.apiserver.rest import Rest
-from runup.sandbox.apiserver.routing import Target, parse
-from runup.sandbox.apiserver.subresources import Subresources
+from runup.sandbox.apiserver.objects import strategies
+from runup.sandbox.apiserver.objects.rest import Rest
+from runup.sandbox.apiserver.published.discovery import VERSION, Discovery
+from runup.sandbox.apiserver.subresources.places import Subresources
 
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
 

@@ -16,28 +16,29 @@ from typing import Any, Self
 from aiohttp import web
 
 from runup.kube.clock import Clock, SystemClock
-from runup.sandbox.apiserver import bootstrap, certs
-from runup.sandbox.apiserver.admission import Admission
+from runup.sandbox.apiserver import bootstrap
+from runup.sandbox.apiserver.access import certs
+from runup.sandbox.apiserver.access.audit import AuditLog
+from runup.sandbox.apiserver.access.authn import Authenticator, certificate_user
+from runup.sandbox.apiserver.access.authz import Authorizer
+from runup.sandbox.apiserver.access.escalation import Escalation
+from runup.sandbox.apiserver.access.reviews import Reviews
+from runup.sandbox.apiserver.access.tokens import TokenSigner
 from runup.sandbox.apiserver.app import App, Parts
-from runup.sandbox.apiserver.audit import AuditLog
-from runup.sandbox.apiserver.authn import Authenticator, certificate_user
-from runup.sandbox.apiserver.authz import Authorizer
-from runup.sandbox.apiserver.body import MAX_BYTES
-from runup.sandbox.apiserver.definitions import Definitions
-from runup.sandbox.apiserver.discovery import Discovery
+from runup.sandbox.apiserver.custom.definitions import Definitions
 from runup.sandbox.apiserver.errors import ApiError
-from runup.sandbox.apiserver.escalation import Escalation
-from runup.sandbox.apiserver.http import Request, Response, User
+from runup.sandbox.apiserver.http.body import MAX_BYTES
+from runup.sandbox.apiserver.http.messages import Request, Response, User
+from runup.sandbox.apiserver.http.options import WriteOptions
 from runup.sandbox.apiserver.kinds import KindTable
-from runup.sandbox.apiserver.openapi_documents import OpenApiDocuments
-from runup.sandbox.apiserver.options import WriteOptions
-from runup.sandbox.apiserver.render import Renderer
-from runup.sandbox.apiserver.rest import Rest
-from runup.sandbox.apiserver.reviews import Reviews
-from runup.sandbox.apiserver.schemas import Schemas
-from runup.sandbox.apiserver.special import special_subresources
-from runup.sandbox.apiserver.subresources import Subresources
-from runup.sandbox.apiserver.tokens import TokenSigner
+from runup.sandbox.apiserver.objects.admission import Admission
+from runup.sandbox.apiserver.objects.render import Renderer
+from runup.sandbox.apiserver.objects.rest import Rest
+from runup.sandbox.apiserver.objects.schemas import Schemas
+from runup.sandbox.apiserver.published.discovery import Discovery
+from runup.sandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from runup.sandbox.apiserver.subresources.places import Subresources
+from runup.sandbox.apiserver.subresources.special import special_subresources
 from runup.sandbox.store import Store
 
 # A body above Kubernetes' own limit gets Kubernetes' answer; only what is far above it is cut off by the transport.

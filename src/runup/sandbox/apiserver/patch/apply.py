@@ -14,7 +14,7 @@ from typing import Any
 
 from runup.sandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.objects import meta, rfc3339
+from runup.sandbox.apiserver.metadata import meta, rfc3339
 from runup.sandbox.apiserver.patch import managed
 from runup.sandbox.apiserver.patch.fields import (
     compare,

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.objects import meta, rfc3339
+from runup.sandbox.apiserver.metadata import meta, rfc3339
 from runup.sandbox.apiserver.patch.fields import compare, typed_root
 from runup.sandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
 from runup.sandbox.apiserver.schema import Structural

@@ -2,7 +2,7 @@
 
 In: one struct of an object, wherever in the object it stands. It is completed in place, before the structs within it,
 as Go's generated defaulters do. Defaults that stand in the table of types are not repeated here; what a registry or an
-admission plugin adds to a new object is in `runup.sandbox.apiserver.defaults`.
+admission plugin adds to a new object is in `runup.sandbox.apiserver.objects.defaults`.
 """
 
 from __future__ import annotations

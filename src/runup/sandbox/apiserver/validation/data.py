@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from runup.sandbox.apiserver.objects import meta
+from runup.sandbox.apiserver.metadata import meta
 from runup.sandbox.apiserver.schema import Fault, FieldError
 from runup.sandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable
 

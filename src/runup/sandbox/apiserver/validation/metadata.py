@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.objects import meta
+from runup.sandbox.apiserver.metadata import meta
 from runup.sandbox.apiserver.schema import Fault, FieldError, object_meta
 from runup.sandbox.apiserver.schema.names import dns1035_label, dns1123_label, dns1123_subdomain
 

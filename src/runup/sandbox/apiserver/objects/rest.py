@@ -1,0 +1,64 @@
+"""The verbs on stored resources, put together: reading, writing, patching, deleting.
+
+In: the store and what is known of kinds. Out: one object through which subresources and the server reach the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from runup.kube.clock import Clock
+from runup.sandbox.apiserver.http.messages import Request, Response
+from runup.sandbox.apiserver.http.options import WriteOptions
+from runup.sandbox.apiserver.http.routing import Target
+from runup.sandbox.apiserver.kinds import Kind, KindTable
+from runup.sandbox.apiserver.objects.admission import Admission
+from runup.sandbox.apiserver.objects.decoding import Decoding
+from runup.sandbox.apiserver.objects.deleting import Deleting
+from runup.sandbox.apiserver.objects.patching import Patching
+from runup.sandbox.apiserver.objects.reading import Reading
+from runup.sandbox.apiserver.objects.render import Renderer
+from runup.sandbox.apiserver.objects.schemas import Schemas
+from runup.sandbox.apiserver.objects.writing import Change, Writing
+from runup.sandbox.store import Entry, Store
+
+JSON = dict[str, Any]
+Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
+
+
+class Rest:
+    """The generic handlers; one for the whole server."""
+
+    def __init__(
+        self, store: Store, kinds: KindTable, schemas: Schemas, admission: Admission, renderer: Renderer, clock: Clock
+    ) -> None:
+        self.store = store
+        self.kinds = kinds
+        self.decoding = decoding = Decoding(schemas)
+        self.reading = Reading(store, renderer, clock)
+        self.writing = Writing(store, schemas, admission, decoding, self.reading, clock)
+        self.patching = Patching(schemas, decoding, self.reading, self.writing, clock)
+        self.deleting = Deleting(store, admission, self.reading, self.writing, clock)
+
+    @property
+    def verbs(self) -> Mapping[str, Handler]:
+        """Verb -> its handler."""
+        return {
+            "get": self.reading.get,
+            "list": self.reading.list_,
+            "watch": self.reading.watch,
+            "create": self.writing.create,
+            "update": self.writing.update,
+            "patch": self.patching.patch,
+            "delete": self.deleting.delete,
+            "deletecollection": self.deleting.delete_collection,
+        }
+
+    def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """The stored object; raises ApiError 404."""
+        return self.reading.entry(kind, namespace, name)
+
+    async def change(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
+        """Read, compute, compare, store; raises ApiError."""
+        return await self.writing.change(kind, target, compute, options)

@@ -1,0 +1,81 @@
+"""Where the handlers meet the schema engine: the schema of a kind, found once and kept.
+
+A kind without a schema (a custom one whose definition has none) is taken as it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runup.sandbox.apiserver.errors import FieldFault
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.metadata import drop_empty_meta
+from runup.sandbox.apiserver.objects import defaults
+from runup.sandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
+from runup.sandbox.apiserver.validation import custom_scale
+
+JSON = dict[str, Any]
+
+
+class Schemas:
+    """Schemas by kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[Kind, Schema | None] = {}
+
+    def of(self, kind: Kind) -> Schema | None:
+        """The compiled schema of a custom kind, None when it has none."""
+        if kind not in self._known:
+            self._known[kind] = _compile(kind.crd, kind.version) if kind.crd else None
+        return self._known[kind]
+
+    def forget(self, kind: Kind) -> None:
+        """Drop a kind that is no longer served."""
+        self._known.pop(kind, None)
+
+    def tree(self, kind: Kind) -> Structural | None:
+        """What server-side apply and strategic merge know of the kind's lists and maps."""
+        schema = self.of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.root if schema else None
+
+    def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` without the fields that its type does not know, and their paths; may raise DecodeError."""
+        if kind.custom:
+            return self._decode_custom(kind, obj)
+        schema = builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.decode(obj) if schema else (obj, [])
+
+    def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        schema = self.of(kind)
+        if schema is None:
+            return obj, []
+        coerced, unknown = schema.coerce(obj)
+        pruned, dropped = schema.prune(coerced)
+        return schema.drop_nulls(pruned), [*unknown, *dropped]
+
+    def default(self, kind: Kind, obj: JSON) -> JSON:
+        """`obj` with its schema's defaults, or with what the server fills into objects of its built-in kind."""
+        if kind.custom:
+            schema = self.of(kind)
+            completed = schema.default(obj) if schema else obj
+            drop_empty_meta(completed)
+            return completed
+        obj = defaults.from_text(kind.resource, obj)
+        known = builtin_schema(kind.group, kind.version, kind.kind)
+        return known.complete(obj) if known else obj
+
+    def empty(self, kind: Kind) -> JSON:
+        """The object in which nothing is set: what a new one is compared with to find out who owns what."""
+        schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.empty() if schema else {"metadata": {}}
+
+    def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
+        """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
+        schema = self.of(kind) if kind.custom else None
+        return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
+
+
+def _compile(crd: JSON, name: str) -> Schema | None:
+    version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    return compile_schema(schema) if schema else None
