@@ -23,7 +23,7 @@ from runup.oci.build import build_image, build_release, layer_of
 from runup.oci.images import Execution
 from runup.oci.signatures import SigningKey
 from runup.oci.stores import add_signature
-from runup.sandbox.registry import Registry
+from runup.sandbox.processes.registry import Registry
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 

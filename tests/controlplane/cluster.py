@@ -14,8 +14,8 @@ from typing import Self
 
 from tests.controlplane.plane import ControlPlane
 
-from runup.sandbox import settings
-from runup.sandbox.settings import Settings
+from runup.sandbox.setup import settings
+from runup.sandbox.setup.settings import Settings
 
 READY_S = 90.0
 _LOG = "cluster.log"
@@ -50,7 +50,7 @@ class Cluster:
         settings.save(self._data, self._settings)
         with (self._data / _LOG).open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "runup.sandbox.cluster", "--data", str(self._data)],
+                [sys.executable, "-m", "runup.sandbox.processes.cluster", "--data", str(self._data)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

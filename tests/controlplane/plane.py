@@ -21,8 +21,8 @@ from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
-from runup.sandbox import settings
 from runup.sandbox.apiserver.access import certs
+from runup.sandbox.setup import settings
 
 READY_S = 120.0
 # No controller-manager runs here: nobody would take the taint of a new node away, or make default service accounts.

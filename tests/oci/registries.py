@@ -29,7 +29,7 @@ from tests.servers import eventually
 
 from runup.oci.build import BuiltImage, build_release
 from runup.oci.layout import Layout
-from runup.sandbox.registry import Registry
+from runup.sandbox.processes.registry import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"
 

@@ -19,8 +19,8 @@ from runup.sandbox.apiserver.kinds import KindTable
 from runup.sandbox.apiserver.objects import watch as watches
 from runup.sandbox.apiserver.objects.selectors import Selector
 from runup.sandbox.apiserver.server import ApiServer
+from runup.sandbox.apiserver.store import Store
 from runup.sandbox.apiserver.subresources.pod_logs import PodLogs
-from runup.sandbox.store import Store
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

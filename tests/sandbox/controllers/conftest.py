@@ -20,13 +20,13 @@ from runup.kube.client import Client
 from runup.kube.clock import SystemClock
 from runup.kube.config import load
 from runup.kube.errors import AlreadyExists, Conflict, NotFound
-from runup.sandbox import control_plane
 from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.controllers.furnishing import ACCOUNTS
 from runup.sandbox.node.agent import NodeAgent
 from runup.sandbox.node.images import ImageStore
 from runup.sandbox.node.place import Place
 from runup.sandbox.node.runner_process import ProcessRunner
+from runup.sandbox.processes import control_plane
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -10,9 +10,9 @@ from tests.sandbox.controllers.conftest import Cluster
 from runup.api import codec
 from runup.api.whole_v1 import WholeNode, WholePod
 from runup.kube import calls
-from runup.sandbox.control_plane import NODES
 from runup.sandbox.controllers.scheduler import explanation, why_not
 from runup.sandbox.controllers.workloads import PODS
+from runup.sandbox.processes.control_plane import NODES
 
 JSON = dict[str, Any]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox import scenario
 from runup.sandbox.dump import as_scenario, layout, load
 from runup.sandbox.dump.layout import BadDump
+from runup.sandbox.setup import scenario
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -30,7 +30,7 @@ from runup.sandbox.node.place import Place
 from runup.sandbox.node.reporter import EVENTS, PODS
 from runup.sandbox.node.runner import Runner
 from runup.sandbox.node.runners import NAMES, runners
-from runup.sandbox.registry import Registry
+from runup.sandbox.processes.registry import Registry
 
 JSON = dict[str, Any]
 Condition = Callable[[JSON], Any]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runup.sandbox import releases, scenario, setup
-from runup.sandbox.manifests import JSON
+from runup.sandbox.setup import objects as setup
+from runup.sandbox.setup import releases, scenario
+from runup.sandbox.setup.manifests import JSON
 
 ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvloop
 
 from runup.sandbox.apiserver.server import ApiServer
-from runup.sandbox.store import StoreError
+from runup.sandbox.apiserver.store import StoreError
 
 
 def main() -> None:

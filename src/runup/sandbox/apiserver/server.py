@@ -37,9 +37,9 @@ from runup.sandbox.apiserver.objects.rest import Rest
 from runup.sandbox.apiserver.objects.schemas import Schemas
 from runup.sandbox.apiserver.published.discovery import Discovery
 from runup.sandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from runup.sandbox.apiserver.store import Store
 from runup.sandbox.apiserver.subresources.places import Subresources
 from runup.sandbox.apiserver.subresources.special import special_subresources
-from runup.sandbox.store import Store
 
 # A body above Kubernetes' own limit gets Kubernetes' answer; only what is far above it is cut off by the transport.
 _TRANSPORT_LIMIT = MAX_BYTES * 4

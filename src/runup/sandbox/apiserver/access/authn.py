@@ -9,7 +9,7 @@ from typing import Any
 from runup.sandbox.apiserver.access.tokens import AUDIENCE, Claims, InvalidToken, TokenSigner
 from runup.sandbox.apiserver.errors import unauthorized
 from runup.sandbox.apiserver.http.messages import Request, User
-from runup.sandbox.store import Store
+from runup.sandbox.apiserver.store import Store
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
 _AUTHENTICATED = "system:authenticated"

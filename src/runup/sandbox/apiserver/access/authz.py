@@ -13,7 +13,7 @@ from typing import Any
 from runup.sandbox.apiserver.errors import ApiError, forbidden
 from runup.sandbox.apiserver.http.messages import User
 from runup.sandbox.apiserver.http.routing import Target
-from runup.sandbox.store import Event, Store
+from runup.sandbox.apiserver.store import Event, Store
 
 JSON = dict[str, Any]
 

@@ -17,7 +17,7 @@ from runup.sandbox.apiserver.objects.admission import CRD_FINALIZER
 from runup.sandbox.apiserver.objects.deleting import DeleteOptions
 from runup.sandbox.apiserver.objects.rest import Rest
 from runup.sandbox.apiserver.objects.schemas import Schemas
-from runup.sandbox.store import Event, Store
+from runup.sandbox.apiserver.store import Event, Store
 
 JSON = dict[str, Any]
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"

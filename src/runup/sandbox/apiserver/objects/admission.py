@@ -10,7 +10,7 @@ from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import meta
 from runup.sandbox.apiserver.objects import defaults
-from runup.sandbox.store import Store
+from runup.sandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
 

@@ -24,7 +24,7 @@ from runup.sandbox.apiserver.objects.admission import Admission
 from runup.sandbox.apiserver.objects.reading import Reading
 from runup.sandbox.apiserver.objects.selectors import parse_selector
 from runup.sandbox.apiserver.objects.writing import RETRIES, Writing
-from runup.sandbox.store import Conflict, Entry, Store
+from runup.sandbox.apiserver.store import Conflict, Entry, Store
 
 JSON = dict[str, Any]
 

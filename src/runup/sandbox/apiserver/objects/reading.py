@@ -25,7 +25,7 @@ from runup.sandbox.apiserver.objects.render import Renderer
 from runup.sandbox.apiserver.objects.selectors import parse_selector
 from runup.sandbox.apiserver.objects.views import to_stored
 from runup.sandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
-from runup.sandbox.store import Entry, Expired, Store
+from runup.sandbox.apiserver.store import Entry, Expired, Store
 
 JSON = dict[str, Any]
 

@@ -14,7 +14,7 @@ from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import encoder, list_bytes
 from runup.sandbox.apiserver.objects.views import from_stored
 from runup.sandbox.apiserver.published.tables.rows import Tables
-from runup.sandbox.store import Entry
+from runup.sandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
 _PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}

@@ -21,7 +21,7 @@ from runup.sandbox.apiserver.objects.reading import Reading
 from runup.sandbox.apiserver.objects.render import Renderer
 from runup.sandbox.apiserver.objects.schemas import Schemas
 from runup.sandbox.apiserver.objects.writing import Change, Writing
-from runup.sandbox.store import Entry, Store
+from runup.sandbox.apiserver.store import Entry, Store
 
 JSON = dict[str, Any]
 Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]

@@ -10,7 +10,7 @@ from typing import Any
 from runup.sandbox.apiserver.errors import bad_request
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.objects.label_selectors import Requirement, parse_labels
-from runup.sandbox.store import Entry
+from runup.sandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
 

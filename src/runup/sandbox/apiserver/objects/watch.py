@@ -18,7 +18,7 @@ from runup.sandbox.apiserver.errors import ApiError, expired
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import encoder
 from runup.sandbox.apiserver.objects.selectors import Selector
-from runup.sandbox.store import Entry, Event, Expired, Store
+from runup.sandbox.apiserver.store import Entry, Event, Expired, Store
 
 # How many changes may wait for one slow reader.
 BACKLOG = 10_000

@@ -29,8 +29,8 @@ from runup.sandbox.apiserver.objects.schemas import Schemas
 from runup.sandbox.apiserver.objects.views import from_stored, to_stored
 from runup.sandbox.apiserver.patch import managed
 from runup.sandbox.apiserver.schema import Fault, FieldError
+from runup.sandbox.apiserver.store import Conflict, Entry, Store, StoreError
 from runup.sandbox.apiserver.validation import warnings
-from runup.sandbox.store import Conflict, Entry, Store, StoreError
 
 JSON = dict[str, Any]
 # Computes the new state of an object from a copy of the old one.

@@ -19,7 +19,7 @@ from runup.sandbox.apiserver.objects.views import from_stored
 from runup.sandbox.apiserver.patch.json import apply_json_patch
 from runup.sandbox.apiserver.patch.merge import merge
 from runup.sandbox.apiserver.schema import Fault, FieldError
-from runup.sandbox.store import Entry
+from runup.sandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
 

@@ -94,7 +94,7 @@ def running_pid(data: Path) -> int:
         pid = int((data / PID).read_text())
         os.kill(pid, 0)
         command = Path(f"/proc/{pid}/cmdline")
-        if command.exists() and b"runup.sandbox.supervisor" not in command.read_bytes():
+        if command.exists() and b"runup.sandbox.processes.supervisor" not in command.read_bytes():
             return 0  # the number was given to another program since
     except (OSError, ValueError):
         return 0

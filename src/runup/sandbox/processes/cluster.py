@@ -1,4 +1,4 @@
-"""`python -m runup.sandbox.cluster --data DIR`: everything of a cluster but its API server.
+"""`python -m runup.sandbox.processes.cluster --data DIR`: everything of a cluster but its API server.
 
 Registry, update service, controllers and node agent in one process, all of them clients of the API server over HTTP. It
 sets the scenario up at the first start and says in `ready.json` when everything is in place.
@@ -23,7 +23,6 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import load as load_kubeconfig
 from runup.kube.errors import KubeError
-from runup.sandbox import control_plane, releases, scenario, settings, setup
 from runup.sandbox.dump import as_scenario, layout, load
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.agent import NodeAgent
@@ -32,10 +31,13 @@ from runup.sandbox.node.images import ImageStore
 from runup.sandbox.node.place import Place
 from runup.sandbox.node.runner import choose
 from runup.sandbox.node.runners import runners
-from runup.sandbox.registry import Registry
-from runup.sandbox.scenario import Scenario
-from runup.sandbox.settings import Ready, Settings
-from runup.sandbox.update_service import UpdateService
+from runup.sandbox.processes import control_plane
+from runup.sandbox.processes.registry import Registry
+from runup.sandbox.processes.update_service import UpdateService
+from runup.sandbox.setup import objects as setup
+from runup.sandbox.setup import releases, scenario, settings
+from runup.sandbox.setup.scenario import Scenario
+from runup.sandbox.setup.settings import Ready, Settings
 
 # A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.
 _BACK_OFF = Limits(1.0, 30.0)
@@ -192,7 +194,9 @@ async def serve(data: Path) -> None:
 
 def main() -> None:
     """The process; exits 1 with one line when it cannot run."""
-    parser = argparse.ArgumentParser(prog="runup.sandbox.cluster", description="A cluster around an API server.")
+    parser = argparse.ArgumentParser(
+        prog="runup.sandbox.processes.cluster", description="A cluster around an API server."
+    )
     parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
     arguments = parser.parse_args()
     try:

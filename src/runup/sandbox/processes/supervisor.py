@@ -1,4 +1,4 @@
-"""`python -m runup.sandbox.supervisor --data DIR`: keeps the sandbox's two processes alive, and ends them in order.
+"""`python -m runup.sandbox.processes.supervisor --data DIR`: keeps a sandbox's two processes alive, ends them in order.
 
 A process that dies is started again, at once the first time and later and later if it keeps dying; whatever was
 acknowledged is in the store. The API server ends last, so that the others can say goodbye.
@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 from runup.kube.clock import Clock, SystemClock
-from runup.sandbox import settings
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.process import die_with_parent
 from runup.sandbox.node.volumes import write
+from runup.sandbox.setup import settings
 
 # A process that lived this long is well; its next death is answered at once.
 _WELL_S = 10.0
@@ -92,7 +92,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     logs = data / "logs"
     write(data / settings.PID, str(os.getpid()).encode())
     api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())
-    cluster_argv = [*python, "runup.sandbox.cluster", "--data", str(data)]
+    cluster_argv = [*python, "runup.sandbox.processes.cluster", "--data", str(data)]
     cluster = asyncio.create_task(Child("cluster", cluster_argv, logs / "cluster.log", clock).keep_running())
     try:
         await stop.wait()
@@ -105,7 +105,7 @@ async def supervise(data: Path, clock: Clock) -> None:
 
 def main() -> None:
     """The process; exits 1 with one line when it cannot run."""
-    parser = argparse.ArgumentParser(prog="runup.sandbox.supervisor", description="Keeps a sandbox running.")
+    parser = argparse.ArgumentParser(prog="runup.sandbox.processes.supervisor", description="Keeps a sandbox running.")
     parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
     arguments = parser.parse_args()
     try:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runup.kube.clock import Clock
-from runup.sandbox import settings
 from runup.sandbox.errors import SandboxError
-from runup.sandbox.settings import Ready, Settings
+from runup.sandbox.setup import settings
+from runup.sandbox.setup.settings import Ready, Settings
 
 KUBECONFIG = "admin.kubeconfig"
 START_TIMEOUT_S = 60.0
@@ -134,7 +134,7 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
 
 def _check(wanted: Settings) -> None:
     """A scenario or dump that cannot be used is an error before anything is made."""
-    from runup.sandbox.cluster import read_scenario
+    from runup.sandbox.processes.cluster import read_scenario
 
     read_scenario(wanted)
 
@@ -157,7 +157,7 @@ def _make(data: Path) -> None:
 def _launch(data: Path) -> subprocess.Popen[bytes]:
     with (data / "logs" / "supervisor.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "runup.sandbox.supervisor", "--data", str(data)],
+            [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
