@@ -28,7 +28,7 @@ from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock
 from runup.kube.errors import KubeError, NotFound
 from runup.sandbox import crds
-from runup.sandbox.setup.manifests import objects_in
+from runup.sandbox.scenario.manifests import objects_in
 
 JSON = dict[str, Any]
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"

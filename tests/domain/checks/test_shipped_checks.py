@@ -16,7 +16,7 @@ from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.reads import Read, shape
 from runup.domain.release.inclusion import Filters
 
-SCENARIOS = Path(runup.sandbox.__file__).parent / "scenarios"
+SCENARIOS = Path(runup.sandbox.__file__).parent / "scenario" / "bundled"
 FILES = sorted(SCENARIOS.glob("*/**/preflight-checks/*.yaml"))
 FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gates=frozenset(), major=5)
 

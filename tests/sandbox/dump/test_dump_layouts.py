@@ -9,7 +9,7 @@ import pytest
 
 from runup.sandbox.dump import as_scenario, layout, load
 from runup.sandbox.dump.layout import BadDump
-from runup.sandbox.setup import scenario
+from runup.sandbox.scenario import folder as scenario
 
 SAMPLES = Path(__file__).parent / "samples"
 

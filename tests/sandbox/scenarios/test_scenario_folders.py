@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox.setup import scenario
-from runup.sandbox.setup.scenario import ScenarioError
+from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario.folder import ScenarioError
 
 RELEASES = "title: t\ncluster: {version: 5.0.0}\nreleases: [{version: 5.0.0}, {version: 5.1.0}]\n"
 

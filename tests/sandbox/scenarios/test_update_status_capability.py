@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import releases
+from runup.sandbox.scenario.manifests import JSON
 from runup.sandbox.setup import objects as setup
-from runup.sandbox.setup import releases, scenario
-from runup.sandbox.setup.manifests import JSON
 
 ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 

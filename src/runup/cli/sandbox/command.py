@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from runup.sandbox.setup.lifecycle import Progress
+    from runup.sandbox.processes.lifecycle import Progress
     from runup.sandbox.setup.settings import Ready
 
 DATA = click.option("--data", metavar="DIR", help="The sandbox's folder (default: ~/.local/state/runup/sandbox).")
@@ -31,7 +31,7 @@ def sandbox() -> None:
 def start(scenario: str, source: str, port: int | None, runner: str | None, data: str | None) -> int:
     """Start it, and say how to use it."""
     from runup.kube.clock import SystemClock
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
     from runup.sandbox.setup.settings import Settings
 
     if scenario and source:
@@ -52,7 +52,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
 def stop(data: str | None) -> int:
     """End it; what is in it stays for the next start."""
     from runup.kube.clock import SystemClock
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
 
     def run() -> int:
         folder = folder_of(data)
@@ -68,7 +68,7 @@ def stop(data: str | None) -> int:
 def reset(data: str | None) -> int:
     """Back to the scenario's start: end it, remove its folder, start it anew with the same settings."""
     from runup.kube.clock import SystemClock
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
 
     folder = folder_of(data)
     return guarded(lambda: _started(folder, lifecycle.reset(folder, SystemClock())))
@@ -79,7 +79,7 @@ def reset(data: str | None) -> int:
 @DATA
 def status(output: str | None, data: str | None) -> int:
     """What runs, where, and what it does not isolate. Exit code 1 when it does not run."""
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
 
     def run() -> int:
         folder = folder_of(data)
@@ -105,7 +105,7 @@ def status(output: str | None, data: str | None) -> int:
 @sandbox.command("list")
 def list_() -> int:
     """The scenarios."""
-    from runup.sandbox.setup import scenario as scenarios
+    from runup.sandbox.scenario import folder as scenarios
 
     def run() -> int:
         for name in scenarios.names():
@@ -142,7 +142,7 @@ def logs(component: str, follow: bool, data: str | None) -> int:
 
 def _started(folder: Path, steps: Iterator[Progress]) -> int:
     """Tell the steps as they are done, then how to use what runs."""
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
 
     for done in steps:
         click.echo(f"{done.seconds:5.1f} s  {done.step} ready")
@@ -165,7 +165,7 @@ def guarded(run: Callable[[], int]) -> int:
 
 def folder_of(data: str | None) -> Path:
     """The data folder that the user means."""
-    from runup.sandbox.setup import lifecycle
+    from runup.sandbox.processes import lifecycle
 
     return Path(data).expanduser().absolute() if data else lifecycle.default_data()
 

@@ -220,7 +220,7 @@ def _of(objects: dict[str, list[JSON]], plural: str, kind: type[K]) -> tuple[K, 
 
 def _read(files: Iterable[Path], style: str) -> tuple[dict[str, list[JSON]], list[str]]:
     """Plural -> objects, each once, and what could not be read. Of a must-gather only files of our kinds are opened."""
-    from runup.sandbox.setup import manifests
+    from runup.sandbox.scenario import manifests
 
     kinds = {resource_of(kind).kind: plural for plural, kind in _KINDS.items()}
     found: dict[str, dict[tuple[str, str, str, str], JSON]] = {plural: {} for plural in _KINDS}
@@ -242,7 +242,7 @@ def _read(files: Iterable[Path], style: str) -> tuple[dict[str, list[JSON]], lis
 
 def _configuration(file: Path) -> list[JSON]:
     """A rendered MachineConfig embeds whole files: only what stands before its spec is parsed."""
-    from runup.sandbox.setup import manifests
+    from runup.sandbox.scenario import manifests
 
     text = file.read_text(encoding="utf-8", errors="replace") if file.stat().st_size > _LARGE else ""
     head, found, rest = text.partition("\nspec:\n")

@@ -11,8 +11,8 @@ from pathlib import Path
 from runup.domain import version as versions
 from runup.sandbox.dump.layout import BadDump
 from runup.sandbox.dump.load import Dump, guess_plural
-from runup.sandbox.setup.manifests import JSON, identity
-from runup.sandbox.setup.scenario import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
+from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
+from runup.sandbox.scenario.manifests import JSON, identity
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
 # Set where a cluster has none: without a channel no version can be found by name.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runup.sandbox.errors import SandboxError
-from runup.sandbox.setup.manifests import SUFFIXES
+from runup.sandbox.scenario.manifests import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
 _CASE_MARK = "-cv.yaml"

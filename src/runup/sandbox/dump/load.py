@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runup.sandbox.dump.layout import BadDump, Layout
-from runup.sandbox.setup.manifests import JSON, BadManifest, identity, objects_in
+from runup.sandbox.scenario.manifests import JSON, BadManifest, identity, objects_in
 
 # What belongs to the server that held the object, or would tie the copy to it. An owner is named by its uid, which is
 # another one here: the garbage collector would take every copy for an orphan.

@@ -34,9 +34,11 @@ from runup.sandbox.node.runners import runners
 from runup.sandbox.processes import control_plane
 from runup.sandbox.processes.registry import Registry
 from runup.sandbox.processes.update_service import UpdateService
+from runup.sandbox.scenario import folder as scenario
+from runup.sandbox.scenario import releases
+from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import objects as setup
-from runup.sandbox.setup import releases, scenario, settings
-from runup.sandbox.setup.scenario import Scenario
+from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
 
 # A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.

@@ -27,9 +27,9 @@ from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.load import guess_plural
-from runup.sandbox.setup.manifests import JSON, identity
-from runup.sandbox.setup.releases import Release, payload
-from runup.sandbox.setup.scenario import ClusterSpec, Scenario
+from runup.sandbox.scenario.folder import ClusterSpec, Scenario
+from runup.sandbox.scenario.manifests import JSON, identity
+from runup.sandbox.scenario.releases import Release, payload
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -21,9 +21,9 @@ from runup.api.meta_v1 import Wire
 from runup.domain import version as versions
 from runup.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
-from runup.sandbox.setup.manifests import JSON, identity, objects_under
+from runup.sandbox.scenario.manifests import JSON, identity, objects_under
 
-BUNDLED = Path(__file__).parents[1] / "scenarios"
+BUNDLED = Path(__file__).parent / "bundled"
 DEFAULT = "skip-level"
 FILE = "scenario.yaml"
 # Where the operator runs unless a scenario says otherwise (docs/decisions: D19).

@@ -3,7 +3,7 @@
 
 import json
 
-from runup.sandbox.misbehaviour import place, report, stay
+from runup.sandbox.scenario.misbehaviour import place, report, stay
 
 text = json.dumps(report())
 place().write_text(text[: len(text) // 2])

@@ -20,7 +20,7 @@ from runup.oci.signatures import SigningKey, generate_key
 from runup.sandbox import crds
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
-from runup.sandbox.setup.scenario import Graph, ReleaseSpec, Scenario
+from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
 REPOSITORY = "runup/release"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts a symbolic link where the report should be."""
 
-from runup.sandbox.misbehaviour import place, stay
+from runup.sandbox.scenario.misbehaviour import place, stay
 
 path = place()
 path.unlink(missing_ok=True)
