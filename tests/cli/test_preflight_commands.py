@@ -11,9 +11,9 @@ from tests.cli.conftest import Run, Server, cluster
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
+from runup.cli.findings import of_target
 from runup.cli.render import history as rendered
 from runup.cli.render.preflight import as_data, verdict
-from runup.cli.upgrade.findings import of_target
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk

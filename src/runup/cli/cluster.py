@@ -6,6 +6,7 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
 
 NAME = "version"
+NAMESPACE = "openshift-cluster-version-operator"
 FIELD_MANAGER = "runup"
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
@@ -39,6 +41,11 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
         return client.send(calls.get(ClusterVersion, NAME))
     except NotFound as error:
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
+
+
+def namespace() -> str:
+    """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
+    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
 
 
 def read_history(client: SyncClient, namespace: str) -> history.History:

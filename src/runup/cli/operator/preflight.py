@@ -8,99 +8,93 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runup import __version__
 from runup.cli.errors import CommandError
+from runup.cli.options import with_options
+
+if TYPE_CHECKING:
+    from runup.controllers.preflight_target.sink import Sink
+    from runup.controllers.preflight_target.target import Request
+    from runup.kube.config import ClusterConfig
 
 FORMAT = "preflight-v1-json"
 # By this the server's audit log tells a target from the managing operator, whose account it may share.
 AGENT = f"runup-preflight/{__version__}"
 
 
+OPTIONS = (
+    click.option("--format", "format_", default=FORMAT, show_default=True, help="The report's format."),
+    click.option("--once", is_flag=True, help="Write one report, then exit."),
+    click.option(
+        "--report",
+        envvar="PREFLIGHT_REPORT",
+        default="-",
+        show_default=True,
+        metavar="FILE",
+        help="File, or - for stdout.",
+    ),
+    click.option(
+        "--release-dir",
+        envvar="PAYLOAD_OVERRIDE",
+        default="/",
+        show_default=True,
+        type=click.Path(path_type=Path),
+        help="Where the release image's folders are.",
+    ),
+    click.option(
+        "--to", envvar="PREFLIGHT_TARGET_VERSION", default="", help="Target version instead of the release's own."
+    ),
+    click.option(
+        "--from", "from_", envvar="PREFLIGHT_SOURCE_VERSION", default="", help="Source version, if not the cluster's."
+    ),
+    click.option("--kubeconfig", default=None, help="Cluster to check, by default the one this runs in."),
+    click.option("--context", default=None, help="Context of the kubeconfig."),
+    click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
+)
+
+
 @click.command("preflight")
-@click.option("--format", "format_", default=FORMAT, show_default=True, help="The report's format.")
-@click.option("--once", is_flag=True, help="Write one report, then exit.")
-@click.option(
-    "--report", envvar="PREFLIGHT_REPORT", default="-", show_default=True, metavar="FILE", help="File, or - for stdout."
-)
-@click.option(
-    "--release-dir",
-    envvar="PAYLOAD_OVERRIDE",
-    default="/",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Where the release image's folders are.",
-)
-@click.option(
-    "--to", envvar="PREFLIGHT_TARGET_VERSION", default="", help="Target version instead of the release's own."
-)
-@click.option(
-    "--from", "from_", envvar="PREFLIGHT_SOURCE_VERSION", default="", help="Source version, if not the cluster's."
-)
-@click.option("--kubeconfig", default=None, help="Cluster to check, by default the one this runs in.")
-@click.option("--context", default=None, help="Context of the kubeconfig.")
-@click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take.")
-def preflight(format_: str, report: str, **options: Any) -> int:
+@with_options(OPTIONS)
+def preflight(format_: str, **flags: Any) -> int:
     """Check a cluster for an update to this release, changing nothing."""
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
     import asyncio
 
-    return asyncio.run(_run(report, **options))
+    return asyncio.run(_run(flags))
 
 
-async def _run(
-    report: str,
-    *,
-    once: bool,
-    release_dir: Path,
-    to: str,
-    from_: str,
-    kubeconfig: str | None,
-    context: str | None,
-    check_timeout: float,
-) -> int:
+async def _run(flags: Mapping[str, Any]) -> int:
     import asyncio
     import signal
 
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.release import load_release, python_checks
-    from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink, Sink, StreamSink
-    from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
+    from runup.controllers.preflight_target.target import PreflightTarget, Timing
     from runup.kube.clock import SystemClock
     from runup.kube.config import load
 
-    release = load_release(release_dir)
-    namespace = os.environ.get("CVO_NAMESPACE") or "openshift-cluster-version-operator"
-    request = Request(
-        target_version=to or release.version,
-        source_version=from_,
-        preflight_id=os.environ.get("PREFLIGHT_ID", ""),
-        target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-        namespace=namespace,
-        profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
-        engine_version=__version__,
-    )
-    config = load(kubeconfig, context)
-    sink: Sink = StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
-    if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
-        sink = ConfigMapSink(config, namespace, request.preflight_id)
-    async with ReadOnlyClient(config, namespace=namespace, user_agent=AGENT) as client:
+    release = load_release(flags["release_dir"])
+    request = _request(flags, release.version)
+    config = load(flags["kubeconfig"], flags["context"])
+    async with ReadOnlyClient(config, namespace=request.namespace, user_agent=AGENT) as client:
         target = PreflightTarget(
             client,
             request,
             release,
-            sink,
+            _sink(flags["report"], config, request),
             SystemClock(),
             _logger(),
             extra=python_checks(),
-            timing=Timing(check_limit_s=check_timeout),
+            timing=Timing(check_limit_s=flags["check_timeout"]),
         )
-        running = asyncio.ensure_future(target.run(once=once))
+        running = asyncio.ensure_future(target.run(once=flags["once"]))
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, running.cancel)
         try:
@@ -108,6 +102,28 @@ async def _run(
         except asyncio.CancelledError:
             return 0
     return 0
+
+
+def _request(flags: Mapping[str, Any], version: str) -> Request:
+    from runup.controllers.preflight_target.target import Request
+
+    return Request(
+        target_version=flags["to"] or version,
+        source_version=flags["from_"],
+        preflight_id=os.environ.get("PREFLIGHT_ID", ""),
+        target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
+        namespace=os.environ.get("CVO_NAMESPACE") or "openshift-cluster-version-operator",
+        profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
+        engine_version=__version__,
+    )
+
+
+def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
+    from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink, StreamSink
+
+    if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
+        return ConfigMapSink(config, request.namespace, request.preflight_id)
+    return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
 
 
 def _logger() -> Any:

@@ -31,7 +31,7 @@ def preflight() -> None:
 
 def _read(ctx: click.Context) -> tuple[ClusterVersion, History]:
     from runup.cli import cluster as clusters
-    from runup.cli.upgrade.actions import namespace
+    from runup.cli.cluster import namespace
 
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)

@@ -8,9 +8,9 @@ from typing import Any
 
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
+from runup.cli.findings import Risk, known_risk_names, of_target
 from runup.cli.render.preflight import risk_data
 from runup.cli.render.text import timestamp
-from runup.cli.upgrade.findings import Risk, known_risk_names, of_target
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import ReportedResource
 from runup.lang.gotext import quoted

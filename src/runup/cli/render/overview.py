@@ -8,9 +8,9 @@ from typing import Any
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.api.meta_v1 import Condition
+from runup.cli.findings import not_recommended
 from runup.cli.parsing import newest_first
 from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message
-from runup.cli.upgrade.targets import not_recommended
 from runup.domain.conditions import find
 
 _NO_INFO = "warning: No current {type} info, see `oc describe clusterversion` for more details.\n"

@@ -7,8 +7,8 @@ from typing import Any
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
+from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 from runup.cli.render.text import Output, out, shortened, table, timestamp
-from runup.cli.upgrade.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 
 _SHORT = 100
 # What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.

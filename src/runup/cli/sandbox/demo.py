@@ -282,7 +282,7 @@ def show(words: Sequence[str]) -> None:
 
 
 def _namespace() -> str:
-    from runup.cli.upgrade.actions import namespace
+    from runup.cli.cluster import namespace
 
     return namespace()
 

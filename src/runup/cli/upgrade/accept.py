@@ -102,7 +102,7 @@ def _suffixed(argument: str) -> str:
 
 def _carry_out(change: Change, ctx: click.Context) -> None:
     from runup.cli import cluster as clusters
-    from runup.cli.upgrade.findings import known_risk_names
+    from runup.cli.findings import known_risk_names
     from runup.kube.errors import KubeError
 
     with connection_of(ctx).client() as client:

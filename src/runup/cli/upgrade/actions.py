@@ -5,42 +5,22 @@ Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from runup.cli import cluster as clusters
-from runup.cli.cluster import write
+from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
+from runup.cli.findings import Findings, current, wanted
 from runup.cli.render import overview
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
 from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade import targets
-from runup.cli.upgrade.findings import Findings, current, wanted
+from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.kube.client_sync import SyncClient
 from runup.kube.errors import KubeError
-
-NAMESPACE = "openshift-cluster-version-operator"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """The command line, parsed."""
-
-    flags: Flags
-    preflight: bool = False
-    wait: bool = False
-    timeout: str | None = None
-    clear_preflight: bool = False
-    output: str | None = None
-
-
-def namespace() -> str:
-    """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
-    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
 
 
 def run(request: Request, connection: Connection) -> int | None:

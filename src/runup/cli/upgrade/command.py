@@ -6,17 +6,15 @@ The texts without `--mode` are those of `oc adm upgrade`; this module only reads
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
+from runup.cli.options import with_options
 from runup.cli.upgrade import names
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _OC_FLAGS = (
     click.option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
@@ -40,12 +38,6 @@ _OUR_FLAGS = (
 )
 
 
-def _options(function: F) -> F:
-    for option in reversed((*_OC_FLAGS, *_OUR_FLAGS)):
-        function = option(function)
-    return function
-
-
 @click.command(
     "upgrade",
     cls=LazyGroup,
@@ -56,7 +48,7 @@ def _options(function: F) -> F:
     },
     invoke_without_command=True,
 )
-@_options
+@with_options(_OC_FLAGS + _OUR_FLAGS)
 @connection_options
 @click.pass_context
 def upgrade(
@@ -82,13 +74,14 @@ def upgrade(
     if ctx.invoked_subcommand is not None:
         _no_flags_before(ctx)
         return None
-    from runup.cli.upgrade import actions as upgrade_actions
+    from runup.cli.upgrade.actions import run
+    from runup.cli.upgrade.request import Request
     from runup.cli.upgrade.targets import Flags
 
     asked = Flags(**flags)
     if mode is not None and mode.lower() != "preflight":
         raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
-    request = upgrade_actions.Request(
+    request = Request(
         flags=asked,
         preflight=preflight or mode is not None,
         wait=wait,
@@ -96,7 +89,7 @@ def upgrade(
         clear_preflight=clear_preflight,
         output=output,
     )
-    return upgrade_actions.run(request, connection_of(ctx))
+    return run(request, connection_of(ctx))
 
 
 def _no_flags_before(ctx: click.Context) -> None:

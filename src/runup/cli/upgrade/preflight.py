@@ -14,9 +14,9 @@ from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.cli import cluster as clusters
 from runup.cli.cluster import Patch
 from runup.cli.errors import CommandError
+from runup.cli.findings import MODE, wanted
 from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
-from runup.cli.upgrade.findings import MODE, wanted
 from runup.cli.upgrade.targets import Flags, update_patch
 from runup.domain.conditions import find
 from runup.kube import calls

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
+from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
+from runup.cli.findings import not_recommended
 from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
 from runup.cli.render.text import Output, err, out, reason_and_message
 from runup.domain.conditions import find
@@ -124,12 +125,6 @@ def choose(cluster: ClusterVersion, flags: Flags) -> Target | Nothing:
     if flags.to_image and flags.to_image == desired.image:
         return Nothing((out(f"info: Cluster is already at {flags.to_image}\n"),))
     return _Walk(cluster, flags).result()
-
-
-def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[ConditionalUpdate, Condition]]:
-    """The conditional updates whose Recommended is there and not True, each with that condition."""
-    pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
-    return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]
 
 
 class _Walk:

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, TextIO
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError
-from runup.cli.upgrade.findings import Findings, of_target, wanted
+from runup.cli.findings import Findings, of_target, wanted
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.errors import Gone, Transient
 
 if TYPE_CHECKING:
-    from runup.cli.upgrade.actions import Request
+    from runup.cli.upgrade.request import Request
     from runup.kube.client_sync import SyncClient
 
 # A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.

@@ -212,3 +212,9 @@ def counts(risks: Iterable[Risk]) -> tuple[int, int, int]:
     applying = sum(1 for risk in there if not risk.accepted and risk.applies == "True")
     unknown = sum(1 for risk in there if not risk.accepted and risk.applies == "Unknown")
     return applying, unknown, sum(1 for risk in there if risk.accepted)
+
+
+def not_recommended(updates: tuple[ConditionalUpdate, ...]) -> list[tuple[ConditionalUpdate, Condition]]:
+    """The conditional updates whose Recommended is there and not True, each with that condition."""
+    pairs = ((update, find(update.conditions, "Recommended")) for update in updates)
+    return [(update, condition) for update, condition in pairs if condition and condition.status != "True"]

@@ -1,0 +1,19 @@
+"""What one `runup upgrade` was asked for: its command line, parsed. A value; `actions` and `wait` both read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runup.cli.upgrade.targets import Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The command line, parsed."""
+
+    flags: Flags
+    preflight: bool = False
+    wait: bool = False
+    timeout: str | None = None
+    clear_preflight: bool = False
+    output: str | None = None
