@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.domain.clusterversion.test_clusterversion_preflight import started, terminated
+from tests.domain.clusterversion.test_preflight import started, terminated
 from tests.domain.clusterversion.world import World
 from tests.factories import feature_gate
 

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.controllers.updatestatus.update_status_world import (
+from tests.controllers.updatestatus.world import (
     DEADLINE_S,
     MC,
     NODES,

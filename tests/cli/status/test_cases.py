@@ -13,7 +13,7 @@ from runup.cli.render.status import text as rendered
 from runup.cli.status.files import mock
 from runup.domain.updatestatus import read
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASES = sorted(file.name.removesuffix("-cv.yaml") for file in CORPUS.glob("*-cv.yaml"))
 DETAILS = [("none", "output"), ("all", "detailed-output")]
 REAL_NOW = datetime(2026, 1, 1, tzinfo=UTC)

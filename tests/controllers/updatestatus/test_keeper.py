@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controllers.updatestatus.update_status_world import DEADLINE_S, STATUSES, World, world
+from tests.controllers.updatestatus.world import DEADLINE_S, STATUSES, World, world
 
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NAME, UpdateStatusStatus

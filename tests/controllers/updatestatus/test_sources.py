@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.controllers.updatestatus.update_status_world import DEADLINE_S, PODS, World, obj, world
+from tests.controllers.updatestatus.world import DEADLINE_S, PODS, World, obj, world
 
 from runup.api.scheme import Resource
 from runup.controllers.updatestatus import alerts as module

@@ -31,7 +31,7 @@ from runup.sandbox import crds
 from runup.sandbox.scenario.manifests import objects_in
 
 JSON = dict[str, Any]
-CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASE = "4.14.1-degraded"
 NOW = "2023-11-03T17:26:54.000368975Z"
 STATUSES = resource_of(UpdateStatus)
