@@ -1,0 +1,83 @@
+"""An installed wheel, in an environment of its own and away from the checkout, does what the README shows.
+
+Building and installing need the package index, as `make test` itself did.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+LIMIT_S = 110
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(240)]
+
+
+def _call(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that holds the built wheel and what it depends on, nothing else; its folder of programs."""
+    folder = tmp_path_factory.mktemp("wheel")
+    uv = str(Path(sys.executable).with_name("uv"))
+    steps = (
+        (uv, "build", "-q", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT)),
+        (uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")),
+        (uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--require-hashes", "-r", "requirements.lock"),
+    )
+    for step in steps:
+        done = _call(*step, cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+    wheel = next((folder / "dist").glob("*.whl"))
+    done = _call(uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--no-deps", str(wheel), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return folder / "venv" / "bin"
+
+
+@pytest.fixture
+def run(installed: Path, tmp_path: Path) -> Run:
+    """A program of the installation, as a new user would start it: another folder, an empty home."""
+
+    def started(*words: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+        env = {**kept, "PATH": f"{installed}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+        return _call(str(installed / words[0]), *words[1:], cwd=tmp_path, env=env)
+
+    return started
+
+
+def test_the_demo_runs_from_the_wheel(run: Run) -> None:
+    """The whole main job: sandbox, signed releases, operator, target, fix, acceptance."""
+    done = run("runup", "demo")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Preflight of 5.2.0 from 5.0.0" in done.stdout
+
+
+def test_scenarios_releases_and_pages_come_along(run: Run, tmp_path: Path) -> None:
+    """What reads files beside the code finds them."""
+    assert "skip-level" in run("runup", "sandbox", "list").stdout
+    page = run("python", "-c", "from runup.cli.docs import page; print(page('KubeletSkew'))").stdout
+    assert page.startswith("# KubeletSkew")
+    (tmp_path / "new" / "manifests").mkdir(parents=True)
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    (tmp_path / "new" / "manifests" / "0000_10_shop_namespace.yaml").write_text(namespace)
+    made = run("runup", "release", "new", "--from-dir", "new", "--version", "5.3.0", "--to", "oci:made")
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "made" / "index.json").is_file()
+
+
+def test_an_operator_runs_without_the_sandbox(installed: Path, tmp_path: Path) -> None:
+    """The operator's image leaves the sandbox's folder out: no command of the operator may miss it."""
+    hide = "import sys; sys.modules['runup.sandbox'] = None; from runup.cli.operator.main import main; sys.exit(main())"
+    for words in (("version",), ("start", "--help"), ("preflight", "--help"), ("update-status-controller", "--help")):
+        done = _call(str(installed / "python"), "-c", hide, *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
