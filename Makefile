@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test e2e check format bench lock clean
+.PHONY: help demo test e2e check docs format bench lock clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -33,6 +33,10 @@ check: $(VENV)/.dev ## format, lint, types, imports, docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
+
+docs: $(VENV)/.dev ## the documentation as a site, in build/docs
+	$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs
 
 format: $(VENV)/.dev ## rewrite the code in the house format
 	$(BIN)/ruff format .
@@ -46,4 +50,4 @@ lock: $(VENV)/.dev ## pin the newest versions that the floors allow
 	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
