@@ -21,7 +21,7 @@ error: Missing or incomplete configuration info.  Please point to an existing, c
   2. Via the KUBECONFIG environment variable
   3. In your home directory as ~/.kube/config
 
-To view or setup config directly use the 'config' command.
+To view or change it, use `kubectl config`.
 """
 
 KUBECONFIG = """\

@@ -19,6 +19,7 @@ ALLOWED = {
     "runup",
     "runup.__main__",
     "runup.cli",
+    "runup.cli.complete",
     "runup.cli.connection",
     "runup.cli.lazy",
     "runup.cli.main",

@@ -14,12 +14,41 @@ HOW = {
     "fish": "runup completion fish | source",
 }
 # kubectl and oc look for an executable of this name when `kubectl runup <Tab>` is typed, and call it with what was
-# typed so far; it answers one candidate a line (cobra's protocol), ":4" meaning "no file names".
+# typed so far; it answers one candidate a line (cobra's protocol), then a directive: ":4" is "no file names", ":16"
+# "names of folders", ":0" "names of files".
 PLUGIN = """\
 #!/bin/sh
 # Save as kubectl_complete-runup (and oc_complete-runup), executable, in a folder of PATH.
 exec runup completion candidates -- "$@"
 """
+# What click's scripts lack: bash takes `--to=5` for three words, zsh replaces all of it, fish wants all of it back, and
+# a zsh that has never run `compinit` has no `compdef`. Each row: what comes first, what is replaced, and by what.
+_CHANGES = {
+    "bash": (
+        "",
+        """    response=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD""",
+        """    local words=() word
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#words[@]} -gt 0 && ( $word == = && ${words[-1]} == --* || ${words[-1]} == --*= ) ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+    done
+
+    response=$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((${#words[@]} - 1))""",
+    ),
+    "zsh": (
+        "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }\n",
+        "    for type key descr in ${response}; do",
+        "    [[ ${words[CURRENT]} == --*=* ]] && compset -P '*='\n\n    for type key descr in ${response}; do",
+    ),
+    "fish": (
+        "",
+        "            echo $metadata[2];",
+        "            set -l flag (string match --regex -- '^--[^=]*=' (commandline -t)); echo \"$flag$metadata[2]\";",
+    ),
+}
 
 
 @click.command("completion", context_settings={"ignore_unknown_options": True})
@@ -49,10 +78,13 @@ def _script(shell: str, root: click.Command) -> str:
     found = get_completion_class(shell)
     assert found is not None
     # click asks bash for its version here; the script itself does not depend on it.
-    return "\n".join(
+    scripts = [
         found(root, {}, program, f"_{program.upper().replace('-', '_')}_COMPLETE").source()
         for program in ("runup", "kubectl-runup", "oc-runup")
-    )
+    ]
+    first, old, new = _CHANGES[shell]
+    assert all(old in script for script in scripts), "click's script is another one now"
+    return "\n".join([first, *(script.replace(old, new) for script in scripts)])
 
 
 def _candidates(root: click.Command, words: list[str]) -> str:
@@ -61,4 +93,6 @@ def _candidates(root: click.Command, words: list[str]) -> str:
     incomplete = words.pop() if words else ""
     found = ShellComplete(root, {}, "runup", "_RUNUP_COMPLETE").get_completions(words, incomplete)
     lines = [f"{item.value}\t{item.help}" if item.help else str(item.value) for item in found if item.type == "plain"]
-    return "\n".join([*lines, ":4"]) + "\n"
+    kinds = {item.type for item in found}
+    directive = ":16" if "dir" in kinds else ":0" if "file" in kinds else ":4"
+    return "\n".join([*lines, directive]) + "\n"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from runup.cli import complete
+
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
     from runup.kube.config import ClusterConfig
@@ -64,6 +66,7 @@ def connection_options(function: F) -> F:
             click.option(
                 "--kubeconfig",
                 metavar="PATH",
+                shell_complete=complete.files,
                 expose_value=False,
                 callback=_remember,
                 help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
@@ -71,6 +74,7 @@ def connection_options(function: F) -> F:
             click.option(
                 "--context",
                 metavar="NAME",
+                shell_complete=complete.contexts,
                 expose_value=False,
                 callback=_remember,
                 help="The context of the kubeconfig to use.",

@@ -13,8 +13,28 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+_WHOLE = 500
 
-class LazyGroup(click.Group):
+
+class Group(click.Group):
+    """A click group that completes its commands with their whole first sentence; click cuts it at 45 characters."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands and options."""
+        names = [
+            CompletionItem(name, help=self.summary(ctx, name))
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def summary(self, ctx: click.Context, name: str) -> str | None:
+        """One line about the command of that name."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(_WHOLE) if command is not None else None
+
+
+class LazyGroup(Group):
     """A group over `places` (name -> "module:attribute") and `summaries` (name -> one line of help)."""
 
     def __init__(
@@ -47,14 +67,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands and options, without importing any command."""
-        names = [
-            CompletionItem(name, help=self.summaries.get(name))
-            for name in self.list_commands(ctx)
-            if name.startswith(incomplete)
-        ]
-        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+    def summary(self, ctx: click.Context, name: str) -> str | None:  # noqa: ARG002
+        """Out of the table, without importing any command."""
+        return self.summaries.get(name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -31,7 +31,7 @@ Missing or incomplete configuration info.  Please point to an existing, complete
   2. Via the KUBECONFIG environment variable
   3. In your home directory as ~/.kube/config
 
-To view or setup config directly use the 'config' command."""
+To view or change it, use `kubectl config`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,11 @@ def load(
     if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
         return in_cluster(environ, service_account)
     raise ConfigError(MISSING, reason="KubeconfigMissing")
+
+
+def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The contexts that `load` could choose from, sorted; raises ConfigError."""
+    return sorted(_files(kubeconfig, os.environ if environ is None else environ).contexts)
 
 
 def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> ClusterConfig:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Group
 from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 
 
-@click.group("preflight")
+@click.group("preflight", cls=Group)
 @connection_options
 def preflight() -> None:
     """Past preflights: history, comparison, one risk in detail.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from runup.domain.release.listing import Row
@@ -29,7 +30,7 @@ def registry_options(command: Command) -> Command:
     return command
 
 
-@click.group("release", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def release() -> None:
     """Make and inspect release images."""
 

@@ -8,23 +8,44 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli import complete
+from runup.cli.lazy import Group
+
 if TYPE_CHECKING:
     from runup.sandbox.processes.lifecycle import Progress
     from runup.sandbox.setup.settings import Ready
 
-DATA = click.option("--data", metavar="DIR", help="The sandbox's folder (default: ~/.local/state/runup/sandbox).")
+DATA = click.option(
+    "--data",
+    metavar="DIR",
+    shell_complete=complete.folders,
+    help="The sandbox's folder (default: ~/.local/state/runup/sandbox).",
+)
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 RUNNERS = ["runc", "bubblewrap", "process"]
 
 
-@click.group("sandbox", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("sandbox", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def sandbox() -> None:
     """A cluster on this machine to try things on."""
 
 
 @sandbox.command()
-@click.option("--scenario", default="", metavar="NAME", help="Which cluster; `runup sandbox list` shows them.")
-@click.option("--import", "source", default="", metavar="DIR", help="Start from the dump of a cluster.")
+@click.option(
+    "--scenario",
+    default="",
+    metavar="NAME",
+    shell_complete=complete.scenarios,
+    help="Which cluster; `runup sandbox list` shows them.",
+)
+@click.option(
+    "--import",
+    "source",
+    default="",
+    metavar="DIR",
+    shell_complete=complete.folders,
+    help="Start from the dump of a cluster.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server (default: a free one).")
 @click.option("--runner", type=click.Choice(RUNNERS), envvar="RUNUP_RUNNER", help="How containers run.")
 @DATA
@@ -116,7 +137,7 @@ def list_() -> int:
 
 
 @sandbox.command()
-@click.argument("component", default="")
+@click.argument("component", default="", shell_complete=complete.logs)
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 
@@ -33,7 +34,12 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     shell_complete=_details,
     help="What to show at length: none, all, nodes, health or operators.",
 )
-@click.option("--dump", metavar="DIR", help="Read a must-gather or another dump instead of a cluster.")
+@click.option(
+    "--dump",
+    metavar="DIR",
+    shell_complete=complete.folders,
+    help="Read a must-gather or another dump instead of a cluster.",
+)
 @click.option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
 @click.option("--mock-clusterversion", metavar="FILE", hidden=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
@@ -29,7 +30,13 @@ _OC_FLAGS = (
     click.option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
 )
 _OUR_FLAGS = (
-    click.option("--mode", metavar="preflight", default=None, help="preflight: check the target, change nothing."),
+    click.option(
+        "--mode",
+        metavar="preflight",
+        default=None,
+        shell_complete=complete.of(lambda _: ("preflight",)),
+        help="preflight: check the target, change nothing.",
+    ),
     click.option("--preflight", is_flag=True, help="Short for --mode=preflight."),
     click.option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
     click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
