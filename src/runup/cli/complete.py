@@ -1,4 +1,4 @@
-"""What completes the values of flags without asking a cluster: fixed words, scenarios, contexts, logs, folders.
+"""What completes the values of flags without asking a cluster: fixed words, scenarios, contexts, folders.
 
 What a cluster is asked for is in `runup.cli.upgrade.names`. Whatever goes wrong here completes nothing, too: a shell
 that prints an error into the line is worse than one that offers nothing.
@@ -42,12 +42,6 @@ def _scenarios(_: click.Context) -> Iterable[str]:
     return folder.names()
 
 
-def _logs(ctx: click.Context) -> Iterable[str]:
-    from runup.cli.sandbox.command import folder_of, log_files
-
-    return sorted(log_files(folder_of(ctx.params.get("data"))))
-
-
 def _contexts(ctx: click.Context) -> Iterable[str]:
     from runup.kube.config import context_names
 
@@ -55,5 +49,4 @@ def _contexts(ctx: click.Context) -> Iterable[str]:
 
 
 scenarios = of(_scenarios)
-logs = of(_logs)
 contexts = of(_contexts)

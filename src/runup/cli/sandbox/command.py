@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +136,12 @@ def list_() -> int:
     return guarded(run)
 
 
+def _logs(ctx: click.Context) -> Iterable[str]:
+    return sorted(log_files(folder_of(ctx.params.get("data"))))
+
+
 @sandbox.command()
-@click.argument("component", default="", shell_complete=complete.logs)
+@click.argument("component", default="", shell_complete=complete.of(_logs))
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:
