@@ -20,6 +20,7 @@ from runup.cli.lazy import LazyGroup
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.upgrade.command:upgrade",
     "preflight": "runup.cli.preflight.command:preflight",
+    "check": "runup.cli.check.command:check",
     "release": "runup.cli.release.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",
     "demo": "runup.cli.sandbox.demo:demo",
@@ -30,6 +31,7 @@ COMMANDS: dict[str, str] = {
 SUMMARIES: dict[str, str] = {
     "upgrade": "Check, accept and start updates of the cluster.",
     "preflight": "Past preflights: history, comparison, one risk in detail.",
+    "check": "Look whether this cluster can be preflighted, and by you.",
     "release": "Make and inspect release images.",
     "sandbox": "A cluster on this machine to try things on.",
     "demo": "Watch a 5.0.0 cluster be checked by release 5.2.0.",

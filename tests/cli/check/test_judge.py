@@ -1,0 +1,120 @@
+"""What `runup check` makes of what it saw: one row a question, Unknown apart from fine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.cli.check.judge import exit_code, rows
+from runup.cli.check.model import Facts, Result, Right, Row
+from runup.lang import yaml
+
+OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
+PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")
+NODES = Right("list", "nodes", "`upgrade status`", needed=False)
+REGISTRY, STORE = "https://registry.example/v2/", "https://store.example/signatures"
+CLUSTER = """
+metadata: {name: version, generation: 4}
+spec: {channel: stable-5.0}
+status:
+  observedGeneration: 4
+  desired: {version: 5.0.0, image: registry.example/release@sha256:1}
+  conditions: [{type: RetrievedUpdates, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+"""
+GATES = """
+metadata: {name: cluster}
+status:
+  featureGates:
+  - {version: 5.0.0, enabled: [{name: ClusterUpdatePreflight}, {name: ClusterUpdateAcceptRisks}]}
+"""
+
+
+def _cluster(**changes: str) -> ClusterVersion:
+    text = CLUSTER
+    for old, new in (pair.split("=>") for pair in changes.values()):
+        assert old in text
+        text = text.replace(old, new)
+    return codec.convert(ClusterVersion, yaml.load(text))
+
+
+ALL_WELL = Facts(
+    server="https://api.example:6443",
+    kubernetes="v1.34.4",
+    cluster=_cluster(),
+    gates=codec.convert(FeatureGate, yaml.load(GATES)),
+    mode="",
+    rights={PATCH: True, NODES: True},
+    stores=(STORE,),
+    reached={REGISTRY: "", STORE: ""},
+)
+
+
+def _row(facts: Facts, name: str) -> Row:
+    return next(row for row in rows(facts) if row.name == name and row.result is not OK)
+
+
+def test_all_is_well() -> None:
+    """Exit code 0, and not one word about what to do."""
+    found = rows(ALL_WELL)
+    assert {row.result for row in found} == {OK}
+    assert [row.way_out for row in found if row.way_out] == []
+    assert exit_code(found) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "result", "says", "code"),
+    [
+        pytest.param(
+            {"kubernetes": "", "errors": {"server": "connection refused"}},
+            "server", PROBLEM, "connection refused", 1, id="a server that does not answer"),
+        pytest.param(
+            {"cluster": None, "errors": {"ClusterVersion": "the server could not find the requested resource"}},
+            "cluster", PROBLEM, "could not find", 2, id="a cluster that is no OpenShift"),
+        pytest.param(
+            {"cluster": _cluster(a="observedGeneration: 4=>observedGeneration: 3")},
+            "operator", PROBLEM, "generation 4, seen 3", 2, id="an operator that does not look"),
+        pytest.param(
+            {"mode": 'unknown field "spec.desiredUpdate.mode"'},
+            "preflight field", PROBLEM, "unknown field", 2, id="a server that does not know mode"),
+        pytest.param(
+            {"mode": None, "errors": {"mode": "forbidden"}},
+            "preflight field", UNKNOWN, "forbidden", 3, id="a user who may not patch"),
+        pytest.param(
+            {"gates": None, "errors": {"FeatureGate": "forbidden"}},
+            "gate ClusterUpdatePreflight", UNKNOWN, "forbidden", 3, id="a FeatureGate that cannot be read"),
+        pytest.param(
+            {"gates": codec.convert(FeatureGate, yaml.load(GATES.replace("5.0.0", "4.9.0")))},
+            "gate ClusterUpdatePreflight", PROBLEM, "says nothing of version 5.0.0", 2, id="gates of another version"),
+        pytest.param(
+            {"cluster": _cluster(a="channel: stable-5.0=>channel: ''")},
+            "update service", PROBLEM, "no channel is set", 2, id="no channel"),
+        pytest.param(
+            {"cluster": _cluster(a='status: "True"=>status: "False", reason: RemoteFailed, message: no route')},
+            "update service", PROBLEM, "RemoteFailed: no route", 2, id="an update service that was not reached"),
+        pytest.param(
+            {"cluster": _cluster(a="type: RetrievedUpdates=>type: Available")},
+            "update service", UNKNOWN, "does not say", 3, id="an operator that has not asked yet"),
+        pytest.param(
+            {"reached": {REGISTRY: "timed out", STORE: ""}},
+            "registry", UNKNOWN, "timed out", 3, id="a registry that this machine does not reach"),
+        pytest.param({"stores": (), "reached": {}}, "signature store", UNKNOWN, "not known", 3, id="no store is known"),
+        pytest.param(
+            {"rights": {PATCH: False, NODES: True}}, "rights", PROBLEM, "may not patch", 2, id="a needed right"),
+        pytest.param(
+            {"rights": {PATCH: True, NODES: False}}, "rights", UNKNOWN, "may not list", 3, id="a right for details"),
+        pytest.param(
+            {"rights": {PATCH: None, NODES: True}}, "rights", UNKNOWN, "does not say", 3, id="a review that fails"),
+    ],
+)  # fmt: skip
+def test_what_is_amiss_is_a_row(changes: dict[str, Any], name: str, result: Result, says: str, code: int) -> None:
+    """With what was seen, a way out, and its exit code."""
+    facts = replace(ALL_WELL, **changes)
+    row = _row(facts, name)
+    assert row.result is result
+    assert says in row.says
+    assert row.way_out
+    assert exit_code(rows(facts)) == code
