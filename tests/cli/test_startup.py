@@ -23,6 +23,7 @@ ALLOWED = {
     "runup.cli.connection",
     "runup.cli.lazy",
     "runup.cli.main",
+    "runup.cli.output",
     "runup.cli.version",
 }
 HEAVY = (

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.lazy import LazyGroup
+from runup.cli.output import escape_what_cannot_be_encoded
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
@@ -57,6 +58,7 @@ def main(args: Sequence[str] | None = None) -> int:
     from runup.cli.errors import describe
     from runup.domain.errors import RunupError
 
+    escape_what_cannot_be_encoded()
     words = list(sys.argv[1:] if args is None else args)
     try:
         result = operator.main(words, prog_name=PROGRAM, standalone_mode=False)
