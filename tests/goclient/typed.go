@@ -147,7 +147,29 @@ func typed(ctx context.Context, r run) error {
 			}
 			return expect("that there are groups", len(groups) > 10, true)
 		},
+		func() error { return described(set) },
 	)
+}
+
+// described reads the OpenAPI document, which client-go asks for in protobuf alone.
+func described(set kubernetes.Interface) error {
+	document, err := set.Discovery().OpenAPISchema()
+	if err != nil {
+		return step("read the OpenAPI document", err)
+	}
+	for _, definition := range document.Definitions.AdditionalProperties {
+		if definition.Name != "io.k8s.api.core.v1.ConfigMap" {
+			continue
+		}
+		for _, property := range definition.Value.Properties.AdditionalProperties {
+			if property.Name == "binaryData" {
+				values := property.Value.AdditionalProperties.GetSchema()
+				return expect("a map of bytes", fmt.Sprint(property.Value.Type.Value, values.Type.Value, values.Format),
+					"[object] [string]byte")
+			}
+		}
+	}
+	return fmt.Errorf("the document has no ConfigMap with binaryData")
 }
 
 // deletes by every way of deleting, with options.

@@ -67,7 +67,7 @@ class Deleting:
         listing = list_options(request.query, watch=False)
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
         options = read_options(request)
-        chosen = [e for e in self._store.items(kind.storage, target.namespace) if not selector or selector.matches(e)]
+        chosen = [e for e in self._reading.entries(kind, target.namespace) if not selector or selector.matches(e)]
         deleted = []
         for entry in chosen:
             try:
