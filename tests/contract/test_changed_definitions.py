@@ -54,6 +54,8 @@ def defaulted(api: Api) -> str:
     added["value"]["properties"] = {"a": {"type": "integer"}, "b": {"type": "integer", "default": 2}}  # type: ignore[index]
     _change(api, path, default, added)
     _eventually(lambda: "mode" in api.get(f"{path}/old").ok()["spec"], "the default is served")
+    # Its storage is made anew, which a real server says by 429 for a moment.
+    _eventually(lambda: api.get(path, fieldSelector="spec.mode=Fast").code == 200, "the kind is listed")
     return path
 
 
