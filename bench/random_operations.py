@@ -1,6 +1,6 @@
-"""`python -m bench.random_operations [--sequences N]`: the sandbox's API server against kube-apiserver, at random.
+"""`python -m bench.random_operations [--sequences N] [--seed N]`: the sandbox's API server against kube-apiserver.
 
-In: how many sequences. Out: JSON on stdout: sequences, operations, their codes, seconds, and each kind of difference
+In: how many random sequences, and which. Out: JSON on stdout: the seed, sequences, operations, their codes, seconds, and each kind of difference
 with how often it was met and the shortest sequence that shows it. Exit code 1 if there is any. Needs the programs that
 `make e2e` builds.
 """
@@ -8,6 +8,7 @@ with how often it was met and the shortest sequence that shows it. Exit code 1 i
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import tempfile
 import time
@@ -35,9 +36,11 @@ class Kind:
 
 @click.command()
 @click.option("--sequences", default=10_000, show_default=True)
+@click.option("--seed", type=int, default=None, help="Which sequences; another number each time where none is given.")
 @click.option("--show", default=20, show_default=True, help="How many kinds of differences to print.")
-def main(sequences: int, show: int) -> None:
+def main(sequences: int, seed: int | None, show: int) -> None:
     """Run random sequences on both servers, and count what differs."""
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
     kinds: dict[str, Kind] = {}
 
     def found(difference: Difference) -> None:
@@ -56,12 +59,13 @@ def main(sequences: int, show: int) -> None:
             define_widgets(api)
         pair = Pair(*servers)
         started = time.perf_counter()
-        counts = run(pair, sequences, found)
+        counts = run(pair, sequences, found, number=seed)
         seconds = time.perf_counter() - started
         pair.close()
     ranked = sorted(kinds.items(), key=lambda item: -item[1].count)
     json.dump(
         {
+            "seed": seed,
             "sequences": counts.sequences,
             "operations": counts.operations,
             "codes": dict(sorted(counts.codes.items())),

@@ -2,8 +2,8 @@
 
 usage: tools/generate_protobuf_fields.py
 
-Field numbers and JSON names come from the struct tags of k8s.io/api and k8s.io/apimachinery at VERSION, which the Go
-module proxy serves (`go` must be installed). The result is checked in; run this again for a newer version.
+Field numbers and JSON names come from the struct tags in MODULES at VERSION, which the Go module proxy serves (`go` must
+be installed). The result is checked in; run this again for a newer version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-VERSION = "v0.34.2"
+VERSION = "v0.34.4"
 OUTPUT = Path(__file__).parent.parent / "src/runup/sandbox/apiserver/http/protobuf_fields.json"
 ROOTS = {
     "v1": (
@@ -37,15 +37,18 @@ ROOTS = {
     "discovery.k8s.io/v1": ("discovery/v1", "EndpointSlice"),
     "events.k8s.io/v1": ("events/v1", "Event"),
     "scheduling.k8s.io/v1": ("scheduling/v1", "PriorityClass"),
-    "storage.k8s.io/v1": ("storage/v1", "StorageClass CSIDriver CSINode VolumeAttachment"),
+    "storage.k8s.io/v1": ("storage/v1", "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment"),
     "certificates.k8s.io/v1": ("certificates/v1", "CertificateSigningRequest"),
     "admissionregistration.k8s.io/v1": (
         "admissionregistration/v1",
         "ValidatingWebhookConfiguration MutatingWebhookConfiguration ValidatingAdmissionPolicy "
         "ValidatingAdmissionPolicyBinding",
     ),
+    "apiextensions.k8s.io/v1": ("apiextensions/v1", "CustomResourceDefinition"),
+    "apiregistration.k8s.io/v1": ("apiregistration/v1", "APIService"),
     "meta.k8s.io/v1": ("meta/v1", "DeleteOptions"),
 }
+MODULES = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator")
 # Messages whose JSON is not the sum of their fields.
 SPECIAL = {
     "meta/v1.Time": "time",
@@ -55,19 +58,27 @@ SPECIAL = {
     "runtime.RawExtension": "raw",
     "resource.Quantity": "quantity",
     "intstr.IntOrString": "intorstring",
+    "apiextensions/v1.JSON": "raw",
 }
+# Messages of which JSON is one member's value: the last that is there (apiextensions/v1/marshal.go).
+CHOICES = {
+    "apiextensions/v1.JSONSchemaPropsOrArray": ("@{}", "[]@{}"),
+    "apiextensions/v1.JSONSchemaPropsOrBool": ("bool", "@{}"),
+    "apiextensions/v1.JSONSchemaPropsOrStringArray": ("@{}", "[]string"),
+}
+SCHEMA = "apiextensions/v1.JSONSchemaProps"
 SCALARS = {"string": "string", "bool": "bool", "int32": "int", "int64": "int", "int": "int", "float64": "double"}
-STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+STRUCT = re.compile(r"^type (\w+) struct ?\{(?:\n(.*?)^)?\}", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"^type (\w+) (\[\]\w+|map\[\w+\][\w.]+|[\w.]+)$", re.MULTILINE)
 FIELD = re.compile(r'^\t(?:(\w+)\s+)?(\S+)\s+`json:"([^"]*)"[^`]*protobuf:"([^"]*)"', re.MULTILINE)
 
 
 def module_folders() -> dict[str, Path]:
-    """Where the Go tool keeps both modules."""
+    """Where the Go tool keeps the modules."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "go.mod").write_text("module fields\n\ngo 1.24\n")
         modules = {}
-        for module in ("k8s.io/api", "k8s.io/apimachinery"):
+        for module in MODULES:
             out = subprocess.run(
                 ["go", "mod", "download", "-json", f"{module}@{VERSION}"],
                 cwd=folder,
@@ -97,6 +108,8 @@ class Types:
                 "resource": machinery / "api/resource",
                 "intstr": machinery / "util/intstr",
                 "types": machinery / "types",
+                "apiextensions/v1": self.modules["k8s.io/apiextensions-apiserver"] / "pkg/apis/apiextensions/v1",
+                "apiregistration/v1": self.modules["k8s.io/kube-aggregator"] / "pkg/apis/apiregistration/v1",
             }
             folder = folders.get(package, self.modules["k8s.io/api"] / package)
             texts = [p.read_text() for p in sorted(folder.glob("*.go")) if "generated" not in p.name]
@@ -135,6 +148,10 @@ class Types:
         full = f"{package}.{name}"
         if full in SPECIAL:
             return SPECIAL[full]
+        if full in CHOICES:
+            members = [kind.format(SCHEMA) for kind in CHOICES[full]]
+            self.table[full] = [[number, "@value", kind] for number, kind in enumerate(members, 1)]
+            return "@" + full
         for alias, target in NAMED.findall(self.source(package)):
             if alias == name:
                 if target.startswith("[]"):  # such a type is a message around its items
@@ -143,6 +160,10 @@ class Types:
                 return self.kind(target, package)
         self.struct(package, name)
         return "@" + full
+
+    def repeated(self, go_type: str, package: str) -> str:
+        """What a named list stands for: where its field is repeated, it is no message around its items."""
+        return next((to for name, to in NAMED.findall(self.source(package)) if name == go_type), go_type)
 
     def struct(self, package: str, name: str) -> None:
         """Add a struct's fields to the table."""
@@ -155,6 +176,8 @@ class Types:
             number = int(tag.split(",")[1])
             json_name, _, options = json_tag.partition(",")
             inline = not json_name and "inline" in options
+            if ",rep," in tag:
+                go_type = self.repeated(go_type, package)
             row: list[object] = [number, "" if inline else json_name, self.kind(go_type, package)]
             # Protobuf carries the zero of a plain value where JSON leaves it out; a pointer's zero is meant.
             if "omitempty" in options and not go_type.startswith("*"):
@@ -170,7 +193,7 @@ def main() -> None:
         for kind in kinds.split():
             types.struct(package, kind)
             roots[f"{api_version}/{kind}"] = f"{package}.{kind}"
-    document = {"source": f"k8s.io/api {VERSION}", "roots": roots, "messages": types.table}
+    document = {"source": f"{', '.join(MODULES)} {VERSION}", "roots": roots, "messages": types.table}
     rows = [f'"source": {json.dumps(document["source"])}', f'"roots": {json.dumps(roots, indent=0)}']
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in sorted(types.table.items()))
     OUTPUT.write_text("{" + ",\n".join(rows) + ',\n"messages": {\n' + lines + "\n}}\n")

@@ -56,7 +56,7 @@ class Api:
 
     def __init__(self, name: str, kubeconfig: str, headers: dict[str, str] | None = None) -> None:
         self.name = name
-        self._kubeconfig = kubeconfig
+        self.kubeconfig = kubeconfig
         loaded = config.load(kubeconfig)
         context = ssl.create_default_context(cadata=loaded.ca_data.decode())
         with tempfile.NamedTemporaryFile(suffix=".pem") as file:
@@ -67,7 +67,7 @@ class Api:
 
     def impersonating(self, user: str, *groups: str) -> Api:
         """The same connection in another's name."""
-        made = Api(self.name, self._kubeconfig, {"Impersonate-User": user})
+        made = Api(self.name, self.kubeconfig, {"Impersonate-User": user})
         if groups:
             made._http.headers = httpx.Headers(
                 [("Impersonate-User", user), *(("Impersonate-Group", g) for g in groups)]

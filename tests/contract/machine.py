@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from tests.contract.api import JSON
 from tests.contract.operations import Operation, Pair, operations
@@ -42,8 +42,11 @@ class Counts:
     codes: dict[int, int] = field(default_factory=dict)
 
 
-def run(pair: Pair, sequences: int, found: Found, *, shrink: bool = False) -> Counts:
-    """Run that many sequences of up to STEPS operations, the same ones each time; `shrink` looks for a shorter one."""
+def run(pair: Pair, sequences: int, found: Found, *, number: int | None = None, shrink: bool = False) -> Counts:
+    """Run that many sequences of up to STEPS operations; `shrink` looks for a shorter one.
+
+    The same `number` makes the same sequences; without one they are always the same.
+    """
     counts = Counts()
 
     class Machine(RuleBasedStateMachine):
@@ -69,13 +72,13 @@ def run(pair: Pair, sequences: int, found: Found, *, shrink: bool = False) -> Co
 
     phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
     run_state_machine_as_test(
-        Machine,
+        Machine if number is None else seed(number)(Machine),
         settings=settings(
             max_examples=sequences,
             stateful_step_count=STEPS,
             deadline=None,
             database=None,
-            derandomize=True,
+            derandomize=number is None,
             suppress_health_check=list(HealthCheck),
             phases=phases,
             print_blob=False,

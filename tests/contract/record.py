@@ -1,6 +1,7 @@
 """`python -m tests.contract.record [FILE...]`: let a real kube-apiserver say what the rows must answer.
 
-In: the names of files of rows (all where none is given). Out: the same files, `then` written anew. Rows whose answer
+In: the names of files of rows (all where none is given; `discovery` is what the server serves). Out: the same files,
+`then` written anew. Rows whose answer
 changed are told on stderr: a row that was right and changes is a row that states what varies from run to run.
 """
 
@@ -16,6 +17,7 @@ import yaml
 from tests.contract.api import Api
 from tests.contract.conftest import define_widgets
 from tests.contract.rows import Row, files, run
+from tests.contract.served import RECORDED, served
 from tests.controlplane import build
 from tests.controlplane.plane import ControlPlane
 
@@ -36,6 +38,8 @@ def main(names: list[str]) -> int:
         api = Api("kube-apiserver", str(plane.kubeconfig))
         define_widgets(api)
         failed = 0
+        if not names or RECORDED.stem in names:
+            RECORDED.write_text(yaml.safe_dump(served(api), width=118))
         for path in files():
             if not names or path.stem in names or path.name in names:
                 failed += _record(api, path)

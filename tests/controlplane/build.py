@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,10 +55,7 @@ def build(environ: Mapping[str, str] = os.environ) -> Path:
     go = shutil.which("go", path=environ.get("PATH"))
     if go is None:
         raise Unavailable("there is no Go to build kube-apiserver and etcd with, and KUBEBUILDER_ASSETS is not set")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(folder.with_suffix(".lock")):
-        if not _complete(folder):
-            _build(go, folder, environ)
+    compile_into(go, folder, HERE, ("./kube-apiserver", "./etcd"), PROGRAMS, environ, _flags())
     return folder
 
 
@@ -76,18 +73,36 @@ def version() -> str:
     return found[1]
 
 
-def _complete(folder: Path) -> bool:
-    return all(os.access(folder / name, os.X_OK) for name in PROGRAMS)
+def compile_into(
+    go: str,
+    folder: Path,
+    module: Path,
+    packages: Sequence[str],
+    programs: Sequence[str],
+    environ: Mapping[str, str],
+    flags: str = "-s -w",
+) -> None:
+    """Build `packages` of the Go module in `module` into `folder`, unless another process does; raises Unavailable."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _only_one(folder.with_suffix(".lock")):
+        if not _complete(folder, programs):
+            _build(go, folder, module, packages, environ, flags)
 
 
-def _build(go: str, folder: Path, environ: Mapping[str, str]) -> None:
+def _complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:
+    return all(os.access(folder / name, os.X_OK) for name in programs)
+
+
+def _build(
+    go: str, folder: Path, module: Path, packages: Sequence[str], environ: Mapping[str, str], flags: str
+) -> None:
     started = time.monotonic()
-    _tell(f"building kube-apiserver {version()} and etcd (minutes, once)")
+    _tell(f"building {folder.name} of {module.name} (minutes, once)")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as made:
-        command = [go, "build", "-v", "-trimpath", "-ldflags", _flags(), "-o", f"{made}/", "./kube-apiserver", "./etcd"]
+        command = [go, "build", "-v", "-trimpath", "-ldflags", flags, "-o", f"{made}/", *packages]
         # -mod=mod would let the build change go.sum, which pins what is built.
         wanted = {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
-        code, tail = _run(command, wanted, started)
+        code, tail = _run(command, module, wanted, started)
         if code:
             raise Unavailable(f"go build ended with {code}:\n{tail}")
         shutil.rmtree(folder, ignore_errors=True)
@@ -104,11 +119,12 @@ def _flags() -> str:
     return " ".join(("-s -w", *(f"-X {package}.{name}={value}" for name, value in values.items())))
 
 
-def _run(command: list[str], environ: dict[str, str], started: float) -> tuple[int, str]:
+def _run(command: list[str], module: Path, environ: dict[str, str], started: float) -> tuple[int, str]:
     """Exit code and last lines; a line of progress every few seconds, by the packages that `go build -v` names."""
     lines: list[str] = []
     told = started
-    with subprocess.Popen(command, cwd=HERE, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    out, error = subprocess.DEVNULL, subprocess.PIPE
+    with subprocess.Popen(command, cwd=module, env=environ, stdout=out, stderr=error) as process:
         assert process.stderr is not None
         for raw in process.stderr:
             lines.append(raw.decode(errors="replace").rstrip())

@@ -22,6 +22,7 @@ from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import endpoints
 from runup.sandbox.apiserver.http.accept import negotiate
 from runup.sandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
+from runup.sandbox.apiserver.http.options import check_timeout
 from runup.sandbox.apiserver.http.routing import Target, parse
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.objects import strategies
@@ -68,6 +69,7 @@ class App:
         failure: ApiError | None = None
         audit_id = request.header("audit-id") or str(uuid.uuid4())
         try:
+            check_timeout(target, request.query)
             who = parts.authn.identify(request, certificate)
             acting = self._impersonated(request, who)
             request.user = acting or who
@@ -137,7 +139,7 @@ class App:
     def _discovered(self, request: Request, path: str) -> Response | None:
         if path.split("/")[1] not in {"api", "apis"}:
             return None
-        return self._parts.discovery.serve(path, negotiate(request.header("accept"))[0])
+        return self._parts.discovery.serve(path, negotiate(request.header("accept")).form)
 
     def _paths(self) -> list[str]:
         groups = self._parts.kinds.groups()

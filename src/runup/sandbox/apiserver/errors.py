@@ -156,12 +156,20 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
+_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
 def not_acceptable() -> ApiError:
-    """406."""
-    base = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
-    streams = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join((*base, *streams))}"
+    """406: no media type of the header."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}, {_STREAMS}"
     return ApiError(406, "NotAcceptable", message, details={})
+
+
+def only_media_types() -> ApiError:
+    """406: a media type of the header, but none of the forms that it asks for."""
+    message = f"only the following media types are accepted: {_MEDIA_TYPES}"
+    return ApiError(406, "NotAcceptable", message)
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:

@@ -42,6 +42,7 @@ class Definitions:
     def _changed(self, event: Event) -> None:
         crd = event.entry.load()
         if event.type == "DELETED":
+            self._end_watches(meta(crd)["name"], {})
             self._forget(meta(crd)["name"])
             self._kinds.set_custom(meta(crd)["name"], ())
         else:
@@ -49,10 +50,17 @@ class Definitions:
 
     def _serve(self, crd: JSON) -> None:
         name = meta(crd)["name"]
+        self._end_watches(name, crd["spec"])
         self._forget(name)
         self._kinds.set_custom(name, crds.kinds_of(crd))
         if meta(crd).get("deletionTimestamp") and name not in self._tasks:
             self._tasks[name] = asyncio.get_running_loop().create_task(self._clean(name))
+
+    def _end_watches(self, name: str, spec: JSON) -> None:
+        # A real server makes a new storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
+        for kind in self._kinds.custom().get(name, ())[:1]:
+            if kind.crd is not None and kind.crd["spec"] != spec:
+                self._rest.reading.end_watches(kind.storage)
 
     def _forget(self, name: str) -> None:
         for kind in self._kinds.custom().get(name, ()):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
-from runup.sandbox.apiserver.errors import not_acceptable
+from runup.sandbox.apiserver.errors import not_acceptable, only_media_types
 
 
 class Form(Enum):
@@ -18,26 +19,41 @@ class Form(Enum):
     DISCOVERY = "APIGroupDiscoveryList"
 
 
+class Accepted(NamedTuple):
+    """The form of the answer; `version` is that of `meta.k8s.io` where the form is one of its kinds."""
+
+    form: Form = Form.OBJECT
+    as_yaml: bool = False
+    version: str = "v1"
+
+
 _JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
-_GROUPS = frozenset({"meta.k8s.io", "apidiscovery.k8s.io"})
+_META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
+# Form -> its group, and the versions of it that the server has.
+_FORMS = {
+    "Table": (Form.TABLE, *_META),
+    "PartialObjectMetadata": (Form.PARTIAL, *_META),
+    "PartialObjectMetadataList": (Form.PARTIAL_LIST, *_META),
+    "APIGroupDiscoveryList": (Form.DISCOVERY, *_DISCOVERY),
+}
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: str) -> tuple[Form, bool]:
-    """The first form of an Accept header that the server has, and whether it is wanted as YAML; raises ApiError 406."""
+def negotiate(accept: str) -> Accepted:
+    """The first form of an Accept header that the server has; raises ApiError 406."""
     if not accept:
-        return Form.OBJECT, False
+        return Accepted()
+    refusal = not_acceptable
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))
         if media not in _JSON_LIKE:
             continue
+        refusal = only_media_types
         options = dict(part.split("=", 1) for part in parameters if "=" in part)
-        wanted = options.get("as", "")
-        if not wanted:
-            return Form.OBJECT, media == "application/yaml"
-        if options.get("g") in _GROUPS and options.get("v") in {"v1", "v2"} and wanted in _FORMS:
-            return _FORMS[wanted], media == "application/yaml"
-    raise not_acceptable()
-
-
-_FORMS = {form.value: form for form in Form if form is not Form.OBJECT}
+        as_yaml = media == "application/yaml"
+        if not options.get("as"):
+            return Accepted(as_yaml=as_yaml)
+        form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))
+        if (version := options.get("v", "")) in versions and options.get("g") == group:
+            return Accepted(form, as_yaml, version)
+    raise refusal()

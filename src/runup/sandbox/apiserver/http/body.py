@@ -19,7 +19,8 @@ JSON = dict[str, Any]
 
 # Kubernetes' limit of a request body (3 MiB).
 MAX_BYTES = 3 * 1024 * 1024
-_OBJECT_TYPES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_OBJECT_TYPES = ("application/json", "application/yaml", PROTOBUF)
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 _SUMMARY_BYTES = 30
 PATCH_TYPES = (
@@ -42,8 +43,8 @@ def read_object(request: Request, expected: str = "") -> JSON:
         raise unsupported_media_type(_OBJECT_TYPES)
     if len(request.body) > MAX_BYTES:
         raise too_large(MAX_BYTES)
-    if kind == _OBJECT_TYPES[2]:
-        return _decode_protobuf(request.body)
+    if kind == PROTOBUF:
+        return decode_protobuf(request.body)
     try:
         value = load_yaml(request.body) if kind.endswith("yaml") else _load_json(request.body)
         return _object(value)
@@ -104,13 +105,6 @@ def summary(data: bytes) -> str:
     return f"{text} ..." if len(data) > _SUMMARY_BYTES else text
 
 
-def _decode_protobuf(data: bytes) -> JSON:
-    try:
-        return protobuf.decode(data)
-    except protobuf.ProtobufError as error:
-        raise bad_request(str(error)) from None
-
-
 def go_type(value: Any) -> str:
     """How encoding/json calls a value in its errors."""
     names = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
@@ -124,6 +118,16 @@ def decode_json(data: bytes) -> Any:
     try:
         return _load_json(data)
     except ValueError as error:
+        raise bad_request(str(error)) from None
+
+
+def decode_protobuf(data: bytes) -> JSON:
+    """An object in protobuf, or 400 or 413."""
+    if len(data) > MAX_BYTES:
+        raise too_large(MAX_BYTES)
+    try:
+        return protobuf.decode(data)
+    except protobuf.ProtobufError as error:
         raise bad_request(str(error)) from None
 
 

@@ -1,11 +1,13 @@
-"""What Go's decoders say about text that is no JSON or no YAML.
+"""What Go's decoders say about text that is no JSON, no YAML or no duration.
 
-In: bytes that could not be read. Out: the message of encoding/json's scanner, or of go-yaml. Called only once something
-else has found the text to be wrong. The mistake prevented: a person searching for a message that only we have.
+In: what could not be read. Out: the message of encoding/json's scanner, of go-yaml or of time.ParseDuration. But for
+durations, called only once something else has found the text to be wrong. The mistake prevented: a person searching for a message that only we have.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from typing import NoReturn
 
 import yaml
@@ -20,8 +22,31 @@ _ESCAPES = b'"\\/bfnrt'
 _HEX = b"0123456789abcdefABCDEF"
 
 
+_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)([^\d.]*)")
+
+
 class _SyntaxError(Exception):
     pass
+
+
+def duration_fault(text: str) -> str:
+    """Why `text` is no duration, as time.ParseDuration words it; empty when it is one."""
+    shown, rest = json.dumps(text, ensure_ascii=False), text[text[:1] in {"+", "-"} :]
+    if rest == "0":
+        return ""
+    if not rest:
+        return f"time: invalid duration {shown}"
+    while rest:
+        part = _PART.match(rest)
+        if part is None:
+            return f"time: invalid duration {shown}"
+        if not part[2]:
+            return f"time: missing unit in duration {shown}"
+        if part[2] not in _UNITS:
+            return f"time: unknown unit {json.dumps(part[2], ensure_ascii=False)} in duration {shown}"
+        rest = rest[part.end() :]
+    return ""
 
 
 def json_error(data: bytes) -> str:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runup.sandbox.apiserver.errors import ApiError, Cause, bad_request
+from runup.sandbox.apiserver.http.go_syntax import duration_fault
 from runup.sandbox.apiserver.http.messages import Request, User, is_true
+from runup.sandbox.apiserver.http.routing import Target
 
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
 _MANAGER_BYTES = 128
@@ -126,6 +128,21 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         bookmarks=is_true(query.get("allowWatchBookmarks", "")),
         initial_events=is_true(query.get("sendInitialEvents", "")),
     )
+
+
+# Subresources whose requests last as long as their clients like.
+_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+
+
+def check_timeout(target: Target, query: Mapping[str, str]) -> None:
+    """Refuse a `timeout` that is no duration, whatever is asked for; raises ApiError 400.
+
+    Watches and the like have one of their own (k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go).
+    """
+    text = query.get("timeout", "")
+    if text and target.verb not in {"watch", "proxy"} and target.subresource not in _LONG_RUNNING:
+        if why := duration_fault(text):
+            raise bad_request(f"invalid timeout specified in the request URL - {why}")
 
 
 def _odd_version(version: str, *, watch: bool) -> ApiError:

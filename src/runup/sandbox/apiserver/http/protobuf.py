@@ -2,7 +2,7 @@
 
 Newer clients in Go send built-in kinds this way whatever the server prefers (`kubectl create`, `kubectl auth can-i`).
 Answers need no protobuf: every client takes JSON. Field numbers are in `protobuf_fields.json`, which
-`tools/generate_protobuf_fields.py` makes from the struct tags of k8s.io/api.
+`tools/generate_protobuf_fields.py` makes from the struct tags of Kubernetes' own modules.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ JSON = dict[str, Any]
 MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "int": 0, "double": 0.0, "bytes": ""}
+# Every group has these types as its own (metav1.AddToGroupVersion), so clients send `apps/v1, Kind=DeleteOptions` too.
+_OPTIONS = {"DeleteOptions": "meta/v1.DeleteOptions"}
 
 
 class ProtobufError(ValueError):
@@ -39,7 +41,7 @@ def decode(body: bytes) -> JSON:
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
         if envelope.get(4, b"").startswith(b"application/json"):
             return _object(orjson.loads(envelope.get(2, b"")))
-        root = _table()["roots"].get(f"{api_version}/{kind}")
+        root = _OPTIONS.get(kind) or _table()["roots"].get(f"{api_version}/{kind}")
         if root is None:
             raise ProtobufError(f'no protobuf encoding is known for kind "{kind}" in version "{api_version}"')
         return {"apiVersion": api_version, "kind": kind} | _message(root, envelope.get(2, b""))
@@ -105,7 +107,9 @@ def _message(name: str, data: bytes) -> JSON:
             continue  # a field newer than the table
         json_name, kind, *omit = known[number]
         if kind.startswith("[]"):
-            result.setdefault(json_name, []).append(_value(kind[2:], raw))
+            if not isinstance(result.get(json_name), list):
+                result[json_name] = []
+            result[json_name].append(_value(kind[2:], raw))
         elif kind.startswith("{}"):
             entry = dict(_fields(raw))
             result.setdefault(json_name, {})[entry.get(1, b"").decode()] = _entry(kind[2:], entry)
@@ -115,7 +119,7 @@ def _message(name: str, data: bytes) -> JSON:
 
 
 def _entry(kind: str, entry: dict[int, Any]) -> Any:
-    return _value(kind, entry[2]) if 2 in entry else _ZERO.get(kind)
+    return _value(kind, entry.get(2, b"")) if 2 in entry or kind.startswith("@") else _ZERO.get(kind)
 
 
 def _set(result: JSON, name: str, value: Any, zero: Any) -> None:
@@ -132,7 +136,9 @@ def _set(result: JSON, name: str, value: Any, zero: Any) -> None:
 def _value(kind: str, raw: Any) -> Any:
     if kind.startswith("@"):
         decoded = _message(kind[1:], raw)
-        return decoded.get("@items", []) if "@items" in _names(kind[1:]) else decoded
+        if "@items" in _names(kind[1:]):
+            return decoded.get("@items", [])
+        return decoded.get("@value") if "@value" in _names(kind[1:]) else decoded
     return _SCALARS[kind](raw)
 
 

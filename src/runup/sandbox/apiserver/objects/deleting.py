@@ -13,7 +13,7 @@ from typing import Any
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.errors import ApiError
-from runup.sandbox.apiserver.http.body import decode_json, decode_yaml, media_type
+from runup.sandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
 from runup.sandbox.apiserver.http.messages import Request, Response, json_response
 from runup.sandbox.apiserver.http.options import dry_run_faults, invalid_options, list_options, not_supported
 from runup.sandbox.apiserver.http.routing import Target
@@ -67,7 +67,7 @@ class Deleting:
         listing = list_options(request.query, watch=False)
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
         options = read_options(request)
-        chosen = [e for e in self._store.items(kind.storage, target.namespace) if not selector or selector.matches(e)]
+        chosen = [e for e in self._reading.entries(kind, target.namespace) if not selector or selector.matches(e)]
         deleted = []
         for entry in chosen:
             try:
@@ -136,9 +136,12 @@ def read_options(request: Request) -> DeleteOptions:
     """The options in a request's body, or else in its query; raises ApiError 400 or 422."""
     body: JSON = {}
     if request.body:
-        value = decode_yaml(request.body) if media_type(request).endswith("yaml") else decode_json(request.body)
+        value = _READERS.get(media_type(request), decode_json)(request.body)
         body = value if isinstance(value, dict) else {}
     return options_of(body, request.query)
+
+
+_READERS = {"application/yaml": decode_yaml, PROTOBUF: decode_protobuf}
 
 
 def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOptions:

@@ -22,6 +22,7 @@ from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import encoder, key_of
 from runup.sandbox.apiserver.objects import paging
 from runup.sandbox.apiserver.objects.render import Renderer
+from runup.sandbox.apiserver.objects.schemas import Schemas
 from runup.sandbox.apiserver.objects.selectors import parse_selector
 from runup.sandbox.apiserver.objects.views import to_stored
 from runup.sandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
@@ -33,8 +34,8 @@ JSON = dict[str, Any]
 class Reading:
     """The reading verbs; one for the whole server."""
 
-    def __init__(self, store: Store, renderer: Renderer, clock: Clock) -> None:
-        self._store, self._renderer, self._clock = store, renderer, clock
+    def __init__(self, store: Store, schemas: Schemas, renderer: Renderer, clock: Clock) -> None:
+        self._store, self._schemas, self._renderer, self._clock = store, schemas, renderer, clock
         self._watchers: set[Watcher] = set()
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
@@ -42,7 +43,11 @@ class Reading:
         found = self._store.get(kind.storage, namespace, name)
         if found is None:
             raise errors.not_found(kind.plural, kind.group, name)
-        return found
+        return self._schemas.seen(kind, found)
+
+    def entries(self, kind: Kind, namespace: str) -> list[Entry]:
+        """All stored objects of a namespace, or of all."""
+        return [self._schemas.seen(kind, entry) for entry in self._store.items(kind.storage, namespace)]
 
     # -- one object ------------------------------------------------------------------------------------------------
 
@@ -52,9 +57,9 @@ class Reading:
 
     def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
         """One stored object in the form that the client accepts."""
-        form, as_yaml = negotiate(request.header("accept"))
-        raw = self._renderer.one(kind, entry, form, request.query.get("includeObject", ""))
-        return _body(raw, status, as_yaml=as_yaml)
+        accepted = negotiate(request.header("accept"))
+        raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
+        return _body(raw, status, as_yaml=accepted.as_yaml)
 
     def answer_dict(self, request: Request, kind: Kind, obj: JSON, status: int = 200) -> Response:
         """An object that is not (or no longer) stored, in the form that the client accepts."""
@@ -68,6 +73,7 @@ class Reading:
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
         rv, entries = self._candidates(kind, target.namespace, options)
+        entries = [self._schemas.seen(kind, entry) for entry in entries]
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
         # Lists of custom resources name both members always, as Go's unstructured lists do.
@@ -83,9 +89,9 @@ class Reading:
 
     def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
         """A list of stored objects in the form that the client accepts."""
-        form, as_yaml = negotiate(request.header("accept"))
-        raw = self._renderer.many(kind, entries, metadata, form, request.query.get("includeObject", ""))
-        return _body(raw, 200, as_yaml=as_yaml)
+        accepted = negotiate(request.header("accept"))
+        raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
+        return _body(raw, 200, as_yaml=accepted.as_yaml)
 
     def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, list[Entry]]:
         current = self._store.rv
@@ -109,7 +115,7 @@ class Reading:
 
     def watch(self, request: Request, target: Target, kind: Kind) -> Response:
         """A watch: a response that goes on."""
-        form, _ = negotiate(request.header("accept"))
+        accepted = negotiate(request.header("accept"))
         options = list_options(request.query, watch=True)
         fields = options.field_selector
         if target.name:
@@ -123,8 +129,9 @@ class Reading:
             bookmarks=options.bookmarks,
             initial_bookmark=options.initial_events and options.bookmarks,
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
-            form=f"{form.value}/{include}",
-            render=self._renderer.for_watch(kind, form, include),
+            form=f"{accepted.form.value}/{accepted.version}/{include}",
+            seen=lambda entry: self._schemas.seen(kind, entry),
+            render=self._renderer.for_watch(kind, accepted, include),
         )
         return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))
 
@@ -142,6 +149,12 @@ class Reading:
                 yield chunk
         finally:
             self._watchers.discard(watcher)
+
+    def end_watches(self, storage: str) -> None:
+        """End the watches of a kind after what they have to tell: it is no longer served as it was."""
+        for watcher in tuple(self._watchers):
+            if watcher.storage == storage:
+                watcher.stop()
 
     def stop_watches(self) -> None:
         """End every watch, so that a shutdown waits for nobody."""

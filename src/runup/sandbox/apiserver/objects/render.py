@@ -9,7 +9,7 @@ import orjson
 
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver import errors
-from runup.sandbox.apiserver.http.accept import Form
+from runup.sandbox.apiserver.http.accept import Accepted, Form
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import encoder, list_bytes
 from runup.sandbox.apiserver.objects.views import from_stored
@@ -17,7 +17,6 @@ from runup.sandbox.apiserver.published.tables.rows import Tables
 from runup.sandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
-_PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
 
 class Renderer:
@@ -27,27 +26,28 @@ class Renderer:
         self._clock = clock
         self._tables = Tables()
 
-    def one(self, kind: Kind, entry: Entry, form: Form, include: str) -> bytes:
+    def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
         """The body for one object."""
-        if form is Form.TABLE:
-            return self._table(kind, [entry], _list_meta(entry), include)
-        if form is Form.PARTIAL:
-            return orjson.dumps(_partial(entry))
+        if accepted.form is Form.TABLE:
+            return self._table(kind, [entry], _list_meta(entry), accepted.version, include)
+        if accepted.form is Form.PARTIAL:
+            return orjson.dumps(_partial(entry.load(), accepted.version))
         return self.raw(kind, entry)
 
-    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, form: Form, include: str) -> bytes:
+    def many(self, kind: Kind, entries: list[Entry], metadata: JSON, accepted: Accepted, include: str) -> bytes:
         """The body for a list."""
-        if form is Form.TABLE:
-            return self._table(kind, entries, metadata, include)
-        if form in {Form.PARTIAL_LIST, Form.PARTIAL}:
-            items = [_partial(entry) for entry in entries]
-            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        version = accepted.version
+        if accepted.form is Form.TABLE:
+            return self._table(kind, entries, metadata, version, include)
+        if accepted.form in {Form.PARTIAL_LIST, Form.PARTIAL}:
+            items = [_partial(entry.load(), version) for entry in entries]
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
             return orjson.dumps({**head, "items": items})
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
 
-    def for_watch(self, kind: Kind, form: Form, include: str) -> Callable[[Entry], bytes]:
+    def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry], bytes]:
         """How a watch of this form writes one object."""
-        return lambda entry: self.one(kind, entry, form, include)
+        return lambda entry: self.one(kind, entry, accepted, include)
 
     def raw(self, kind: Kind, entry: Entry) -> bytes:
         """The object as `kind` serves it: the stored bytes, unless it is seen through another version."""
@@ -62,7 +62,7 @@ class Renderer:
         cached: bytes = entry.cache[key]
         return cached
 
-    def _table(self, kind: Kind, entries: list[Entry], metadata: JSON, include: str) -> bytes:
+    def _table(self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str) -> bytes:
         if include not in _INCLUDED:
             why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
             raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
@@ -70,17 +70,17 @@ class Renderer:
         rows = []
         for entry in entries:
             obj = from_stored(kind, entry.load())
-            shown = {"None": None, "Object": obj}.get(include, {**_PARTIAL, "metadata": obj["metadata"]})
+            shown = {"None": None, "Object": obj}.get(include, _partial(obj, version))
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
-        head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+        head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         return orjson.dumps({**head, "columnDefinitions": self._tables.columns(kind), "rows": rows})
 
 
 _INCLUDED = frozenset({"", "Metadata", "Object", "None"})
 
 
-def _partial(entry: Entry) -> JSON:
-    return {**_PARTIAL, "metadata": entry.load()["metadata"]}
+def _partial(obj: JSON, version: str) -> JSON:
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
 
 
 def _list_meta(entry: Entry) -> JSON:

@@ -36,7 +36,7 @@ class Rest:
         self.store = store
         self.kinds = kinds
         self.decoding = decoding = Decoding(schemas)
-        self.reading = Reading(store, renderer, clock)
+        self.reading = Reading(store, schemas, renderer, clock)
         self.writing = Writing(store, schemas, admission, decoding, self.reading, clock)
         self.patching = Patching(schemas, decoding, self.reading, self.writing, clock)
         self.deleting = Deleting(store, admission, self.reading, self.writing, clock)

@@ -9,12 +9,15 @@ from typing import Any
 
 from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
-from runup.sandbox.apiserver.metadata import drop_empty_meta
+from runup.sandbox.apiserver.metadata import drop_empty_meta, encoder
 from runup.sandbox.apiserver.objects import defaults
 from runup.sandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
+from runup.sandbox.apiserver.store import Entry
 from runup.sandbox.apiserver.validation import custom_scale
 
 JSON = dict[str, Any]
+# In an entry's cache: it is not what is stored, so that even a write that changes nothing is one.
+COMPLETED = "completed"
 
 
 class Schemas:
@@ -64,6 +67,16 @@ class Schemas:
         known = builtin_schema(kind.group, kind.version, kind.kind)
         return known.complete(obj) if known else obj
 
+    def seen(self, kind: Kind, entry: Entry) -> Entry:
+        """A stored object as it is read: with the defaults that its definition has got since it was stored."""
+        schema = self.of(kind) if kind.custom else None
+        if schema is None or not schema.has_defaults:
+            return entry
+        if schema not in entry.cache:
+            entry.cache[schema] = _with_defaults(kind, schema, entry)
+        found: Entry = entry.cache[schema]
+        return found
+
     def empty(self, kind: Kind) -> JSON:
         """The object in which nothing is set: what a new one is compared with to find out who owns what."""
         schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
@@ -73,6 +86,16 @@ class Schemas:
         """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
         schema = self.of(kind) if kind.custom else None
         return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
+
+
+def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
+    stored = entry.load()
+    completed = schema.default(stored)
+    if completed == stored:
+        return entry
+    seen = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(completed))
+    seen.cache[COMPLETED] = True
+    return seen
 
 
 def _compile(crd: JSON, name: str) -> Schema | None:

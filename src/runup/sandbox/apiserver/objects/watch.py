@@ -43,6 +43,7 @@ class Watch:
     timeout_s: float
     form: str
     render: Render
+    seen: Callable[[Entry], Entry] = lambda entry: entry  # how a stored object is read
 
 
 def error_line(error: ApiError) -> bytes:
@@ -73,12 +74,12 @@ def line_for(event: Event, watch: Watch) -> bytes | None:
 
     An object that begins or ceases to be selected is ADDED or DELETED for this watcher, whatever happened to it.
     """
-    entry = event.entry
+    entry = watch.seen(event.entry)
     if watch.namespace and entry.namespace != watch.namespace:
         return None
     if not watch.selector:
         return _gone(event, watch) if event.type == "DELETED" else _line(event.type, event, entry, watch)
-    before = event.prev is not None and watch.selector.matches(event.prev)
+    before = event.prev is not None and watch.selector.matches(watch.seen(event.prev))
     after = event.type != "DELETED" and watch.selector.matches(entry)
     if not before and not after:
         return None
@@ -89,9 +90,9 @@ def line_for(event: Event, watch: Watch) -> bytes | None:
 
 def _gone(event: Event, watch: Watch) -> bytes:
     """What went, as it was before that, at the revision of its going: so a real server has it from etcd."""
-    before = event.prev
-    if before is None:
-        return _line("DELETED", event, event.entry, watch)
+    if event.prev is None:
+        return _line("DELETED", event, watch.seen(event.entry), watch)
+    before = watch.seen(event.prev)
     obj = before.load()
     last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
     entry = Entry(before.resource, before.key, event.rv, encoder(watch.kind)(last))
@@ -117,8 +118,13 @@ class Watcher:
             self._pending.append(event)
         self._wake.set()
 
+    @property
+    def storage(self) -> str:
+        """Where what it watches lies."""
+        return self._watch.kind.storage
+
     def stop(self) -> None:
-        """End the stream, as at shutdown or when the kind is gone."""
+        """End the stream after what is pending, as at shutdown or when the kind is gone."""
         self._closed = True
         self._wake.set()
 
@@ -148,7 +154,7 @@ class Watcher:
                 if (line := line_for(event, watch)) is not None:
                     yield line
         else:
-            for entry in store.items(watch.kind.storage, watch.namespace):
+            for entry in map(watch.seen, store.items(watch.kind.storage, watch.namespace)):
                 if not watch.selector or watch.selector.matches(entry):
                     yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry)
         if watch.initial_bookmark:
@@ -156,7 +162,7 @@ class Watcher:
 
     async def _follow(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
         next_bookmark = self._monotonic() + BOOKMARK_PERIOD_S
-        while not self._closed and not self._overrun:
+        while (self._pending or not self._closed) and not self._overrun:
             now = self._monotonic()
             if now >= deadline:
                 return

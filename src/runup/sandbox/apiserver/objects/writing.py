@@ -25,7 +25,7 @@ from runup.sandbox.apiserver.objects import strategies
 from runup.sandbox.apiserver.objects.admission import Admission
 from runup.sandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.objects.reading import Reading
-from runup.sandbox.apiserver.objects.schemas import Schemas
+from runup.sandbox.apiserver.objects.schemas import COMPLETED, Schemas
 from runup.sandbox.apiserver.objects.views import from_stored, to_stored
 from runup.sandbox.apiserver.patch import managed
 from runup.sandbox.apiserver.schema import Fault, FieldError
@@ -188,7 +188,7 @@ class Writing:
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
-        if same(old, new):
+        if same(old, new) and COMPLETED not in entry.cache:
             return entry
         stored = to_stored(kind, new)
         if options.dry_run:

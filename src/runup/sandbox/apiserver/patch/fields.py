@@ -53,7 +53,9 @@ def typed_root(tree: Structural | None) -> Structural:
     properties = dict(tree.properties) if tree else {}
     text = Structural(type="string")
     properties |= {"apiVersion": text, "kind": text, "metadata": metadata_node()}
-    return Structural(type="object", properties=properties, additional=tree.additional if tree else None)
+    open_ = tree is not None and tree.preserve_unknown
+    additional = tree.additional if tree else None
+    return Structural(type="object", properties=properties, additional=additional, preserve_unknown=open_)
 
 
 def child(node: Structural | None, name: str) -> Structural | None:

@@ -15,9 +15,9 @@ from email.utils import format_datetime
 import orjson
 
 from runup.kube.clock import Clock
-from runup.sandbox.apiserver.http.messages import Request, Response
+from runup.sandbox.apiserver.http.messages import JSON_TYPE, Request, Response
 from runup.sandbox.apiserver.kinds import Kind, KindTable
-from runup.sandbox.apiserver.published import openapi
+from runup.sandbox.apiserver.published import openapi, openapi_protobuf
 
 # A client may keep a document that it asked for by its hash: the hash is of the content.
 _KEEP = timedelta(days=365)
@@ -29,6 +29,7 @@ class Document:
 
     body: bytes
     hash: str
+    type: str = JSON_TYPE
 
     @property
     def etag(self) -> str:
@@ -54,6 +55,8 @@ class OpenApiDocuments:
     def serve(self, request: Request) -> Response | None:
         """The document at a path, or None."""
         path = request.path
+        if path == "/openapi/v2" and openapi_protobuf.is_wanted(request.header("accept")):
+            return _answer(request, self._v2_protobuf())
         if path == "/openapi/v2":
             return _answer(request, self._at_once(path, lambda: openapi.build_v2(self._kinds)))
         if path == "/openapi/v3":
@@ -81,6 +84,14 @@ class OpenApiDocuments:
             known = self._whole[path] = (generation, _document(build()))
         return known[1]
 
+    def _v2_protobuf(self) -> Document:
+        key, generation = openapi_protobuf.MEDIA_TYPE, self._kinds.generation
+        known = self._whole.get(key)
+        if known is None or known[0] != generation:
+            body = openapi_protobuf.encode(openapi.build_v2(self._kinds))
+            known = self._whole[key] = (generation, Document(body, openapi.content_hash(body), key))
+        return known[1]
+
     def _index(self) -> openapi.JSON:
         groups = openapi.by_group(self._kinds)
         self._groups = {key: kept for key, kept in self._groups.items() if key in groups}
@@ -97,4 +108,4 @@ def _answer(request: Request, document: Document, headers: tuple[tuple[str, str]
     headers = (("Etag", document.etag), ("Vary", "Accept"), *headers)
     if document.etag in request.header("if-none-match"):
         return Response(304, headers=headers)
-    return Response(body=document.body, headers=headers)
+    return Response(body=document.body, content_type=document.type, headers=headers)

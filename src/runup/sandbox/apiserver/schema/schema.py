@@ -41,6 +41,11 @@ class Schema:
         """The CEL rules, compiled when first needed."""
         return rules.RuleSet(self.root)
 
+    @cached_property
+    def has_defaults(self) -> bool:
+        """Whether `default` can do anything. Custom schemas only: those of built-in kinds contain themselves."""
+        return self.root.has_defaults()
+
     def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
         """`obj` with metadata as its type has it, and the paths of what it has not; raises DecodeError."""
         return embedded.coerce(self.root, obj)

@@ -72,6 +72,11 @@ class Structural:
         """The node of member `name`: a property, else the map's value type; None if unknown."""
         return self.properties.get(name) or self.additional
 
+    def has_defaults(self) -> bool:
+        """Whether anything at or below this node has a default."""
+        below = (*self.properties.values(), *filter(None, (self.additional, self.items)))
+        return self.has_default or any(node.has_defaults() for node in below)
+
     @property
     def defaults_within(self) -> bool:
         """Whether a direct member has a default."""

@@ -1,0 +1,43 @@
+"""Every kind and subresource of a real server is served, or stands on the page of differences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from tests.contract.api import Api
+from tests.contract.served import RECORDED, served
+from tests.contract.test_rows import DIFFERENCES
+
+HEADING = "## Which kinds are not served"
+
+
+def _recorded() -> set[tuple[str, str]]:
+    return _pairs(yaml.safe_load(RECORDED.read_text()))
+
+
+def _pairs(table: dict[str, list[str]]) -> set[tuple[str, str]]:
+    return {(version, name) for version, names in table.items() for name in names}
+
+
+def _on_the_page() -> set[tuple[str, str]]:
+    """The table's rows: a group-version, and names with their subresources."""
+    section = DIFFERENCES.read_text().partition(HEADING)[2].partition("\n## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    return {(re.findall("`([^`]+)`", row[1])[0], name) for row in rows for name in re.findall("`([^`]+)`", row[2])}
+
+
+def test_served_as_recorded(api: Api) -> None:
+    """A real server serves what was recorded; the sandbox the same without what the page says."""
+    if api.name != "sandbox":
+        assert _pairs(served(api)) == _recorded()
+        return
+    assert _recorded() - _pairs(served(api)) == _on_the_page()
+
+
+def test_nothing_is_served_that_a_real_server_has_not(api: Api) -> None:
+    """A client would take it for another cluster."""
+    if api.name != "sandbox":
+        pytest.skip("it is the measure")
+    assert _pairs(served(api)) - _recorded() == set()
