@@ -116,7 +116,8 @@ class ReleaseChecks:
         """Raises Unverified."""
         if self._verifier is None:
             raise Unverified("the running release carries no keys, so verification is not possible")
-        verification = Verification(digest_to_verify(image), self._verifier.keyrings)
+        keyrings = self._verifier.keyrings
+        verification = Verification(digest_to_verify(image), keyrings, now=self._clock.now())
         async with contextlib.aclosing(self._signatures(verification)) as signatures:
             async for source, signature in signatures:
                 if verification.add(signature, source):
