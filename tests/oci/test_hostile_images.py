@@ -101,7 +101,7 @@ def test_what_others_write_is_read(form: int) -> None:
     ("data", "expected"),
     [
         pytest.param(
-            header(b"a", b"\0", 3) + b"xyz", [("a", 3, "", "0")], id="a file from before POSIX, not filled up"
+            header(b"a", b"\0", 3) + b"xyz", [("a", 3, "", "0")], id="an old file, not filled up"
         ),
         pytest.param(header(b"a/", b"\0"), [("a", 0, "", "5")], id="a folder from before POSIX"),
         pytest.param(header(b"a", b"7", 1) + b"x" * 512, [("a", 1, "", "0")], id="a contiguous file"),
