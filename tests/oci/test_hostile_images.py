@@ -100,9 +100,7 @@ def test_what_others_write_is_read(form: int) -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        pytest.param(
-            header(b"a", b"\0", 3) + b"xyz", [("a", 3, "", "0")], id="an old file, not filled up"
-        ),
+        pytest.param(header(b"a", b"\0", 3) + b"xyz", [("a", 3, "", "0")], id="an old file, not filled up"),
         pytest.param(header(b"a/", b"\0"), [("a", 0, "", "5")], id="a folder from before POSIX"),
         pytest.param(header(b"a", b"7", 1) + b"x" * 512, [("a", 1, "", "0")], id="a contiguous file"),
         pytest.param(header(b"l", b"2", 99, b"to"), [("l", 0, "to", "2")], id="a link that claims a size has none"),

@@ -181,7 +181,7 @@ class RegistryClient:
     def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
         """The bytes from `received` on; of a registry that knows no ranges, the first ones are skipped."""
         headers = {"Range": f"bytes={received}-"} if received else {}
-        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers)
+        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers, size=blob.size - received)
         with self._transport.ask(question) as answer:
             skip = 0 if answer.status == 206 else received
             while piece := self._piece(answer, question):
@@ -208,7 +208,8 @@ class RegistryClient:
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
             path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
-            with self._transport.ask(self._writing(target, "PUT", path, headers, layout.blob(blob.digest))):
+            question = self._writing(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
+            with self._transport.ask(question):
                 return
 
     def _has(self, blob: Descriptor, target: Reference) -> bool:
@@ -225,8 +226,9 @@ class RegistryClient:
         path: str,
         headers: dict[str, str] | None = None,
         body: bytes | Path | None = None,
+        size: int = 0,
     ) -> Question:
-        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push")
+        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size)
 
 
 def _check_sizes(manifest: Manifest, reference: Reference) -> None:

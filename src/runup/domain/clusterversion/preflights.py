@@ -111,7 +111,7 @@ def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tu
 
 
 def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
-    """What is due to be found out of an image that no graph knows: its signature and, once that is good, its version."""
+    """What is due to be found out of an image that no graph knows: its signature, and once that is good its version."""
     check = view.observed.releases.get(update.image)
     verify = check_work(update.image, check, view.now) if update.image else ()
     return (*verify, *(read_work(update.image, check, view.now) if targets.is_trusted(update, check) else ()))
