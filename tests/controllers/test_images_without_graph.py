@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.controllers.operator_world import NAMESPACES, Cluster, cluster, running
+from tests.oci.registries import odd_registry
 
 from runup.api.scheme import Resource
 from runup.controllers.manager import Manager
@@ -21,6 +22,7 @@ from runup.domain.preflight import workloads
 from runup.kube import calls
 from runup.oci.build import build_image, build_release, layer_of
 from runup.oci.images import Execution
+from runup.oci.layout import Layout
 from runup.oci.signatures import SigningKey
 from runup.oci.stores import add_signature
 from runup.sandbox.processes.registry import Registry
@@ -83,6 +85,16 @@ async def test_another_version_than_stated_is_refused(tmp_path: Path) -> None:
         await at.world.ask({"mode": "Preflight", "image": at.release("5.3.7"), "version": "5.3.8"})
         assert "is release 5.3.7, not 5.3.8" in await at.failed("VersionMismatch")
         assert await at.world.deployment() is None
+
+
+async def test_an_unsigned_image_is_not_asked_for(tmp_path: Path) -> None:
+    """No request reaches the registry: what is in there is nobody's word yet."""
+    async with scene(tmp_path) as at:
+        built = build_release(tmp_path / "unsigned", version="5.3.7", files={})
+        with odd_registry(Layout.open(tmp_path / "unsigned")) as odd:
+            await at.world.ask({"mode": "Preflight", "image": f"{odd.host}/ocp/release@{built.digest}"})
+            assert "is not trusted, so nothing was started" in await at.failed("ImageVerificationFailed")
+            assert odd.asked == []
 
 
 async def test_an_image_that_is_no_release(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from runup.oci.images import Execution
 from runup.oci.layers import Image, open_image, read_folders, unpack
 from runup.oci.layout import Layout
 from runup.oci.reference import sha256
-from runup.oci.tarstream import find_in_layer
+from runup.oci.tarstream import Budget, find_in_layer
 
 
 @dataclass(frozen=True)
@@ -302,11 +302,11 @@ def test_one_file_out_of_a_layer_that_is_arriving() -> None:
     data = gzip.compress(tar([f("m/a", "1"), f("m/b", "2"), symlink("m/c", "a")]))
     layer = images.Descriptor(media_type=images.LAYER_GZIP, digest=sha256(data), size=len(data))
     taken = Taken(data + b"\0" * 500)
-    assert find_in_layer(taken, layer, "m/a", limit=10, image="i") == b"1"
+    assert find_in_layer(taken, layer, "m/a", limit=10, budget=Budget.of("i")) == b"1"
     assert taken.data == b""
     for path, limit, said in (("m/c", 10, "is no regular file"), ("m/a", 0, "is larger than 0 bytes")):
         with pytest.raises(BadImage, match=said):
-            find_in_layer(iter([data]), layer, path, limit=limit, image="i")
+            find_in_layer(iter([data]), layer, path, limit=limit, budget=Budget.of("i"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

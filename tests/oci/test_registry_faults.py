@@ -91,7 +91,7 @@ def other_manifest() -> bytes:
         pytest.param("manifests", lambda _data: other_manifest(), "sent another manifest", id="another manifest"),
         pytest.param("manifests", lambda data: data[:-1], "sent another manifest", id="a manifest cut short"),
         pytest.param(
-            "manifests", lambda data: b" " * (5 << 20) + data, "larger than 4194304 bytes", id="a huge manifest"
+            "manifests", lambda data: b" " * (5 << 20) + data, "larger than 1048576 bytes", id="a huge manifest"
         ),
         pytest.param("LAYER", lambda data: data[:-1] + b"x", "other content than its digest", id="a flipped byte"),
         pytest.param("LAYER", lambda data: data + b"x", "larger than the", id="a longer blob"),

@@ -6,11 +6,16 @@ import base64
 import json
 import shutil
 import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pysequoia
 import pytest
+from bench import hostile_signatures
+from bench.hostile_signatures import Hostile
+from bench.openpgp import Certificate, Key
 
 from runup.oci.errors import BadImage, CannotWrite, Unverified
 from runup.oci.signatures import (
@@ -18,6 +23,7 @@ from runup.oci.signatures import (
     Keyring,
     SigningKey,
     Verification,
+    check_signature,
     claim,
     digest_to_verify,
     generate_key,
@@ -26,6 +32,7 @@ from runup.oci.signatures import (
 )
 from runup.oci.stores import MAX_SIGNATURES, add_signature
 
+NOW = datetime.now(UTC)
 DIGEST = "sha256:" + "52" * 32
 OTHER = "sha256:" + "51" * 32
 NAME = "registry.example/ocp/release"
@@ -53,14 +60,14 @@ def changed(**changes: Any) -> bytes:
 def refusal(signature: bytes, *rings: Keyring, digest: str = DIGEST) -> str:
     """Why the digest is not verified, with what each keyring said."""
     with pytest.raises(Unverified) as caught:
-        verify_signatures(digest, rings or (RING,), [signature])
+        verify_signatures(digest, rings or (RING,), [signature], now=NOW)
     return "; ".join([caught.value.message, *caught.value.details])
 
 
 def test_a_good_signature_verifies() -> None:
     """The verdict names the keyring and the signature that convinced it."""
     signature = KEY.sign(DIGEST, NAME)
-    found = verify_signatures(DIGEST, [RING], [signature])
+    found = verify_signatures(DIGEST, [RING], [signature], now=NOW)
     assert (found.digest, found.keyrings, found.signatures) == (DIGEST, ("a",), (signature,))
 
 
@@ -101,7 +108,7 @@ def test_a_claim_without_the_optional_part_is_good() -> None:
         changed(optional=None),
         json.dumps({"critical": json.loads(claim(DIGEST, NAME))["critical"]}).encode(),
     ):
-        assert verify_signatures(DIGEST, [RING], [signed(body)])
+        assert verify_signatures(DIGEST, [RING], [signed(body)], now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_every_flipped_byte_is_noticed() -> None:
     for at in range(len(good)):
         broken = bytearray(good)
         broken[at] ^= 0x01
-        verification = Verification(DIGEST, [RING])
+        verification = Verification(DIGEST, [RING], now=NOW)
         if verification.add(bytes(broken), "it"):
             # Unhashed parts, such as the issuer's hint, may differ: then what was signed is still the same.
             assert verification.result().digest == DIGEST
@@ -146,31 +153,80 @@ def test_a_revoked_key_is_refused() -> None:
     signature = key.sign(DIGEST, NAME)
     secret = pysequoia.Tsk.from_bytes(key.secret)
     certificate = secret.extract_certificate()
-    verify_signatures(DIGEST, [Keyring("a", str(certificate).encode())], [signature])
+    verify_signatures(DIGEST, [Keyring("a", str(certificate).encode())], [signature], now=NOW)
     revoked = pysequoia.Cert.from_bytes(bytes(certificate) + bytes(certificate.revoke(secret.certifier())))
     assert revoked.is_revoked
     refusal(signature, Keyring("a", bytes(revoked)))
+
+
+@pytest.mark.parametrize("row", list(hostile_signatures.signatures(NOW)), ids=lambda row: row.name)
+def test_a_signature_that_proves_nothing(row: Hostile) -> None:
+    """By a key that ended, whatever date it claims, or of a claim that can be read in two ways."""
+    assert row.said in refusal(row.signature, Keyring("a", row.keyring))
+
+
+@pytest.mark.parametrize(
+    ("signature", "ring"),
+    [pytest.param(signature, ring, id=name) for name, signature, ring in hostile_signatures.honest(NOW)],
+)
+def test_the_same_keys_alive_are_good(signature: bytes, ring: bytes) -> None:
+    """The other half of the rows above: what refuses everything proves nothing."""
+    assert verify_signatures(DIGEST, [Keyring("a", ring)], [signature], now=NOW).digest == DIGEST
+
+
+def test_a_key_counts_until_the_moment_that_it_expires() -> None:
+    """By the time that the caller passes."""
+    made = NOW - timedelta(days=10)
+    certificate = Certificate(Key(made), primary_for=timedelta(days=30))
+    ring, signature = Keyring("a", certificate.public), certificate.primary.message(claim(DIGEST, NAME), NOW)
+    end = made.replace(microsecond=0) + timedelta(days=30)
+    assert check_signature(signature, ring, DIGEST, now=end - timedelta(seconds=1)) == ""
+    assert f"expired on {end:%Y-%m-%d}" in check_signature(signature, ring, DIGEST, now=end)
+
+
+def test_an_error_has_no_backtrace() -> None:
+    """Where the environment asks the library for one, conditions and logs would carry a page of it."""
+    script = (
+        "from datetime import UTC, datetime\n"
+        "from runup.oci.errors import OciError\n"
+        "from runup.oci.signatures import Keyring, SigningKey, check_signature, generate_key\n"
+        "ring, now = Keyring('a', generate_key().public), datetime.now(UTC)\n"
+        "for bad in (b'', b'hello', b'\\xc4\\x0d' * 9, generate_key().sign('sha256:' + '5' * 64, 'a')):\n"
+        "    print(check_signature(bad, ring, 'sha256:' + '5' * 64, now=now))\n"
+        "ring = Keyring('b', b'x')\n"
+        "for broken in (lambda: check_signature(b'', ring, '', now=now), lambda: SigningKey(b'x').public):\n"
+        "    try:\n"
+        "        broken()\n"
+        "    except OciError as error:\n"
+        "        print(error)\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script], env={"RUST_BACKTRACE": "1"}, capture_output=True, text=True, check=True
+    )
+    assert "backtrace" not in told.stdout.lower()
+    assert len(told.stdout.splitlines()) == 6
+    assert all(line.strip() for line in told.stdout.splitlines())
 
 
 def test_every_keyring_must_agree() -> None:
     """One of two is not enough, and the message names the other."""
     assert "against keyrings: b" in refusal(KEY.sign(DIGEST, NAME), RING, OTHER_RING)
     both = [KEY.sign(DIGEST, NAME), OTHER_KEY.sign(DIGEST, NAME)]
-    assert verify_signatures(DIGEST, [RING, OTHER_RING], both).keyrings == ("a", "b")
+    assert verify_signatures(DIGEST, [RING, OTHER_RING], both, now=NOW).keyrings == ("a", "b")
 
 
 def test_one_keyring_may_hold_several_keys() -> None:
     """Any of them will do; armored and binary keyrings read alike."""
     together = bytes(pysequoia.Cert.from_bytes(KEY.public)) + bytes(pysequoia.Cert.from_bytes(OTHER_KEY.public))
     for key in (KEY, OTHER_KEY):
-        assert verify_signatures(DIGEST, [Keyring("both", together)], [key.sign(DIGEST, NAME)])
+        assert verify_signatures(DIGEST, [Keyring("both", together)], [key.sign(DIGEST, NAME)], now=NOW)
 
 
 def test_a_huge_signature_is_not_looked_at() -> None:
     """It is refused by its size; a good one after it still counts."""
     huge = signed(claim(DIGEST, NAME) + b" " * MAX_SIGNATURE_BYTES)
     assert f"is larger than {MAX_SIGNATURE_BYTES} bytes" in refusal(huge)
-    assert verify_signatures(DIGEST, [RING], [huge, KEY.sign(DIGEST, NAME)])
+    assert verify_signatures(DIGEST, [RING], [huge, KEY.sign(DIGEST, NAME)], now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -183,13 +239,13 @@ def test_a_huge_signature_is_not_looked_at() -> None:
 def test_a_keyring_that_is_none_is_an_error(ring: Keyring, said: str) -> None:
     """It must not pass as a keyring that nobody has to satisfy."""
     with pytest.raises(Unverified, match=said):
-        verify_signatures(DIGEST, [ring], [KEY.sign(DIGEST, NAME)])
+        verify_signatures(DIGEST, [ring], [KEY.sign(DIGEST, NAME)], now=NOW)
 
 
 def test_without_keyrings_nothing_is_verified() -> None:
     """An empty list is not the same as agreement of all."""
     with pytest.raises(Unverified, match="no keyring"):
-        verify_signatures(DIGEST, [], [KEY.sign(DIGEST, NAME)])
+        verify_signatures(DIGEST, [], [KEY.sign(DIGEST, NAME)], now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +286,7 @@ def test_gpg_makes_the_same_signatures(tmp_path: Path) -> None:
         run("--quick-gen-key", "release test <release@example.invalid>", "ed25519", "sign", "never")
         run("--sign", "-o", str(tmp_path / "signature"), str(tmp_path / "claim.json"))
         public = run("--armor", "--export")
-        assert verify_signatures(DIGEST, [Keyring("gpg", public)], [(tmp_path / "signature").read_bytes()])
+        assert verify_signatures(DIGEST, [Keyring("gpg", public)], [(tmp_path / "signature").read_bytes()], now=NOW)
         (tmp_path / "ours").write_bytes(KEY.sign(DIGEST, NAME))
         (tmp_path / "key").write_bytes(KEY.public)
         run("--import", str(tmp_path / "key"))
@@ -254,7 +310,7 @@ def test_the_verifier_of_a_release() -> None:
     assert found.stores == ("https://example.com/signatures",)
     assert found.warnings == ("unexpected key other",)
     assert verify_signatures(
-        DIGEST, found.keyrings, [KEY.sign(DIGEST, NAME), OTHER_KEY.sign(DIGEST, NAME)]
+        DIGEST, found.keyrings, [KEY.sign(DIGEST, NAME), OTHER_KEY.sign(DIGEST, NAME)], now=NOW
     ).keyrings == ("verifier-public-key-ci", "verifier-public-key-redhat")
 
 

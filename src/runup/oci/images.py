@@ -29,8 +29,8 @@ REF_NAME = "org.opencontainers.image.ref.name"
 THIN_LABEL = "io.runup.image"
 RELEASE_LABEL = "io.openshift.release"
 
-MAX_DOCUMENT_BYTES = 4 * 1024 * 1024
-"""Largest manifest or index read; the limit that the distribution spec asks registries to accept."""
+MAX_DOCUMENT_BYTES = 1024 * 1024
+"""Largest manifest, index or config read: a release's have 1 to 50 KB, and decoded they take up to forty times that."""
 
 T = TypeVar("T", bound="_Document")
 
@@ -106,14 +106,24 @@ class Config(_Document, frozen=True):
 def decode(kind: type[T], data: bytes, what: str) -> T:
     """`data` as a `kind`; raises BadImage naming `what`. Nulls, which Go writes for what is empty, count as absent."""
     try:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), kind)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError:
+            if b"null" not in data:
+                raise
+        document = msgspec.json.decode(data)
+        _drop_nulls(document)
+        return msgspec.convert(document, kind)
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
         raise BadImage(f"{what} is no {kind.__name__.lower()}: {error}") from error
 
 
-def _without_nulls(value: object) -> object:
+def _drop_nulls(value: object) -> None:
     if isinstance(value, dict):
-        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
+        for key in [key for key, member in value.items() if member is None]:
+            del value[key]
+        for member in value.values():
+            _drop_nulls(member)
+    elif isinstance(value, list):
+        for item in value:
+            _drop_nulls(item)

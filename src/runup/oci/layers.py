@@ -9,21 +9,32 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from runup.oci import images
 from runup.oci.errors import BadImage, CannotWrite
 from runup.oci.images import Config, Descriptor, Manifest
 from runup.oci.layout import Layout
-from runup.oci.tarstream import MAX_IMAGE_BYTES, OPAQUE, WHITEOUT, entries, hidden_by, inner_path, opened
+from runup.oci.tar import Archive, Entry
+from runup.oci.tarstream import (
+    MAX_IMAGE_BYTES,
+    OPAQUE,
+    WHITEOUT,
+    Budget,
+    entries,
+    hidden_by,
+    inner_path,
+    opened,
+)
 
-MAX_PAYLOAD_BYTES = 512 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 """Most that the folders of a release may hold; OpenShift's are about 12 MB."""
+
+MAX_LAYERS = 128
+"""Most layers of an image; container engines stop at 127."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +81,11 @@ def read_folders(image: Image, folders: tuple[str, ...], *, limit: int = MAX_PAY
     """The regular files below `folders` as path to bytes, without unpacking the rest; raises BadImage."""
     found: dict[str, bytes] = {}
     total = 0
+    budget = Budget.of(image.digest)
     for layer, diff_id in _layers(image):
         lower, found = found, {}
-        with _archive(image, layer, diff_id) as archive:
-            for path, entry in entries(archive, image.digest):
+        with _archive(image, layer, diff_id, budget) as archive:
+            for path, entry in entries(archive, budget):
                 if whiteout := hidden_by(path):
                     _hide(lower, *whiteout)
                     continue
@@ -92,20 +104,19 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
     """The image's files in the folder `target`, which must not exist yet; raises BadImage and CannotWrite.
 
     Absolute links are made relative, so that a reader on the host stays inside. Owners and set-id bits are dropped.
+    Every layer is read to its end before the first file is written: what breaks a limit or a digest costs no disk.
     """
+    _check(image, limit)
     temporary = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
         temporary.chmod(0o755)
-        total = 0
+        budget = Budget.of(image.digest)
         for layer, diff_id in _layers(image):
             root = _Root(temporary, image.digest, set())
-            with _archive(image, layer, diff_id) as archive:
-                for path, entry in entries(archive, image.digest):
-                    total += entry.size
-                    if total > limit:
-                        raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
+            with _archive(image, layer, diff_id, budget) as archive:
+                for path, entry in entries(archive, budget):
                     _unpack_entry(archive, entry, path, root)
         temporary.rename(target)
     except OSError as error:
@@ -116,28 +127,42 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
     return target
 
 
+def _check(image: Image, limit: int) -> None:
+    """Raise BadImage for an image that breaks a limit, has files of more than `limit` bytes, or is another one."""
+    total = 0
+    budget = Budget.of(image.digest)
+    for layer, diff_id in _layers(image):
+        with _archive(image, layer, diff_id, budget) as archive:
+            for _, entry in entries(archive, budget):
+                total += entry.size
+                if total > limit:
+                    raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
+
+
 def _layers(image: Image) -> Iterator[tuple[Descriptor, str]]:
     """Each layer with the digest of what it unpacks to, the lowest first."""
     diff_ids = image.config.rootfs.diff_ids
+    if len(image.manifest.layers) > MAX_LAYERS:
+        raise BadImage(f"image {image.digest}: has {len(image.manifest.layers)} layers; the limit is {MAX_LAYERS}")
     if len(diff_ids) != len(image.manifest.layers):
         raise BadImage(f"image {image.digest}: config names {len(diff_ids)} layers, manifest another number")
     return zip(image.manifest.layers, diff_ids, strict=True)
 
 
 @contextlib.contextmanager
-def _archive(image: Image, layer: Descriptor, diff_id: str) -> Iterator[tarfile.TarFile]:
+def _archive(image: Image, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
     """A layer's archive; raises BadImage where it turns out broken, or to unpack to something else."""
     with (
         image.layout.open_blob(layer.digest) as blob,
-        opened(blob, layer, image.digest, limit=MAX_IMAGE_BYTES) as (archive, plain),
+        opened(blob, layer, budget) as (archive, unpacked),
     ):
         yield archive
-        actual = plain.rest()
+        actual = unpacked.rest()
     if actual != diff_id:
         raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
 
 
-def _replace(lower: dict[str, bytes], path: str, entry: tarfile.TarInfo) -> None:
+def _replace(lower: dict[str, bytes], path: str, entry: Entry) -> None:
     """Take out of the lower layers what an entry stands in place of: all below a file, the file that a folder was."""
     if not entry.isdir():
         _hide(lower, path, stays=False)
@@ -152,11 +177,9 @@ def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
         del files[known]
 
 
-def _bytes_of(
-    archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, known: dict[str, bytes], image: Image
-) -> bytes:
+def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes], image: Image) -> bytes:
     if entry.isreg():
-        return cast("BinaryIO", archive.extractfile(entry)).read()
+        return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
         raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
     named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
@@ -193,7 +216,7 @@ class _Root:
             target = target.parent
 
 
-def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, root: _Root) -> None:
+def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> None:
     target = root.inside(path)
     if hidden_by(path) is not None:
         _remove_hidden(target, root)
@@ -220,7 +243,7 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, r
         shutil.copy(source, target)
     elif entry.isreg():
         with target.open("xb") as file:
-            shutil.copyfileobj(cast("BinaryIO", archive.extractfile(entry)), file)
+            file.writelines(archive.pieces())
         target.chmod(0o400 | (entry.mode & 0o777))
     else:
         raise BadImage(f"image {root.image}: {path} is no file, folder or link")

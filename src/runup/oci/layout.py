@@ -226,20 +226,27 @@ class BlobWriter:
         self._path.unlink(missing_ok=True)
 
 
+class _Described(msgspec.Struct, frozen=True, rename="camel"):
+    """What tells a manifest from an index; what is in it stays as it came."""
+
+    media_type: msgspec.Raw = msgspec.Raw(b"null")
+    manifests: msgspec.Raw = msgspec.Raw(b"null")
+    config: msgspec.Raw = msgspec.Raw(b"null")
+
+
 def media_type_of(data: bytes) -> str:
     """The media type that a manifest or index says of itself, or that its members give away; raises BadImage."""
     try:
-        document = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+        document = msgspec.json.decode(data, type=_Described)
+    except msgspec.ValidationError as error:
+        raise BadImage("a manifest is no JSON object") from error
+    except (msgspec.DecodeError, RecursionError) as error:
         raise BadImage(f"a manifest is no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BadImage("a manifest is no JSON object")
-    declared = document.get("mediaType")
-    if isinstance(declared, str) and declared:
+    if bytes(document.media_type)[:1] == b'"' and (declared := msgspec.json.decode(document.media_type, type=str)):
         return declared
-    if isinstance(document.get("manifests"), list):
+    if bytes(document.manifests)[:1] == b"[":
         return images.INDEX
-    if isinstance(document.get("config"), dict):
+    if bytes(document.config)[:1] == b"{":
         return images.MANIFEST
     raise BadImage("is neither an image manifest nor an index of images")
 

@@ -17,14 +17,14 @@ from runup.oci import images, mirrors
 from runup.oci.access import Access
 from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.images import Descriptor, Manifest
-from runup.oci.layers import for_architecture
+from runup.oci.layers import MAX_LAYERS, for_architecture
 from runup.oci.layout import Layout, media_type_of
 from runup.oci.reference import Reference, is_digest, sha256
-from runup.oci.tarstream import MAX_IMAGE_BYTES, Hidden, find_in_layer
+from runup.oci.tarstream import MAX_IMAGE_BYTES, Budget, Hidden, find_in_layer
 from runup.oci.transport import Interrupted, Question, Transport, broken, pause_s
 
-MAX_FILE_BYTES = 4 * 1024 * 1024
-"""Largest file that is read out of an image without pulling it."""
+MAX_FILE_BYTES = 1024 * 1024
+"""Largest file that is read out of an image without pulling it: a release's metadata have some 20 KB."""
 
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
 _PIECE = 256 * 1024
@@ -140,10 +140,9 @@ class RegistryClient:
         _, image = self._image(reference, architecture)
         manifest = images.decode(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
+        budget = Budget.of(str(reference))
         for blob in reversed(manifest.layers):
-            found = find_in_layer(
-                self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, image=str(reference)
-            )
+            found = find_in_layer(self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget)
             if isinstance(found, bytes):
                 return found
             if found is Hidden.YES:
@@ -182,7 +181,7 @@ class RegistryClient:
     def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
         """The bytes from `received` on; of a registry that knows no ranges, the first ones are skipped."""
         headers = {"Range": f"bytes={received}-"} if received else {}
-        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers)
+        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers, size=blob.size - received)
         with self._transport.ask(question) as answer:
             skip = 0 if answer.status == 206 else received
             while piece := self._piece(answer, question):
@@ -209,7 +208,8 @@ class RegistryClient:
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
             path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
-            with self._transport.ask(self._writing(target, "PUT", path, headers, layout.blob(blob.digest))):
+            question = self._writing(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
+            with self._transport.ask(question):
                 return
 
     def _has(self, blob: Descriptor, target: Reference) -> bool:
@@ -226,12 +226,15 @@ class RegistryClient:
         path: str,
         headers: dict[str, str] | None = None,
         body: bytes | Path | None = None,
+        size: int = 0,
     ) -> Question:
-        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push")
+        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size)
 
 
 def _check_sizes(manifest: Manifest, reference: Reference) -> None:
     """Raise BadImage for an image that claims to be larger than any that is unpacked."""
+    if len(manifest.layers) > MAX_LAYERS:
+        raise BadImage(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
     sizes = [blob.size for blob in (manifest.config, *manifest.layers)]
     if min(sizes) < 0 or sum(sizes) > MAX_IMAGE_BYTES:
         raise BadImage(f"{reference}: claims {sum(sizes)} bytes; the limit is {MAX_IMAGE_BYTES}")

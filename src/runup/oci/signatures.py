@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
 import pysequoia
 
 from runup.oci.errors import BadImage, Unverified
+from runup.oci.keys import Keyring, Usable, said, usable
 from runup.oci.reference import digest_of, is_digest
 
 KEY_PREFIX = "verifier-public-key-"
@@ -44,14 +47,6 @@ class _Critical(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     critical: _Critical
     optional: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Keyring:
-    """A named OpenPGP keyring, armored or binary."""
-
-    name: str
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +94,23 @@ def digest_to_verify(pullspec: str) -> str:
     return digest
 
 
-def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
-    """The certificates of a keyring; raises Unverified where it holds none."""
-    try:
-        found = list(pysequoia.Cert.split_bytes(keyring.data))
-    except Exception as error:
-        raise Unverified(f"keyring {keyring.name} cannot be read: {error}") from error
-    if not found:
-        raise Unverified(f"keyring {keyring.name} holds no public key")
-    return found
+def check_signature(signature: bytes, keyring: Keyring, digest: str, *, now: datetime) -> str:
+    """Why `signature` does not vouch for `digest` by a key of `keyring` that counts at `now`, or nothing where it does.
 
-
-def check_signature(signature: bytes, keyring: Keyring, digest: str) -> str:
-    """Why `signature` does not vouch for `digest` by a key of `keyring`, or nothing where it does.
-
-    An expired signature or key is refused by the OpenPGP library, which reads the real clock for that.
+    An expired signature is refused by the OpenPGP library, which reads the real clock for that.
     """
-    known = certificates(keyring)
+    return _check(signature, keyring.name, usable(keyring, now), digest)
+
+
+def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
+    ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
-        message = pysequoia.verify(bytes=signature, store=lambda _ids: known)
+        message = pysequoia.verify(bytes=signature, store=lambda _ids: list(keys.certificates))
     except Exception as error:  # noqa: BLE001  (whatever goes wrong: it is not verified)
-        return f"keyring {keyring.name}: {error}"
+        return f"keyring {name}: {said(error)}{ended}"
     body = bytes(message.bytes or b"")
     if not message.valid_sigs:
-        return f"keyring {keyring.name}: no valid signature"
+        return f"keyring {name}: no valid signature{ended}"
     return check_claim(body, digest)
 
 
@@ -130,7 +118,9 @@ def check_claim(body: bytes, digest: str) -> str:
     """Why the signed JSON does not speak of `digest`, or nothing where it does."""
     try:
         claim = msgspec.json.decode(body, type=_Claim)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        # Readers differ in which of two members counts, so what is said twice is not said.
+        json.loads(body, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
         return f"the signed claim cannot be read: {error}"
     critical = claim.critical
     if critical.type != _TYPE:
@@ -142,11 +132,19 @@ def check_claim(body: bytes, digest: str) -> str:
     return ""
 
 
-class Verification:
-    """Feeds signatures to keyrings until every keyring has accepted one."""
+def _unique(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
 
-    def __init__(self, digest: str, keyrings: Iterable[Keyring]) -> None:
-        """Raises Unverified where `digest` is none or there is no keyring to ask."""
+
+class Verification:
+    """Feeds signatures to keyrings until every keyring has accepted one by a key that counts at `now`."""
+
+    def __init__(self, digest: str, keyrings: Iterable[Keyring], *, now: datetime) -> None:
+        """Raises Unverified where `digest` is none, there is no keyring to ask, or one that cannot be read."""
         if not is_digest(digest):
             raise Unverified(f"{digest!r} is no digest, and only digests can be verified")
         self.digest = digest
@@ -155,6 +153,7 @@ class Verification:
         self._details: list[str] = []
         if not self._keyrings:
             raise Unverified("no keyring to verify with: verification is not possible")
+        self._usable = {keyring.name: usable(keyring, now) for keyring in self._keyrings}
 
     def add(self, signature: bytes, source: str) -> bool:
         """Try one more signature; says whether every keyring is satisfied now."""
@@ -164,7 +163,7 @@ class Verification:
         for keyring in self._keyrings:
             if keyring.name in self._accepted:
                 continue
-            problem = check_signature(signature, keyring, self.digest)
+            problem = _check(signature, keyring.name, self._usable[keyring.name], self.digest)
             if problem:
                 self._details.append(f"{source}: {problem}")
             else:
@@ -189,9 +188,11 @@ class Verification:
         raise Unverified(f"unable to verify {self.digest} against keyrings: {missing}", tuple(self._details))
 
 
-def verify_signatures(digest: str, keyrings: Iterable[Keyring], signatures: Iterable[bytes]) -> Verified:
-    """`digest` verified by `signatures`; raises Unverified."""
-    verification = Verification(digest, keyrings)
+def verify_signatures(
+    digest: str, keyrings: Iterable[Keyring], signatures: Iterable[bytes], *, now: datetime
+) -> Verified:
+    """`digest` verified by `signatures` at `now`; raises Unverified."""
+    verification = Verification(digest, keyrings, now=now)
     for number, signature in enumerate(signatures, start=1):
         if verification.add(signature, f"signature-{number}"):
             break
@@ -233,7 +234,7 @@ class SigningKey:
         try:
             signed = pysequoia.sign(_key(self.secret).signer(), claim(digest, docker_reference), armor=False)
         except RuntimeError as error:
-            raise BadImage(f"the key cannot sign: {error}") from error
+            raise BadImage(f"the key cannot sign: {said(error)}") from error
         return bytes(signed)
 
 
@@ -246,4 +247,4 @@ def _key(secret: bytes) -> pysequoia.Tsk:
     try:
         return pysequoia.Tsk.from_bytes(secret)
     except Exception as error:
-        raise BadImage(f"the signing key cannot be read: {error}") from error
+        raise BadImage(f"the signing key cannot be read: {said(error)}") from error

@@ -2,6 +2,9 @@
 
 Also the search for one file in a layer that is still arriving. What a name or a whiteout means is here, so that reading
 and unpacking agree on it (OCI image-spec, "Whiteouts": they hide what lower layers have, never what their own has).
+
+The limits are sized for a release upon a distribution's base image: a few layers, tens of thousands of entries, a
+gigabyte unpacked, three to ten times what is packed. Whatever an image claims, reading it takes less than 100 MiB.
 """
 
 from __future__ import annotations
@@ -9,29 +12,35 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import io
 import posixpath
-import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from runup.oci import images
 from runup.oci.errors import BadImage
 from runup.oci.images import Descriptor
+from runup.oci.tar import Archive, BadTar, Entry
 
 MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
 """Most that an image may unpack to."""
 
-MAX_ENTRIES = 1_000_000
-"""Most files, folders and links of a layer."""
+MAX_ENTRIES = 100_000
+"""Most files, folders and links of an image."""
+
+MAX_RATIO = 200
+"""Most that a layer may grow by unpacking, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
+
+MAX_SMALL_BYTES = 64 * 1024 * 1024
+"""What a layer may unpack to however small it is packed."""
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 # What would hide the folder itself, or the one above it, which for the root is not the image's.
 _NAMELESS = frozenset({WHITEOUT, f"{WHITEOUT}.", f"{WHITEOUT}.."})
-_PIECE = 1 << 20
+_PIECE = 256 * 1024
 
 
 class Hidden(Enum):
@@ -41,54 +50,112 @@ class Hidden(Enum):
     NO = "this layer says nothing about it"
 
 
+@dataclass(slots=True)
+class Budget:
+    """What is left of an image's limits; one for all of its layers."""
+
+    image: str
+    bytes: int
+    entries: int
+
+    @classmethod
+    def of(cls, image: str) -> Budget:
+        """All of it."""
+        return cls(image, MAX_IMAGE_BYTES, MAX_ENTRIES)
+
+    def take(self, size: int) -> None:
+        """Count bytes that were unpacked; raises BadImage."""
+        self.bytes -= size
+        if self.bytes < 0:
+            raise BadImage(f"image {self.image}: unpacks to more than {MAX_IMAGE_BYTES} bytes")
+
+    def count(self) -> None:
+        """Count an entry; raises BadImage."""
+        self.entries -= 1
+        if self.entries < 0:
+            raise BadImage(f"image {self.image}: has more than {MAX_ENTRIES} entries")
+
+
+class Readable(Protocol):
+    """A packed layer."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes."""
+
+
 @contextlib.contextmanager
-def opened(stream: BinaryIO, layer: Descriptor, image: str, *, limit: int) -> Iterator[tuple[tarfile.TarFile, Hashed]]:
-    """A layer's archive and the hash of what it unpacks to; raises BadImage for another type, and for broken data."""
+def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
+    """A layer's archive and what it unpacks to; raises BadImage for another type, and for broken data."""
     if layer.media_type not in images.LAYERS:
-        raise BadImage(f"image {image}: cannot read a layer of type {layer.media_type}")
+        raise BadImage(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
     packed = images.LAYERS[layer.media_type] == "gzip"
-    plain = Hashed(cast("BinaryIO", gzip.GzipFile(fileobj=stream)) if packed else stream, image, limit)
+    plain = cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream))) if packed else stream
+    unpacked = Unpacked(plain, layer, budget)
     try:
-        with tarfile.open(fileobj=cast("BinaryIO", plain), mode="r|") as archive:
-            yield archive, plain
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadImage(f"image {image}: layer {layer.digest} is broken: {error}") from error
+        yield Archive(unpacked), unpacked
+    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
 
 
-class Hashed:
-    """A stream that hashes what is read from it, up to a limit."""
+class BrokenLayer(BadImage):
+    """The layer cannot be read as what it is said to be."""
 
-    def __init__(self, stream: BinaryIO, image: str, limit: int) -> None:
+
+class Unpacked:
+    """A layer's bytes, hashed and counted as they are read."""
+
+    def __init__(self, stream: Readable, layer: Descriptor, budget: Budget) -> None:
         self._stream = stream
-        self._image = image
-        self._limit = limit
-        self._left = limit
+        self._budget = budget
+        self._most = max(MAX_SMALL_BYTES, MAX_RATIO * layer.size)
+        self._left = self._most
         self._hash = hashlib.sha256()
+        self._buffer = b""
+        self._at = 0
 
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes; raises BadImage beyond the limit."""
-        data = self._stream.read(size)
-        self._left -= len(data)
-        if self._left < 0:
-            raise BadImage(f"image {self._image}: a layer unpacks to more than {self._limit} bytes")
-        self._hash.update(data)
-        return data
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer only at the end; raises BadImage beyond the limits."""
+        there = len(self._buffer) - self._at
+        if size <= there:
+            self._at += size
+            return self._buffer[self._at - size : self._at]
+        pieces = [self._buffer[self._at :]]
+        missing = size - there
+        while True:
+            self._buffer, self._at = self._next(), 0
+            if missing <= len(self._buffer) or not self._buffer:
+                pieces.append(self._buffer[:missing])
+                self._at = min(missing, len(self._buffer))
+                return b"".join(pieces)
+            pieces.append(self._buffer)
+            missing -= len(self._buffer)
 
     def rest(self) -> str:
         """The digest of all of it."""
-        while self.read(_PIECE):
+        while self._next():
             pass
         return "sha256:" + self._hash.hexdigest()
 
+    def _next(self) -> bytes:
+        data = self._stream.read(_PIECE)
+        self._budget.take(len(data))
+        self._left -= len(data)
+        if self._left < 0:
+            raise BadImage(
+                f"image {self._budget.image}: a layer unpacks to more than {self._most} bytes, "
+                f"{MAX_RATIO} times what it has packed"
+            )
+        self._hash.update(data)
+        return data
 
-def entries(archive: tarfile.TarFile, image: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
+
+def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
     """The path of each entry and the entry, without the root; raises BadImage for too many, or one that leaves it."""
-    for number, entry in enumerate(archive, start=1):
-        if number > MAX_ENTRIES:
-            raise BadImage(f"image {image}: a layer has more than {MAX_ENTRIES} entries")
-        if path := inner_path(entry.name, image):
+    for entry in archive:
+        budget.count()
+        if path := inner_path(entry.name, budget.image):
             if posixpath.basename(path) in _NAMELESS:
-                raise BadImage(f"image {image}: the whiteout {path!r} hides no name")
+                raise BadImage(f"image {budget.image}: the whiteout {path!r} hides no name")
             yield path, entry
 
 
@@ -107,25 +174,31 @@ def hidden_by(path: str) -> tuple[str, bool] | None:
     return (folder, True) if name == OPAQUE else (posixpath.join(folder, name.removeprefix(WHITEOUT)), False)
 
 
-def find_in_layer(pieces: Iterable[bytes], layer: Descriptor, path: str, *, limit: int, image: str) -> bytes | Hidden:
+def find_in_layer(
+    pieces: Iterable[bytes], layer: Descriptor, path: str, *, limit: int, budget: Budget
+) -> bytes | Hidden:
     """The file `path` of a layer that arrives in `pieces`, or whether lower layers may still have it.
 
     All pieces are taken, so that whoever hashes them sees the whole. Raises BadImage, also for a link of that name.
     """
     source = _Pieces(iter(pieces))
     found: bytes | Hidden = Hidden.NO
-    with opened(cast("BinaryIO", io.BufferedReader(source)), layer, image, limit=MAX_IMAGE_BYTES) as (archive, plain):
-        for name, entry in entries(archive, image):
-            if name == path:
-                found = _content(archive, entry, limit, image)
-            elif found is Hidden.NO and _hides(name, entry, path):
-                found = Hidden.YES
-        plain.rest()
+    try:
+        with opened(source, layer, budget) as (archive, unpacked):
+            for name, entry in entries(archive, budget):
+                if name == path:
+                    found = _content(archive, entry, limit, budget.image)
+                elif found is Hidden.NO and _hides(name, entry, path):
+                    found = Hidden.YES
+            unpacked.rest()
+    except BrokenLayer:
+        source.drain()  # where the bytes are not even those of the digest, that is the better answer
+        raise
     source.drain()
     return found
 
 
-def _hides(name: str, entry: tarfile.TarInfo, path: str) -> bool:
+def _hides(name: str, entry: Entry, path: str) -> bool:
     whiteout = hidden_by(name)
     if whiteout is not None:
         gone, stays = whiteout
@@ -134,36 +207,30 @@ def _hides(name: str, entry: tarfile.TarInfo, path: str) -> bool:
     return path.startswith(f"{name}/") and not entry.isdir()
 
 
-def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo, limit: int, image: str) -> bytes:
+def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
     if not entry.isreg():
         raise BadImage(f"image {image}: {entry.name} is no regular file")
     if entry.size > limit:
         raise BadImage(f"image {image}: {entry.name} is larger than {limit} bytes")
-    return cast("BinaryIO", archive.extractfile(entry)).read()
+    return b"".join(archive.pieces())
 
 
-class _Pieces(io.RawIOBase):
+class _Pieces:
     """Bytes that arrive in pieces, as a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._left = b""
 
-    def readable(self) -> bool:
-        """It can be read."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Fill `buffer` with what is there; 0 at the end."""
-        view = memoryview(cast("bytearray", buffer))
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes, none at the end."""
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:
-                return 0
+                return b""
             self._left = piece
-        count = min(len(view), len(self._left))
-        view[:count], self._left = self._left[:count], self._left[count:]
-        return count
+        data, self._left = self._left[:size], self._left[size:]
+        return data
 
     def drain(self) -> None:
         """Take what is left, such as what follows the end of a compressed stream."""

@@ -22,8 +22,9 @@ from typing import Any, BinaryIO
 from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 from runup import __version__
-from runup.oci.access import Access
+from runup.oci.access import Access, is_loopback
 from runup.oci.credentials import Login
+from runup.oci.dial import Connection, Deadline, ForbiddenAddress, Reach, SecureConnection, factory
 from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.reference import DOCKER_HUB, Reference
 
@@ -44,6 +45,7 @@ class Question:
     """What is asked of the registry of `reference`. `path` is below the repository, or a whole URL that it gave.
 
     `scope` is what a token must allow: `pull` or `pull,push`. `what` is for messages. A path as body is streamed.
+    `size` is how many bytes will come or go: they have their time.
     """
 
     reference: Reference
@@ -53,6 +55,7 @@ class Question:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | Path | None = None
     scope: str = "pull"
+    size: int = 0
 
     @property
     def noun(self) -> str:
@@ -135,20 +138,27 @@ class Transport:
 
     def _send(self, request: urllib.request.Request, question: Question) -> http.client.HTTPResponse:
         host = urlsplit(request.full_url).netloc
+        access = self._access
+        seconds = access.request_s + question.size / access.slowest_bytes_s
+        deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
         try:
-            answer: http.client.HTTPResponse = self._opener(host, question).open(
-                request, timeout=self._access.timeout_s
+            answer: http.client.HTTPResponse = self._opener(host, question, deadline).open(
+                request, timeout=access.timeout_s
             )
         except (OSError, http.client.HTTPException) as error:
-            raise broken(question, host, getattr(error, "reason", None) or error) from error
+            reason = getattr(error, "reason", None) or error
+            if isinstance(reason, ForbiddenAddress):
+                raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {reason}") from error
+            raise broken(question, host, reason) from error
         return answer
 
-    def _opener(self, host: str, question: Question) -> urllib.request.OpenerDirector:
+    def _opener(self, host: str, question: Question, deadline: Deadline) -> urllib.request.OpenerDirector:
         opener = urllib.request.OpenerDirector()
         # This machine and listed hosts are reached directly; for others the environment's proxies count.
         proxies = urllib.request.ProxyHandler({} if self._access.is_plain(host) else None)
-        tls = urllib.request.HTTPSHandler(context=self._context())
-        for handler in (proxies, urllib.request.HTTPHandler(), tls, _Redirects(self, question)):
+        named = urlsplit(self._base(question.reference)).netloc
+        plain = _Plain(named, deadline)
+        for handler in (proxies, plain, _Secure(named, deadline, self._context()), _Redirects(self, question)):
             opener.add_handler(handler)
         return opener
 
@@ -219,7 +229,11 @@ class Transport:
                 )
             if answer.status >= 400:
                 raise Unauthorized(_no_login(question) if login is None else _wrong_login(question, _said(answer)))
-            return _token_in(answer.read(_MAX_ANSWER), question)
+            try:
+                data = answer.read(_MAX_ANSWER)
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
+            return _token_in(data, question)
 
     def _refused(self, question: Question, status: int, said: str) -> OciError:
         if status == 404:
@@ -234,6 +248,48 @@ class Transport:
 
 class Interrupted(Exception):
     """The connection broke: another attempt may do."""
+
+
+class _Plain(urllib.request.HTTPHandler):
+    """Opens plain connections, to `named` wherever that is, to other places only where a registry may lead."""
+
+    def __init__(self, named: str, deadline: Deadline) -> None:
+        super().__init__()
+        self._named = named
+        self._deadline = deadline
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """The answer."""
+        reach = _reach(request, self._named, proxied=request.has_proxy())
+        return self.do_open(factory(Connection, self._deadline, reach), request)
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    """The same by TLS."""
+
+    def __init__(self, named: str, deadline: Deadline, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._named = named
+        self._deadline = deadline
+        self._tls = context
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """The answer."""
+        reach = _reach(request, self._named, proxied=request.host != urlsplit(request.full_url).netloc)
+        made = factory(SecureConnection, self._deadline, reach)
+        return self.do_open(made, request, context=self._tls)
+
+
+def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Reach:
+    """Whom a request may reach; raises ForbiddenAddress where its URL says that it may not.
+
+    A proxy is the administrator's, and resolves names itself: behind one only addresses that are written count.
+    """
+    parts = urlsplit(request.full_url)
+    first = parts.netloc == named and not hasattr(request, "redirect_dict")
+    reach = Reach(own=first, loopback=is_loopback(named))
+    reach.check(parts.hostname or "")
+    return Reach() if proxied else reach
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

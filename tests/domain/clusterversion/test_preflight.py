@@ -446,6 +446,37 @@ def test_the_version_of_an_image_that_no_graph_knows_is_read_out_of_it() -> None
     assert {"check-release", "read-release"} <= set(world.ran)
 
 
+@pytest.mark.parametrize("mode", ["Preflight", ""], ids=["a preflight", "an update"])
+def test_nothing_of_an_image_is_read_before_its_signature(mode: str) -> None:
+    """Not its version either: what nobody vouches for is not even unpacked, whatever version is stated."""
+    world = World.new()
+    world.trusted = False
+    for version in ("", "5.7.0"):
+        world.settle().ask(Update(mode=mode, image=NO_GRAPH, version=version)).settle()
+        told = world.message("PreflightFailed" if mode else "ReleaseAccepted")
+        assert f"image {NO_GRAPH} is not trusted, so nothing was started: no signature" in told
+        assert world.plans[-1].requeue_after_s == 60.0
+    if mode:
+        assert world.condition("PreflightFailed") == ("True", "ImageVerificationFailed")
+    assert "read-release" not in world.ran
+    assert world.observed.deployment is None
+    assert world.version.status.desired.version == "5.0.0"
+    world.trusted = True
+    world.pass_time(61).settle()
+    assert world.ran.index("check-release") < world.ran.index("read-release")
+
+
+def test_what_was_read_under_force_is_forgotten_with_it() -> None:
+    """Force waives the signature of its own request, and of no other."""
+    world = World.new()
+    world.trusted = False
+    world.settle().ask(Update(mode="Preflight", image=NO_GRAPH, force=True)).settle()
+    assert world.container_image == NO_GRAPH
+    world.ask(None).settle().ask(Update(mode="Preflight", image=NO_GRAPH)).settle()
+    assert world.condition("PreflightFailed") == ("True", "ImageVerificationFailed")
+    assert world.observed.deployment is None
+
+
 def test_a_stated_version_is_compared_with_the_images_own() -> None:
     """Before anything of the image is started."""
     world = World.new().settle().ask(Update(mode="Preflight", image=NO_GRAPH, version="5.8.0")).settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ def test_an_image_is_made_signed_and_looked_into(folder: Path, tmp_path: Path) -
     digest = first.stdout.splitlines()[0]
     assert digest == second.stdout.splitlines()[0]
     signature = (tmp_path / "store" / digest.replace(":", "=") / "signature-1").read_bytes()
-    verify_signatures(digest, [Keyring("k", key.public)], [signature])
+    verify_signatures(digest, [Keyring("k", key.public)], [signature], now=datetime.now(UTC))
     told = json.loads(run("info", f"oci:{tmp_path / 'one'}", "-o", "json").stdout)
     assert (told["name"], told["digest"], told["manifests"]) == ("5.2.0", digest, 2)
 

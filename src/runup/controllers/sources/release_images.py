@@ -1,7 +1,8 @@
 """Which version is in a release image that no update graph names: `release-metadata`, read out of the registry.
 
-In: a pull spec by digest. Out: its version, or `Unread` in words that name the way out. The cluster's own pull secret
-and mirrors are used, as its nodes do. Everything read hangs on the digest; reading starts nothing of the image.
+In: a pull spec by digest, whose signature was verified or waived before. Out: its version, or `Unread` in words that
+name the way out. The cluster's own pull secret and mirrors are used, as its nodes do. Everything read hangs on the
+digest; reading starts nothing of the image.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runup.api.scheme import Resource
+from runup.controllers.sources.threads import in_thread
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
 from runup.domain.release.payload import METADATA_FILE
 from runup.kube import calls
@@ -46,7 +48,7 @@ MIRROR_KINDS = (
 )
 # A base image of a few hundred megabytes comes in that time; whoever asked is waiting.
 DEADLINE_S = 120.0
-# Short, so that an operator that is told to stop does not wait long for a registry that hangs.
+# One wait, so that a thread that is left behind at the deadline ends soon after.
 ANSWER_S = 10.0
 
 _WAYS_OUT = {
@@ -84,10 +86,10 @@ class ReleaseImages:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 access = await self._access(stop, notes)
-                data = await asyncio.to_thread(
-                    lambda: RegistryClient(access).read_file(
-                        parse(image), METADATA_FILE, architecture=self._architecture
-                    )
+                client = RegistryClient(access)
+                data = await in_thread(
+                    lambda: client.read_file(parse(image), METADATA_FILE, architecture=self._architecture),
+                    f"read {image}",
                 )
             return parse_release_metadata(data).version
         except TimeoutError as error:

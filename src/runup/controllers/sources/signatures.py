@@ -20,6 +20,7 @@ import aiohttp
 
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.sources.release_images import ReleaseImages, Unread
+from runup.controllers.sources.threads import in_thread
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
 from runup.kube.client import Client
@@ -116,7 +117,8 @@ class ReleaseChecks:
         """Raises Unverified."""
         if self._verifier is None:
             raise Unverified("the running release carries no keys, so verification is not possible")
-        verification = Verification(digest_to_verify(image), self._verifier.keyrings)
+        keyrings = self._verifier.keyrings
+        verification = Verification(digest_to_verify(image), keyrings, now=self._clock.now())
         async with contextlib.aclosing(self._signatures(verification)) as signatures:
             async for source, signature in signatures:
                 if verification.add(signature, source):
@@ -182,7 +184,7 @@ async def _fetch(url: str) -> bytes | None:
     """The signature at `url`, None where there is none; raises ClientError, OSError, TimeoutError."""
     parts = urlsplit(url)
     if parts.scheme == "file":
-        return await asyncio.to_thread(_read, Path(unquote(parts.path)))
+        return await in_thread(lambda: _read(Path(unquote(parts.path))), f"read {url}")
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session, session.get(url) as response:
         if response.status == 404:

@@ -111,18 +111,17 @@ def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tu
 
 
 def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
-    """What is due to be found out of an image that no graph knows: its signature and its version."""
+    """What is due to be found out of an image that no graph knows: its signature, and once that is good its version."""
     check = view.observed.releases.get(update.image)
     verify = check_work(update.image, check, view.now) if update.image else ()
-    return (*verify, *read_work(update.image, check, view.now))
+    return (*verify, *(read_work(update.image, check, view.now) if targets.is_trusted(update, check) else ()))
 
 
 def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
     """What makes a pass look again at an image that could not be read: registries come back, secrets are corrected."""
-    if error.reason != targets.UNREADABLE:
+    if error.reason not in (targets.UNREADABLE, targets.UNTRUSTED):
         return {}
-    work = read_work(update.image, view.observed.releases.get(update.image), view.now)
-    return {"work": work, "requeue_after_s": RECHECK.total_seconds()}
+    return {"work": look_work(view, update), "requeue_after_s": RECHECK.total_seconds()}
 
 
 def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
@@ -219,10 +218,7 @@ def _verify(case: _Case) -> Preflight:
 
 def _refuse(case: _Case) -> Preflight:
     error = case.check.error if case.check else ""
-    text = (
-        f"image {case.target.image} is not trusted, so nothing was started: {error}; "
-        "name a signed release, add the store that holds its signature, or force the request"
-    )
+    text = targets.untrusted(case.target.image, error)
     work = check_work(case.target.image, case.check, case.view.now)
     return Preflight(
         conditions.refused("ImageVerificationFailed", text),

@@ -15,6 +15,7 @@ from runup.api.config_v1 import Release, Update
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.preflight.attempt import Attempt, digest_of
+from runup.domain.preflight.steps import Trust
 from runup.domain.updates.advise import Advised
 from runup.domain.updates.graph import MULTI
 from runup.domain.version import Version, parse
@@ -24,7 +25,8 @@ MAX_MAJORS = 2
 RETRY_S = 60.0
 
 UNREADABLE = "TargetUnreadable"
-"""The one refusal of an image that another look may lift."""
+UNTRUSTED = "ImageVerificationFailed"
+"""The refusals of an image that another look may lift."""
 
 
 def for_preflight(
@@ -115,8 +117,25 @@ def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Re
     return Release(version=attempt.target_version, image=attempt.target_image)
 
 
+def is_trusted(update: Update, check: ReleaseCheck | None) -> bool:
+    """Whether anything of the image may be read: its signature was verified, or that was waived (decision D27)."""
+    return update.force or (check is not None and check.trust is Trust.VERIFIED)
+
+
+def untrusted(image: str, why: str) -> str:
+    """What is said of an image whose signature does not verify."""
+    return (
+        f"image {image} is not trusted, so nothing was started: {why}; "
+        "name a signed release, add the store that holds its signature, or force the request"
+    )
+
+
 def _version_of(update: Update, check: ReleaseCheck | None) -> str:
     """What the image says of itself; what the request says of it counts only where the image cannot be read."""
+    if not is_trusted(update, check):
+        if check is not None and check.trust is Trust.FAILED:
+            raise Terminal(untrusted(update.image, check.error), reason=UNTRUSTED)
+        raise Waiting("the signature of the image is being verified", reason="VerifyingImage", retry_after_s=RETRY_S)
     if check is not None and check.version:
         _check_version(update, check.version)
         return check.version

@@ -1,0 +1,226 @@
+"""A tar archive as a stream, read by hand: every header has a limit before a byte of it is kept.
+
+What container tools write is read: ustar, GNU long names, pax (POSIX.1-2008, "pax Interchange Format"; GNU tar manual,
+"Basic Tar Format"). Sparse files, and global headers that name or size every file, are refused: no image has them, and
+readers differ. Decision record 0029 says why this is not `tarfile`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+MAX_HEADER_BYTES = 128 * 1024
+"""Most that a long name or a pax header may hold: two extended attributes of the size that Linux allows."""
+
+MAX_NAME_BYTES = 4096
+"""Longest path of a file or of what a link leads to: Linux' PATH_MAX."""
+
+MAX_HEADERS_IN_A_ROW = 8
+"""Most extended headers before one entry; writers use a pax header, or one for the name and one for the link."""
+
+REGULAR, HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE = b"0", b"1", b"2", b"3", b"4", b"5", b"6"
+
+_BLOCK = 512
+_EMPTY = bytes(_BLOCK)
+_PIECE = 256 * 1024
+_LONG_NAME, _LONG_LINK = b"L", b"K"
+_PAX = (b"x", b"X")
+_GLOBAL = b"g"
+_SPARSE = b"S"
+# Written before POSIX, and "contiguous": both are files.
+_FILES = (REGULAR, b"\0", b"7")
+_WITHOUT_DATA = (HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE)
+_OCTAL = re.compile(rb"[ \0]*([0-7]*)[ \0]*\Z")
+_DECIMAL = re.compile(rb"[0-9]{1,19}\Z")
+_OF_ONE_ENTRY = ("path", "linkpath", "size")
+
+
+class BadTar(ValueError):
+    """The bytes are no archive, or one beyond the limits."""
+
+
+class Source(Protocol):
+    """Where an archive comes from."""
+
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer only at the end."""
+
+
+class Entry(NamedTuple):
+    """A file, folder, link or device; `linkname` is where a link leads."""
+
+    name: str
+    kind: bytes
+    size: int
+    mode: int
+    linkname: str
+
+    def isreg(self) -> bool:
+        """A regular file."""
+        return self.kind == REGULAR
+
+    def isdir(self) -> bool:
+        """A folder."""
+        return self.kind == FOLDER
+
+    def issym(self) -> bool:
+        """A symbolic link."""
+        return self.kind == LINK
+
+    def islnk(self) -> bool:
+        """A hard link."""
+        return self.kind == HARD_LINK
+
+    def isdev(self) -> bool:
+        """A device or pipe."""
+        return self.kind in (CHARACTERS, BLOCKS, PIPE)
+
+
+class Archive:
+    """The entries of `source` in order; the content of the one at hand may be read until the next is asked for."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._left = 0
+        self._padding = 0
+        self._at_start = True
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Raises BadTar."""
+        while (entry := self._next()) is not None:
+            yield entry
+
+    def pieces(self) -> Iterator[bytes]:
+        """What is left of the content of the entry at hand; raises BadTar where the archive ends in it."""
+        while self._left:
+            piece = self._source.read(min(self._left, _PIECE))
+            if not piece:
+                raise BadTar("it ends in the middle of a file")
+            self._left -= len(piece)
+            yield piece
+
+    def _next(self) -> Entry | None:
+        said: dict[str, bytes] = {}
+        for _ in range(MAX_HEADERS_IN_A_ROW + 1):
+            block = self._block()
+            if block is None:
+                return None
+            kind, size = block[156:157], _number(block[124:136])
+            if kind in (_LONG_NAME, _LONG_LINK):
+                said["path" if kind == _LONG_NAME else "linkpath"] = self._extended(size).split(b"\0", 1)[0]
+            elif kind in _PAX:
+                said |= _records(self._extended(size))
+            elif kind == _GLOBAL:
+                _check_global(_records(self._extended(size)))
+            else:
+                return self._entry(block, kind, size, said)
+        raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
+
+    def _entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
+        if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in said):
+            raise BadTar("it has a sparse file, which is not read")
+        name = _text(said.get("path", b"") or _name(block), "name")
+        link = _text(said.get("linkpath", b"") or _until_nul(block[157:257]), "link")
+        if "size" in said:
+            if _DECIMAL.match(said["size"]) is None:
+                raise BadTar(f"a file's size is {said['size'][:40]!r}")
+            size = int(said["size"])
+        if kind == b"\0" and name.endswith("/"):
+            kind = FOLDER
+        self._expect(0 if kind in _WITHOUT_DATA else size)
+        # The permission bits alone are of interest; a mode that is none is as good as any.
+        mode = _number(block[100:108], or_else=0o644)
+        return Entry(name, REGULAR if kind in _FILES else kind, self._left, mode & 0o7777, link)
+
+    def _block(self) -> bytes | None:
+        """The next header, None at the end of the archive."""
+        if self._left or self._padding:
+            for _ in self.pieces():
+                pass
+            self._source.read(self._padding)
+        block = self._source.read(_BLOCK)
+        if not block and not self._at_start:
+            return None
+        if len(block) < _BLOCK:
+            raise BadTar("it is cut short" if block else "it is empty")
+        self._at_start = False
+        if block == _EMPTY:
+            return None
+        _check_sum(block)
+        return block
+
+    def _extended(self, size: int) -> bytes:
+        if size > MAX_HEADER_BYTES:
+            raise BadTar(f"a header has {size} bytes; the limit is {MAX_HEADER_BYTES}")
+        self._expect(size)
+        return b"".join(self.pieces())
+
+    def _expect(self, size: int) -> None:
+        self._left, self._padding = size, -size % _BLOCK
+
+
+def _name(block: bytes) -> bytes:
+    name = _until_nul(block[0:100])
+    # GNU tar has times where POSIX has the first part of a long name.
+    prefix = _until_nul(block[345:500]) if block[257:263] == b"ustar\0" else b""
+    return prefix + b"/" + name if prefix else name
+
+
+def _until_nul(field: bytes) -> bytes:
+    return field.partition(b"\0")[0]
+
+
+def _text(name: bytes, what: str) -> str:
+    if not name:
+        return ""
+    if len(name) > MAX_NAME_BYTES:
+        raise BadTar(f"a {what} has {len(name)} bytes; the limit is {MAX_NAME_BYTES}")
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _number(field: bytes, *, or_else: int | None = None) -> int:
+    plain = field.strip(b" \0")
+    if plain.isdigit() and b"8" not in plain and b"9" not in plain:
+        return int(plain, 8)
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], "big")
+    match = _OCTAL.match(field)
+    if match is not None:
+        return int(match[1] or b"0", 8)
+    if or_else is None:
+        raise BadTar(f"{field!r} is no number")
+    return or_else
+
+
+def _check_sum(block: bytes) -> None:
+    wanted = _number(block[148:156])
+    without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
+    if wanted == without:
+        return
+    # Some writers summed signed bytes.
+    if wanted != without - 256 * sum(byte > 127 for byte in block[:148] + block[156:]):
+        raise BadTar("a header's checksum does not hold")
+
+
+def _records(data: bytes) -> dict[str, bytes]:
+    """The records `LENGTH KEY=VALUE\\n` of a pax header."""
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(data):
+        space = data.find(b" ", at, at + 20)
+        length = data[at:space] if space > 0 else b""
+        end = at + int(length) if _DECIMAL.match(length) else -1
+        key, sign, value = data[space + 1 : end - 1].partition(b"=")
+        if not space < end <= len(data) or data[end - 1 : end] != b"\n" or not sign:
+            raise BadTar("a pax header is malformed")
+        found[key.decode("utf-8", "replace")] = value
+        at = end
+    return found
+
+
+def _check_global(records: dict[str, bytes]) -> None:
+    for key in records:
+        if key in _OF_ONE_ENTRY or key.startswith("GNU.sparse."):
+            raise BadTar(f"a global header gives every entry a {key}")
