@@ -1,7 +1,8 @@
 """Keeps in memory what the checks read: one cache and one watch a read, only the fields that are needed.
 
 Out comes a `Snapshot`: what is known, and for every kind that is not, what is lacking. A kind that was listed once and
-cannot be followed any more counts as not known: an old answer is no answer.
+cannot be followed any more counts as not known: an old answer is no answer. A single object that is not as its kind
+should be is named, and the others are known.
 """
 
 from __future__ import annotations
@@ -79,4 +80,7 @@ class Reads:
             for resource, cache in self._caches.items()
             if not cache.ready
         }
-        return Snapshot(objects, lacking | self._unknown)
+        undecoded = {
+            resource: bad for resource, cache in self._caches.items() if cache.ready and (bad := cache.undecoded)
+        }
+        return Snapshot(objects, lacking | self._unknown, undecoded)

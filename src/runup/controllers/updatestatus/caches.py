@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -46,9 +47,9 @@ class Trimmed(Cache[K]):
         """See `Cache.put`."""
         super().put(self._trim(obj))
 
-    def replace(self, objects: Iterable[K], resource_version: str) -> None:
+    def replace(self, objects: Iterable[K], resource_version: str, undecoded: Iterable[Undecodable] = ()) -> None:
         """See `Cache.replace`."""
-        super().replace((self._trim(obj) for obj in objects), resource_version)
+        super().replace((self._trim(obj) for obj in objects), resource_version, undecoded)
 
 
 def trim_node(node: Node) -> Node:
