@@ -30,9 +30,14 @@ class Undecodable:
     problem: str
     resource_version: str = ""
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone."""
+        name = self.name or "(without a name)"
+        return f"{self.namespace}/{name}" if self.namespace else name
+
     def __str__(self) -> str:
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{where or '(without a name)'} cannot be read: {self.problem}"
+        return f"{self.key} cannot be read: {self.problem}"
 
 
 @cache

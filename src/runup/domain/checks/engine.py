@@ -1,8 +1,8 @@
 """Runs checks: a snapshot and the update in question in, one outcome a check out.
 
 A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
-stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine". Where a
-kind that it reads has an object which could not be read, that object alone is Unknown.
+stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
+Where a kind that it reads has an object which could not be read, that object alone is Unknown.
 """
 
 from __future__ import annotations
