@@ -23,11 +23,12 @@ class Cache(Generic[K]):
     """The objects of one kind by key, and by any number of indexes.
 
     An index is a function from an object to the values under which it is found:
-    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`.
+    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`. `keep` makes of an object the part of it that is kept.
     """
 
-    def __init__(self, kind: type[K], **indexers: Indexer[K]) -> None:
+    def __init__(self, kind: type[K], *, keep: Callable[[K], K] | None = None, **indexers: Indexer[K]) -> None:
         self.kind = kind
+        self._keep = keep
         self.error: str | None = None
         self.synced = False
         self.resource_version = ""
@@ -164,6 +165,7 @@ class Cache(Generic[K]):
 
     def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
         key = key_of(obj)
+        obj = obj if self._keep is None else self._keep(obj)
         old = self._pop(key)
         self._objects[key] = obj
         for name, indexer in self._indexers.items():

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -34,22 +33,6 @@ MCO_NAMESPACE = "openshift-machine-config-operator"
 MCO_DEPLOYMENT = "machine-config-operator"
 # The conditions of a node that insights are made of (oc's `assessNodesStatus`); the kubelet rewrites the others too.
 _NODE_CONDITIONS = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
-
-
-class Trimmed(Cache[K]):
-    """A cache that keeps `trim(obj)` in the place of `obj`."""
-
-    def __init__(self, kind: type[K], trim: Callable[[K], K]) -> None:
-        super().__init__(kind)
-        self._trim = trim
-
-    def put(self, obj: K) -> None:
-        """See `Cache.put`."""
-        super().put(self._trim(obj))
-
-    def replace(self, objects: Iterable[K], resource_version: str, undecoded: Iterable[Undecodable] = ()) -> None:
-        """See `Cache.replace`."""
-        super().replace((self._trim(obj) for obj in objects), resource_version, undecoded)
 
 
 def trim_node(node: Node) -> Node:
@@ -103,11 +86,11 @@ class Caches:
     def new(cls) -> Caches:
         """Empty caches."""
         return cls(
-            versions=Trimmed(ClusterVersion, trim_version),
-            operators=Trimmed(ClusterOperator, trim_operator),
+            versions=Cache(ClusterVersion, keep=trim_version),
+            operators=Cache(ClusterOperator, keep=trim_operator),
             pools=Cache(MachineConfigPool),
-            nodes=Trimmed(Node, trim_node),
-            configs=Trimmed(MachineConfig, trim_machine_config),
+            nodes=Cache(Node, keep=trim_node),
+            configs=Cache(MachineConfig, keep=trim_machine_config),
             deployments=Cache(Deployment),
             pods=Cache(Pod),
             budgets=Cache(PodDisruptionBudget),
