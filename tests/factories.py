@@ -8,9 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api import config_v1, core_v1, machineconfig_v1, workloads_v1
-from runup.api.meta_v1 import Condition, ConditionStatus, Object, ObjectMeta
+from runup.api import config_v1, core_v1, machineconfig_v1, operator_v1, workloads_v1
+from runup.api.codec import Undecodable
+from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta, OwnerReference
 from runup.api.scheme import RESOURCES, Resource, resource_of
+from runup.domain.checks.catalogue.budget_pods import PODS
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.version import Version
 
@@ -58,6 +60,7 @@ def cluster_operator(
     reason: str = "AsExpected",
     message: str = "All is well",
     version: str = "5.0.0",
+    since: datetime = SINCE,
 ) -> config_v1.ClusterOperator:
     """A healthy operator; None leaves a condition out. `reason` and `message` are those of every condition."""
     statuses = {"Available": available, "Degraded": degraded, "Progressing": progressing, "Upgradeable": upgradeable}
@@ -65,7 +68,9 @@ def cluster_operator(
         metadata=ObjectMeta(name=name),
         status=config_v1.ClusterOperatorStatus(
             conditions=tuple(
-                condition(type_, status, reason, message) for type_, status in statuses.items() if status is not None
+                condition(type_, status, reason, message, since)
+                for type_, status in statuses.items()
+                if status is not None
             ),
             versions=(config_v1.OperandVersion(name="operator", version=version),),
         ),
@@ -81,9 +86,11 @@ def pool(
     degraded: int = 0,
     rendered: str = "1",
     current: str = "1",
+    since: datetime = SINCE,
+    selects: str | None = "",
     **statuses: ConditionStatus | None,
 ) -> machineconfig_v1.MachineConfigPool:
-    """A pool at its newest configuration.
+    """A pool at its newest configuration, which selects the nodes of its role, or those that have label `selects`.
 
     `**statuses` replace those of the conditions, e.g. `Updating="True"`; None leaves one out. `rendered` is the
     configuration that the pool should have, `current` the one that all its machines have.
@@ -100,6 +107,7 @@ def pool(
         metadata=ObjectMeta(name=name, generation=1),
         spec=machineconfig_v1.MachineConfigPoolSpec(
             paused=paused,
+            node_selector=_selector(f"node-role.kubernetes.io/{name}" if selects == "" else selects),
             configuration=machineconfig_v1.ConfigurationReference(name=f"rendered-{name}-{rendered}"),
         ),
         status=machineconfig_v1.MachineConfigPoolStatus(
@@ -110,9 +118,48 @@ def pool(
             updated_machine_count=machines if updated is None else updated,
             degraded_machine_count=degraded,
             conditions=tuple(
-                condition(type_, status, "", f"{type_} of {name}") for type_, status in wanted.items() if status
+                condition(type_, status, "", f"{type_} of {name}", since) for type_, status in wanted.items() if status
             ),
         ),
+    )
+
+
+def _selector(label: str | None) -> LabelSelector | None:
+    return None if label is None else LabelSelector(match_labels={label: ""} if label != "{}" else {})
+
+
+def pod(
+    name: str = "web-1",
+    namespace: str = "shop",
+    *,
+    phase: str = "Running",
+    on: str = "worker-0",
+    owner: str = "ReplicaSet",
+    deleted: bool = False,
+    **labels: str,
+) -> core_v1.PlacedPod:
+    """A pod as the check of budgets' pods reads it; `**labels` replace its `app: web`."""
+    return core_v1.PlacedPod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            labels=labels or {"app": "web"},
+            owner_references=(OwnerReference(kind=owner, name="owner"),),
+            deletion_timestamp=NOW if deleted else None,
+        ),
+        spec=core_v1.PodPlace(node_name=on),
+        status=core_v1.PodPhase(phase=phase),
+    )
+
+
+def etcd(
+    available: ConditionStatus | None = "True", degraded: ConditionStatus | None = "False", since: datetime = SINCE
+) -> operator_v1.Etcd:
+    """The cluster's Etcd; None leaves a condition out."""
+    statuses = {"EtcdMembersAvailable": available, "EtcdMembersDegraded": degraded}
+    conditions = (condition(type_, status, "Members", type_, since) for type_, status in statuses.items() if status)
+    return operator_v1.Etcd(
+        metadata=ObjectMeta(name="cluster"), status=operator_v1.EtcdStatus(conditions=tuple(conditions))
     )
 
 
@@ -122,9 +169,11 @@ def pdb(
     *,
     min_available: int | str | None = None,
     max_unavailable: int | str | None = 1,
+    selects: dict[str, str] | None = None,
+    unhealthy: str = "",
     **changes: Any,
 ) -> workloads_v1.PodDisruptionBudget:
-    """A budget over three healthy pods that allows one disruption; `**changes` are fields of its status."""
+    """A budget over three healthy pods `app: web` that allows one disruption; `**changes` are fields of its status."""
     status: dict[str, Any] = {
         "observed_generation": 1,
         "disruptions_allowed": 1,
@@ -136,7 +185,10 @@ def pdb(
     return workloads_v1.PodDisruptionBudget(
         metadata=ObjectMeta(name=name, namespace=namespace, generation=1),
         spec=workloads_v1.PodDisruptionBudgetSpec(
-            min_available=min_available, max_unavailable=None if min_available is not None else max_unavailable
+            min_available=min_available,
+            max_unavailable=None if min_available is not None else max_unavailable,
+            selector=LabelSelector(match_labels={"app": "web"} if selects is None else selects),
+            unhealthy_pod_eviction_policy=unhealthy,
         ),
         status=workloads_v1.PodDisruptionBudgetStatus(**status),
     )
@@ -146,13 +198,20 @@ def cluster_version(
     version: str = "5.0.0",
     *,
     progressing: ConditionStatus | None = "False",
+    failing: ConditionStatus | None = "False",
+    upgradeable: ConditionStatus | None = None,
+    since: datetime = SINCE,
     desired_update: config_v1.Update | None = None,
     channel: str = "stable-5.0",
     **changes: Any,
 ) -> config_v1.ClusterVersion:
     """A cluster that runs `version`, not updating; `**changes` are fields of its status."""
     image = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
-    conditions = [condition("Available"), condition("Failing", "False")]
+    conditions = [condition("Available")]
+    if failing is not None:
+        conditions.append(condition("Failing", failing, "UpdatePayloadFailed", "cannot apply it", since))
+    if upgradeable is not None:
+        conditions.append(condition("Upgradeable", upgradeable, "AdminAckRequired", "ack first", since))
     if progressing is not None:
         conditions.append(condition("Progressing", progressing, "", f"Cluster version is {version}"))
     status: dict[str, Any] = {
@@ -218,12 +277,26 @@ def infrastructure(topology: str = "HighlyAvailable") -> config_v1.Infrastructur
     )
 
 
-def snapshot(*objects: Object, unreadable: dict[type[Object], str] | None = None) -> Snapshot:
-    """What the checks may look at: these objects, no others, and some kinds that could not be listed."""
-    lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys(RESOURCES.values(), ())
+def snapshot(
+    *objects: Object,
+    unreadable: dict[type[Object], str] | None = None,
+    undecoded: dict[type[Object], str] | None = None,
+) -> Snapshot:
+    """What the checks may look at: these objects, no others, some kinds that could not be listed, and an object each
+    that could not be read, by its name."""
+    lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys((*RESOURCES.values(), PODS), ())
     for obj in objects:
-        lists[resource_of(type(obj))] += (obj,)
-    return Snapshot(lists, {resource_of(kind): why for kind, why in (unreadable or {}).items()})
+        lists[read_as(type(obj))] += (obj,)
+    return Snapshot(
+        lists,
+        {read_as(kind): why for kind, why in (unreadable or {}).items()},
+        {read_as(kind): (Undecodable("", name, "it is odd"),) for kind, name in (undecoded or {}).items()},
+    )
+
+
+def read_as(kind: type[Object]) -> Resource:
+    """The key of a kind in a snapshot."""
+    return PODS if kind is core_v1.PlacedPod else resource_of(kind)
 
 
 def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:

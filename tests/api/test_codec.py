@@ -126,3 +126,32 @@ def test_text_that_only_starts_like_json_is_a_decode_error() -> None:
     """`404: Not Found`, as a proxy answers, is reported like any other text that is no JSON."""
     with pytest.raises(codec.DecodeError):
         codec.decode(dict[str, object], b"404: Not Found")
+
+
+@pytest.mark.parametrize(
+    ("body", "identity"),
+    [
+        pytest.param(
+            b'{"metadata":{"namespace":"a","name":"b","resourceVersion":"7","generation":"x"}}',
+            ("a", "b", "7"),
+            id="whole",
+        ),
+        pytest.param(b'{"metadata":{"name":7,"namespace":"a"}}', ("a", "", ""), id="a name that is no text"),
+        pytest.param(b'{"metadata":[]}', ("", "", ""), id="metadata that is none"),
+        pytest.param(b"[]", ("", "", ""), id="no object at all"),
+    ],
+)
+def test_an_object_that_does_not_fit_is_named_as_far_as_it_says(body: bytes, identity: tuple[str, str, str]) -> None:
+    """A person can look it up; what cannot be read of its identity either is left out, and never raises."""
+    bad = codec.undecodable(body, codec.DecodeError("odd"))
+    assert (bad.namespace, bad.name, bad.resource_version) == identity
+    assert bad.problem == "odd"
+
+
+def test_a_long_value_does_not_make_a_long_error() -> None:
+    """The decoder quotes the value; the field at the end must survive."""
+    body = b'{"status":{"conditions":[{"type":"A","status":"%s"}]}}' % (b"x" * 100_000)
+    with pytest.raises(codec.DecodeError) as caught:
+        codec.decode(ClusterVersion, body)
+    assert len(str(caught.value)) <= codec.LONGEST_WORDS
+    assert str(caught.value).endswith("`$.status.conditions[0].status`")

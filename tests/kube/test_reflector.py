@@ -193,11 +193,66 @@ async def test_a_kind_that_the_server_does_not_know(world: World) -> None:
 
 async def test_an_answer_that_cannot_be_read(world: World) -> None:
     """Bad data is unknown, not empty."""
-    await go(world, reply({"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": 7}}]}))
+    await go(world, reply({"metadata": {"resourceVersion": "5"}, "items": "none"}))
     await world.clock.until_sleeping()
     assert world.cache.error is not None
     assert "nodes cannot be read: the answer is not as expected" in world.cache.error
     assert not world.cache.synced
+
+
+def odd(name: str, version: int) -> dict[str, Any]:
+    """A Node whose condition has a status that is none."""
+    return node(name, version) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
+
+
+ODD = "Invalid enum value 'true' - at `$.status.conditions[0].status`"
+
+
+async def test_one_bad_object_in_a_list_costs_nothing_but_itself(world: World) -> None:
+    """It is named with the decoder's words; the others are there, and followed."""
+    await go(world, node_list(node("a", 1), odd("b", 2), node("c", 3), version=5), HOLD)
+    await eventually(lambda: world.cache.ready)
+    assert world.names == ["a", "c"]
+    assert [(bad.name, bad.problem) for bad in world.cache.undecoded] == [("b", ODD)]
+
+
+async def test_an_object_that_becomes_bad_and_good_again(world: World) -> None:
+    """What was known of it is no answer any more; the watch goes on, and the next good state is one."""
+    seen: list[tuple[list[str], list[str]]] = []
+    world.cache.add_state_listener(lambda: seen.append((world.names, [bad.name for bad in world.cache.undecoded])))
+    first = stream(event("MODIFIED", odd("a", 6)), event("MODIFIED", node("b", 7)), event("MODIFIED", odd("a", 8)))
+    await go(
+        world, node_list(node("a", 1), node("b", 2), version=5), first, stream(event("MODIFIED", node("a", 9))), HOLD
+    )
+    await world.api.until_requests(4)
+    assert seen[1:] == [(["b"], ["a"]), (["a", "b"], [])]
+    assert (world.watches(), world.lists()) == (["5", "8", "9"], 1)
+
+
+async def test_a_bad_object_that_is_deleted_is_gone(world: World) -> None:
+    """Whether its last state can be read or not."""
+    lines = stream(
+        event("DELETED", odd("a", 6)), event("DELETED", node("b", 7)), event("BOOKMARK", node("", 9)), hold=True
+    )
+    await go(world, node_list(odd("a", 1), odd("b", 2), version=5), lines)
+    await eventually(lambda: world.cache.resource_version == "9")
+    assert world.cache.undecoded == ()
+
+
+async def test_a_bad_object_that_a_new_list_has_no_more(world: World) -> None:
+    """After an expired version: what the list says counts."""
+    gone = stream(event("ERROR", status(410, "Expired")))
+    await go(world, node_list(odd("a", 1), version=5), gone, node_list(node("b", 8), version=9), HOLD)
+    await eventually(lambda: world.names == ["b"])
+    assert world.cache.undecoded == ()
+
+
+async def test_a_bookmark_with_zero_values_of_any_kind(world: World) -> None:
+    """Only its version means anything."""
+    zero = odd("", 20)
+    await go(world, node_list(version=5), stream(event("BOOKMARK", zero), hold=True))
+    await eventually(lambda: world.cache.resource_version == "20")
+    assert world.cache.undecoded == ()
 
 
 async def test_back_off_doubles_to_30_s_and_starts_over(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -12,8 +13,31 @@ T = TypeVar("T")
 JSON = dict[str, Any]
 
 
+# Of the decoder's words, which quote the value that did not fit, however long it is.
+LONGEST_WORDS = 300
+
+
 class DecodeError(ValueError):
     """What was read is not the type that was asked for; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Undecodable:
+    """An object that is not as its kind should be: which one, as far as that can be read, and the decoder's words."""
+
+    namespace: str
+    name: str
+    problem: str
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name alone."""
+        name = self.name or "(without a name)"
+        return f"{self.namespace}/{name}" if self.namespace else name
+
+    def __str__(self) -> str:
+        return f"{self.key} cannot be read: {self.problem}"
 
 
 @cache
@@ -27,12 +51,31 @@ def decode(kind: type[T], data: bytes | str) -> T:
     A null where a value is expected means the same as leaving the field out, as it does for the API server.
     """
     try:
-        return cast("T", _decoder(cast("Hashable", kind)).decode(data))
-    except msgspec.ValidationError:
+        return exactly(kind, data)
+    except DecodeError as error:
+        if not isinstance(error.__cause__, msgspec.ValidationError):
+            raise
         # Rare, so the quick path does not pay for it: Go writes empty lists and times as null.
         return convert(kind, _parsed(data))
+
+
+def exactly(kind: type[T], data: bytes | str) -> T:
+    """Decode JSON in which no null stands for an absent value; raises DecodeError."""
+    try:
+        return cast("T", _decoder(cast("Hashable", kind)).decode(data))
     except msgspec.DecodeError as error:
-        raise DecodeError(str(error)) from error
+        raise DecodeError(_words(error)) from error
+
+
+def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
+    """Which object `data` is, as far as it says so, and that `error` kept it from being read."""
+    obj = _parsed(data)
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    namespace, name, version = (
+        value if isinstance(metadata, dict) and isinstance(value := metadata.get(field), str) else ""
+        for field in ("namespace", "name", "resourceVersion")
+    )
+    return Undecodable(namespace, name, str(error), version)
 
 
 def _parsed(data: bytes | str) -> Any:
@@ -40,7 +83,7 @@ def _parsed(data: bytes | str) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError as error:
-        raise DecodeError(str(error)) from error
+        raise DecodeError(_words(error)) from error
 
 
 def convert(kind: type[T], obj: Any) -> T:
@@ -48,7 +91,14 @@ def convert(kind: type[T], obj: Any) -> T:
     try:
         return msgspec.convert(without_nulls(obj), kind, strict=True)
     except msgspec.ValidationError as error:
-        raise DecodeError(str(error)) from error
+        raise DecodeError(_words(error)) from error
+
+
+def _words(error: msgspec.DecodeError) -> str:
+    """The decoder's words; of long ones the middle is left out, since the field stands at the end."""
+    text = str(error)
+    half = LONGEST_WORDS // 2
+    return text if len(text) <= LONGEST_WORDS else f"{text[: half - 5]} ... {text[-half:]}"
 
 
 def encode(obj: Any) -> bytes:

@@ -125,6 +125,25 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class PodPlace(Wire, frozen=True):
+    """The part of a Pod's `spec` that says where it is."""
+
+    node_name: str = ""
+
+
+class PodPhase(Wire, frozen=True):
+    """The part of a Pod's `status` that says how far it is."""
+
+    phase: str = ""
+
+
+class PlacedPod(Object, frozen=True):
+    """A Pod of which only place and phase are kept: there may be tens of thousands."""
+
+    spec: PodPlace = PodPlace()
+    status: PodPhase = PodPhase()
+
+
 class ConfigMap(Object, frozen=True):
     """Configuration data; `binary_data` holds base64 text on the wire and bytes here."""
 

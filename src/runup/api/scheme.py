@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runup.api import apiserver_v1, config_v1, core_v1, machineconfig_v1, update_v1alpha1, whole_v1, workloads_v1
+from runup.api import (
+    apiserver_v1,
+    config_v1,
+    core_v1,
+    machineconfig_v1,
+    operator_v1,
+    update_v1alpha1,
+    whole_v1,
+    workloads_v1,
+)
 from runup.api.meta_v1 import Object
 
 
@@ -58,6 +67,7 @@ RESOURCES: dict[type[Object], Resource] = {
     config_v1.Network: _config("Network", "networks"),
     machineconfig_v1.MachineConfig: _machineconfig("MachineConfig", "machineconfigs"),
     machineconfig_v1.MachineConfigPool: _machineconfig("MachineConfigPool", "machineconfigpools"),
+    operator_v1.Etcd: Resource("operator.openshift.io", "v1", "Etcd", "etcds", namespaced=False),
     apiserver_v1.APIRequestCount: Resource(
         "apiserver.openshift.io", "v1", "APIRequestCount", "apirequestcounts", namespaced=False
     ),

@@ -70,13 +70,18 @@ class Caches:
     def not_ready(self) -> str:
         """Which cache has neither a list nor a reason for having none, in words; empty when all do.
 
-        Without our own workload's true state nothing may be decided; operators and gates may be unreadable, which the
-        domain treats as "could not tell" and "closed".
+        Without our own workload's true state nothing may be decided, so a ClusterVersion or Deployment that is not as
+        its kind should be holds everything up; operators and gates may be unreadable, which the domain treats as "could
+        not tell" and "closed".
         """
         needed: tuple[Cache[Any], ...] = (self.versions, self.deployments, self.pods, self.config_maps)
         for cache in needed:
             if not cache.synced:
                 return f"{cache.kind.__name__} is not listed yet{f': {cache.error}' if cache.error else ''}"
+        vital: tuple[Cache[Any], ...] = (self.versions, self.deployments)
+        for cache in vital:
+            for bad in cache.undecoded:
+                return f"{cache.kind.__name__} {bad}"
         told: tuple[Cache[Any], ...] = (self.operators, self.gates)
         for cache in told:
             if not cache.synced and cache.error is None:
@@ -130,6 +135,7 @@ class ClusterVersionController:
         self._queue = queue
         self._metrics = metrics
         self._clock = clock
+        self._odd: set[str] = set()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -171,6 +177,7 @@ class ClusterVersionController:
             self._queue.forget(key)
 
     async def _pass(self, key: str) -> None:
+        self._say_what_is_odd()
         observed = self.observe()
         if observed is None:
             return
@@ -184,6 +191,13 @@ class ClusterVersionController:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
+
+    def _say_what_is_odd(self) -> None:
+        """One line in the log for each object that could not be read, when it comes and when its trouble changes."""
+        odd = {f"{cache.kind.__name__} {bad}" for cache in self._caches.all() for bad in cache.undecoded}
+        for words in sorted(odd - self._odd):
+            log.error("an object is not as its kind should be; correct it, or what writes it", error=words)
+        self._odd = odd
 
     def observe(self) -> Observed | None:
         """One look at caches and sources; None while there is too little to decide on."""
@@ -199,6 +213,7 @@ class ClusterVersionController:
             feature_gate=caches.gates.get(NamespacedName("", "cluster")) if caches.gates.synced else None,
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
+            unread_operators=caches.operators.undecoded,
             deployment=deployment,
             pods=tuple(caches.pods.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),

@@ -1,7 +1,8 @@
 """What a cluster has of one kind, kept in memory by a watch. Reading never awaits and never asks the server.
 
 A `Reflector` writes; controllers and checks read. Not having been able to look is not the same as there being nothing:
-readers ask `ready` (or `synced` and `error`) before they believe an empty answer.
+readers ask `ready` (or `synced` and `error`) before they believe an empty answer, and `undecoded` before they believe
+that an object is not there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, Literal, TypeVar
 
+from runup.api.codec import Undecodable
 from runup.api.meta_v1 import NamespacedName, Object, key_of
 
 K = TypeVar("K", bound=Object)
@@ -21,15 +23,17 @@ class Cache(Generic[K]):
     """The objects of one kind by key, and by any number of indexes.
 
     An index is a function from an object to the values under which it is found:
-    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`.
+    `Cache(Pod, node=lambda pod: [pod.spec.node_name])`. `keep` makes of an object the part of it that is kept.
     """
 
-    def __init__(self, kind: type[K], **indexers: Indexer[K]) -> None:
+    def __init__(self, kind: type[K], *, keep: Callable[[K], K] | None = None, **indexers: Indexer[K]) -> None:
         self.kind = kind
+        self._keep = keep
         self.error: str | None = None
         self.synced = False
         self.resource_version = ""
         self._objects: dict[NamespacedName, K] = {}
+        self._undecoded: dict[NamespacedName, Undecodable] = {}
         self._indexers = indexers
         self._indexes: dict[str, dict[str, set[NamespacedName]]] = {name: {} for name in indexers}
         self._listeners: list[Listener[K]] = []
@@ -39,6 +43,11 @@ class Cache(Generic[K]):
     def ready(self) -> bool:
         """Whether what is read here is what the cluster has: listed once, and still being followed."""
         return self.synced and self.error is None
+
+    @property
+    def undecoded(self) -> tuple[Undecodable, ...]:
+        """The objects that are there and are not as their kind should be; `get` and `all` do not have them."""
+        return tuple(sorted(self._undecoded.values()))
 
     def get(self, key: NamespacedName) -> K | None:
         """The object of that key, or None."""
@@ -62,7 +71,7 @@ class Cache(Generic[K]):
         self._listeners.append(listener)
 
     def add_state_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener()` after `synced` or `error` changed."""
+        """Call `listener()` after `synced`, `error` or `undecoded` changed."""
         self._state_listeners.append(listener)
 
     async def until_synced(self) -> None:
@@ -83,16 +92,38 @@ class Cache(Generic[K]):
     def put(self, obj: K) -> None:
         """Take in an object that was added or changed."""
         change = self._put(obj)
+        readable = self._undecoded.pop(key_of(obj), None) is not None
         self.bookmark(obj.metadata.resource_version)
         self._notify([change])
+        self._notify_state(changed=readable)
 
     def remove(self, obj: K) -> None:
         """Take in that an object is gone; `obj` is its last state, whose resourceVersion is that of its deletion."""
-        old = self._pop(key_of(obj))
-        self.bookmark(obj.metadata.resource_version)
-        self._notify([] if old is None else [("DELETED", old, None)])
+        self._remove(key_of(obj), obj.metadata.resource_version)
 
-    def replace(self, objects: Iterable[K], resource_version: str) -> None:
+    def put_undecoded(self, bad: Undecodable) -> None:
+        """Take in that an object is there and cannot be read; to listeners, what was known of it is gone."""
+        key = NamespacedName(bad.namespace, bad.name)
+        old = self._pop(key)
+        known = self._undecoded.get(key)
+        changed = known is None or known.problem != bad.problem
+        self._undecoded[key] = bad
+        self.bookmark(bad.resource_version)
+        self._notify([] if old is None else [("DELETED", old, None)])
+        self._notify_state(changed=changed)
+
+    def remove_undecoded(self, bad: Undecodable) -> None:
+        """Take in that an object which cannot be read is gone."""
+        self._remove(NamespacedName(bad.namespace, bad.name), bad.resource_version)
+
+    def _remove(self, key: NamespacedName, resource_version: str) -> None:
+        old = self._pop(key)
+        was_undecoded = self._undecoded.pop(key, None) is not None
+        self.bookmark(resource_version)
+        self._notify([] if old is None else [("DELETED", old, None)])
+        self._notify_state(changed=was_undecoded)
+
+    def replace(self, objects: Iterable[K], resource_version: str, undecoded: Iterable[Undecodable] = ()) -> None:
         """Take in a whole list: listeners hear only what differs, and only after all of it is in place."""
         changes: list[tuple[Change, K | None, K | None]] = []
         seen: set[NamespacedName] = set()
@@ -104,8 +135,11 @@ class Cache(Generic[K]):
         missing = [key for key in self._objects if key not in seen]
         changes.extend(("DELETED", self._pop(key), None) for key in missing)
         self.resource_version = resource_version
+        before, self._undecoded = self._undecoded, {NamespacedName(bad.namespace, bad.name): bad for bad in undecoded}
         self._notify(changes)
-        self._set_state(synced=True, error=self.error)
+        changed = before != self._undecoded or not self.synced
+        self.synced = True
+        self._notify_state(changed=changed)
 
     def bookmark(self, resource_version: str) -> None:
         """Take in how far the watch is, without a change."""
@@ -123,11 +157,15 @@ class Cache(Generic[K]):
         if (synced, error) == (self.synced, self.error):
             return
         self.synced, self.error = synced, error
-        for listener in tuple(self._state_listeners):
+        self._notify_state(changed=True)
+
+    def _notify_state(self, *, changed: bool) -> None:
+        for listener in tuple(self._state_listeners) if changed else ():
             listener()
 
     def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
         key = key_of(obj)
+        obj = obj if self._keep is None else self._keep(obj)
         old = self._pop(key)
         self._objects[key] = obj
         for name, indexer in self._indexers.items():

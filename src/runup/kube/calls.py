@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from runup.api import codec
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
-from runup.kube.pages import Page, WatchEvent, page_reader, raw_page, watch_reader
+from runup.kube.pages import Page, UndecodedEvent, WatchEvent, page_reader, raw_page, watch_reader
 from runup.kube.request import Call, Request, segment
 
 JSON = dict[str, Any]
@@ -47,9 +47,17 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
 
 
 def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
-    """Read one object as a wire type."""
-    path = path_of(resource_of(kind), namespace, _named(name))
-    return Call(_read(path, _accept(kind)), lambda data: codec.decode(kind, data))
+    """Read one object as a wire type; the DecodeError of one that does not fit names it."""
+    resource = resource_of(kind)
+    path = path_of(resource, namespace, _named(name))
+
+    def read(data: bytes) -> K:
+        try:
+            return codec.decode(kind, data)
+        except codec.DecodeError as error:
+            raise codec.DecodeError(f"{resource.kind} {codec.undecodable(data, error)}") from error
+
+    return Call(_read(path, _accept(kind)), read)
 
 
 def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Call[JSON]:
@@ -107,10 +115,11 @@ def watch(
     field_selector: str = "",
     timeout_seconds: int = 300,
     resource: Resource | None = None,
-) -> Call[WatchEvent[K]]:
+) -> Call[WatchEvent[K] | UndecodedEvent]:
     """Changes after `resource_version`, with bookmarks; the server ends it after `timeout_seconds`.
 
-    The call's `decode` reads one line; an ERROR line raises its ApiError.
+    The call's `decode` reads one line; an ERROR line raises its ApiError. A change of an object that is not as its kind
+    should be is an event too.
     """
     selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
     query = (

@@ -15,14 +15,16 @@ import aiohttp
 from yarl import URL
 
 from runup import __version__
+from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource
+from runup.api.scheme import Resource, resource_of
 from runup.kube import calls
 from runup.kube.auth import Credential
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import Gone, Unreachable
 from runup.kube.lines import Lines
+from runup.kube.pages import Listing
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
@@ -83,11 +85,27 @@ class Client:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> tuple[list[K], str]:
-        """All objects, in pages of 500, and the list's resourceVersion.
+        """All objects, and the list's resourceVersion, as `listing`; raises DecodeError where one cannot be read."""
+        found = await self.listing(
+            kind, namespace, label_selector=label_selector, field_selector=field_selector, resource=resource
+        )
+        return found.complete((resource or resource_of(kind)).kind), found.resource_version
+
+    async def listing(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource: Resource | None = None,
+    ) -> Listing[K]:
+        """All objects, in pages of 500, and which of them could not be read.
 
         When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
         """
         items: list[K] = []
+        undecoded: list[Undecodable] = []
         token, limit = "", PAGE_SIZE
         while True:
             call = calls.list_page(
@@ -104,12 +122,13 @@ class Client:
             except Gone:
                 if not token:
                     raise
-                items, token, limit = [], "", 0
+                items, undecoded, token, limit = [], [], "", 0
                 continue
             items.extend(page.items)
+            undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return items, page.resource_version
+                return Listing(items, page.resource_version, tuple(undecoded))
 
     async def stream(
         self, call: Call[T], *, timeout_s: float = 300.0, opened: Callable[[], None] | None = None

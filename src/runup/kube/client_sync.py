@@ -14,14 +14,16 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from runup import __version__
+from runup.api.codec import DecodeError, Undecodable
 from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource, resource_of
 from runup.kube import calls
 from runup.kube.auth import Credential
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import Gone
 from runup.kube.lines import Lines
-from runup.kube.pages import WatchEvent
+from runup.kube.pages import Listing, UndecodedEvent, WatchEvent
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
@@ -73,8 +75,22 @@ class SyncClient:
     def list_all(
         self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> tuple[list[K], str]:
-        """All objects, page by page, and the list's resourceVersion; starts again if it expired in between."""
+        """All objects, and the list's resourceVersion, as `listing`; raises DecodeError where one cannot be read."""
+        found = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+        return found.complete(resource_of(kind).kind), found.resource_version
+
+    def listing(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource: Resource | None = None,
+    ) -> Listing[K]:
+        """All objects, page by page, and which of them could not be read; starts again if it expired in between."""
         items: list[K] = []
+        undecoded: list[Undecodable] = []
         token, limit = "", 500
         while True:
             try:
@@ -86,18 +102,20 @@ class SyncClient:
                         field_selector=field_selector,
                         limit=limit,
                         continue_=token,
+                        resource=resource,
                     )
                 )
             except Gone:
                 if not token:
                     raise
                 # The next attempt is in one piece, so it cannot expire on the way again.
-                items, token, limit = [], "", 0
+                items, undecoded, token, limit = [], [], "", 0
                 continue
             items.extend(page.items)
+            undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return items, page.resource_version
+                return Listing(items, page.resource_version, tuple(undecoded))
 
     def watch(
         self,
@@ -111,7 +129,8 @@ class SyncClient:
     ) -> Iterator[WatchEvent[K]]:
         """Changes after `resource_version` until the server ends the watch (`timeout_seconds`), bookmarks included.
 
-        Raises Gone when the version is too old (list again), Unreachable when the connection breaks.
+        Raises Gone when the version is too old (list again), Unreachable when the connection breaks, DecodeError, with
+        its name, for an object that is not as its kind should be.
         """
         call = calls.watch(
             kind,
@@ -121,7 +140,10 @@ class SyncClient:
             field_selector=field_selector,
             timeout_seconds=timeout_seconds,
         )
-        yield from self._lines(call, timeout_seconds + _WATCH_GRACE_S)
+        for event in self._lines(call, timeout_seconds + _WATCH_GRACE_S):
+            if isinstance(event, UndecodedEvent):
+                raise DecodeError(f"{resource_of(kind).kind} {event.object}")
+            yield event
 
     def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.

@@ -1,7 +1,8 @@
 """What lists and watches answer with: pages of objects, and events one a line.
 
 One object is decoded at a time from a watch, and one page from a list, into types that hold only what is read:
-that keeps 50,000 pods in tens of megabytes.
+that keeps 50,000 pods in tens of megabytes. A page that does not decode is decoded object by object, and an object that
+is not as its kind should be is named; it costs nothing but itself.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 import msgspec
 
 from runup.api import codec
+from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Object, Status, Wire
 from runup.api.scheme import Resource
 from runup.kube.errors import error_of_status
@@ -26,11 +28,30 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Part of a list: its items, the list's version, and the token of the next part (empty on the last)."""
+    """Part of a list: its items, the list's version, and the token of the next part (empty on the last).
+
+    `undecoded` are the objects that are not as their kind should be.
+    """
 
     items: tuple[T, ...]
     resource_version: str
     continue_: str = ""
+    undecoded: tuple[Undecodable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """A whole list, its pages put together."""
+
+    items: list[T]
+    resource_version: str
+    undecoded: tuple[Undecodable, ...] = ()
+
+    def complete(self, what: object) -> list[T]:
+        """The items; raises DecodeError, naming the first object that could not be read, where there is one."""
+        if self.undecoded:
+            raise codec.DecodeError(f"{what} {self.undecoded[0]}")
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +60,14 @@ class WatchEvent(Generic[K]):
 
     type: EventType
     object: K
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodedEvent:
+    """A change of an object that is not as its kind should be."""
+
+    type: EventType
+    object: Undecodable
 
 
 class ListMeta(Wire, frozen=True):
@@ -53,6 +82,14 @@ class _ListOf(Wire, Generic[K], frozen=True):
     items: tuple[K, ...] = ()
 
 
+class _Frame(Wire, frozen=True):
+    metadata: ListMeta = ListMeta()
+
+
+class _RawItems(Wire, frozen=True):
+    items: tuple[msgspec.Raw, ...] | None = ()
+
+
 class _RawEvent(Wire, frozen=True):
     type: str
     object: msgspec.Raw
@@ -62,10 +99,34 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
     """A function from a list's body to its page; raises DecodeError."""
 
     def read(data: bytes) -> Page[K]:
-        decoded = codec.decode(_ListOf[kind], data)  # type: ignore[valid-type]
-        return Page(decoded.items, decoded.metadata.resource_version, decoded.metadata.continue_)
+        try:
+            whole = codec.exactly(_ListOf[kind], data)  # type: ignore[valid-type]
+        except codec.DecodeError:
+            return _piecemeal(kind, data)
+        return Page(whole.items, whole.metadata.resource_version, whole.metadata.continue_)
 
     return read
+
+
+def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
+    """A page of which something does not fit: its objects one by one; raises DecodeError where it is no list."""
+    metadata = codec.decode(_Frame, data).metadata
+    items: list[K] = []
+    undecoded: list[Undecodable] = []
+    for raw in codec.exactly(_RawItems, data).items or ():
+        obj = _decoded(kind, bytes(raw))
+        if isinstance(obj, Undecodable):
+            undecoded.append(obj)
+        else:
+            items.append(obj)
+    return Page(tuple(items), metadata.resource_version, metadata.continue_, tuple(undecoded))
+
+
+def _decoded(kind: type[K], data: bytes) -> K | Undecodable:
+    try:
+        return codec.decode(kind, data)
+    except codec.DecodeError as error:
+        return codec.undecodable(data, error)
 
 
 def raw_page(data: bytes, resource: Resource) -> Page[JSON]:
@@ -77,16 +138,22 @@ def raw_page(data: bytes, resource: Resource) -> Page[JSON]:
     return Page(items, metadata.resource_version, metadata.continue_)
 
 
-def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEvent[K]]:
-    """A function from a line of a watch to its event; raises DecodeError, and the ApiError of an ERROR line."""
+def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEvent[K] | UndecodedEvent]:
+    """A function from a line of a watch to its event; raises DecodeError, and the ApiError of an ERROR line.
 
-    def read(line: bytes) -> WatchEvent[K]:
+    Of a bookmark only the metadata is read: servers fill the rest with whatever the kind's zero values are.
+    """
+
+    def read(line: bytes) -> WatchEvent[K] | UndecodedEvent:
         event = codec.decode(_RawEvent, line)
         if event.type == "ERROR":
             raise error_of_status(codec.decode(Status, bytes(event.object)), request)
         if event.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
             raise codec.DecodeError(f"an event of the unknown type {event.type!r} in a watch")
-        obj = codec.decode(kind, bytes(event.object))
-        return WatchEvent(cast("EventType", event.type), obj)
+        type_ = cast("EventType", event.type)
+        if type_ == "BOOKMARK":
+            return WatchEvent(type_, cast("K", codec.decode(Object, bytes(event.object))))
+        obj = _decoded(kind, bytes(event.object))
+        return UndecodedEvent(type_, obj) if isinstance(obj, Undecodable) else WatchEvent(type_, obj)
 
     return read

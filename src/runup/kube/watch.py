@@ -2,7 +2,8 @@
 
 What goes in: a client, a kind, a cache. What comes out: the cache, and in `cache.error` what exactly is missing when
 the kind cannot be read. Prevents silent staleness: an expired version (410) leads to a new list that is compared with
-the cache, a cut connection is resumed where it stopped, and a server in trouble is asked less and less often.
+the cache, a cut connection is resumed where it stopped, and a server in trouble is asked less and less often. One
+object that is not as its kind should be is named in `cache.undecoded`, and the others are followed all the same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
-from runup.kube.pages import WatchEvent
+from runup.kube.pages import UndecodedEvent, WatchEvent
 
 K = TypeVar("K", bound=Object)
 
@@ -82,14 +83,14 @@ class Reflector(Generic[K]):
                 await self._failed(verb, error)
 
     async def _list(self) -> None:
-        items, version = await self._client.list_all(
+        found = await self._client.listing(
             self._kind,
             self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             resource=self._resource,
         )
-        self._cache.replace(items, version)
+        self._cache.replace(found.items, found.resource_version, found.undecoded)
 
     async def _watch(self) -> None:
         """Follow one watch to its end; one that ends without a word counts as a failure, however politely it ends."""
@@ -113,12 +114,16 @@ class Reflector(Generic[K]):
             raise Transient("the watch ended at once", reason="WatchEnded")
         self._failures = 0
 
-    def _take(self, event: WatchEvent[K]) -> None:
+    def _take(self, event: WatchEvent[K] | UndecodedEvent) -> None:
         self._failures = 0
-        match event.type:
-            case "BOOKMARK":
+        match event:
+            case UndecodedEvent(type="DELETED"):
+                self._cache.remove_undecoded(event.object)
+            case UndecodedEvent():
+                self._cache.put_undecoded(event.object)
+            case WatchEvent(type="BOOKMARK"):
                 self._cache.bookmark(event.object.metadata.resource_version)
-            case "DELETED":
+            case WatchEvent(type="DELETED"):
                 self._cache.remove(event.object)
             case _:
                 self._cache.put(event.object)

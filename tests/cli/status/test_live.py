@@ -186,11 +186,11 @@ class Scripted:
                 raise error
         return self._real.send(call)
 
-    def list_all(self, kind: type[Any], *args: Any, **selectors: Any) -> Any:
+    def listing(self, kind: type[Any], *args: Any, **options: Any) -> Any:
         """As `send`."""
-        if error := self._refused.get(resource_of(kind).plural):
+        if error := self._refused.get((options.get("resource") or resource_of(kind)).plural):
             raise error
-        return self._real.list_all(kind, *args, **selectors)
+        return self._real.listing(kind, *args, **options)
 
 
 def as_nobody(server: Server) -> KubeError:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 from tests.factories import context, node, snapshot
 
+from runup.api.codec import Undecodable
+from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Node, Pod
+from runup.api.meta_v1 import Object
 from runup.api.scheme import resource_of
 from runup.domain.checks.engine import PARTIAL, evaluate, run_check
 from runup.domain.checks.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
@@ -26,6 +29,15 @@ def _clear(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _applies(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield Finding("ExampleApplies", "It applies.")
+
+
+def _unknown(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield Finding("ExampleUnknown", "Whether it applies could not be told.", Applies.UNKNOWN)
+
+
+def _both(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    yield from _unknown(_snapshot, _context)
+    yield from _applies(_snapshot, _context)
 
 
 def _finds_then_crashes(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -58,6 +70,13 @@ def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     [
         (_clear, "Clear", [], ""),
         (_applies, "Applies", [("ExampleApplies", Applies.YES)], "1 found"),
+        (_unknown, "Unknown", [("ExampleUnknown", Applies.UNKNOWN)], "1 could not be told"),
+        (
+            _both,
+            "Applies",
+            [("ExampleUnknown", Applies.UNKNOWN), ("ExampleApplies", Applies.YES)],
+            "1 found, 1 could not be told",
+        ),
         (
             _finds_then_crashes,
             "Unknown",
@@ -104,6 +123,8 @@ def _not_a_finding(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     ids=[
         "nothing found is clear",
         "a risk applies",
+        "only what could not be told is not clear",
+        "a risk applies and another could not be told",
         "what was found before a crash stays",
         "a crash before the first risk",
         "a kind that the check did not name",
@@ -131,6 +152,77 @@ def test_what_could_not_be_read_is_named() -> None:
     assert risk.message == f"Whether Example applies could not be told: nodes could not be listed: {lacking}."
     assert risk.reason == PARTIAL
     assert risk.applies is Applies.UNKNOWN
+
+
+def _each_node(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for each in snapshot.all(Node):
+        yield Finding("ExampleApplies", f"{each.metadata.name}.")
+
+
+def _the_version(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if snapshot.get(ClusterVersion, "version") is None:
+        yield Finding("ExampleApplies", "There is none.")
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "name", "result", "messages"),
+    [
+        (
+            _each_node,
+            Node,
+            "b",
+            "Applies",
+            ["a.", "Whether Example applies to the object could not be told: Node b cannot be read: it is odd."],
+        ),
+        (
+            _clear,
+            Node,
+            "b",
+            "Unknown",
+            ["Whether Example applies to the object could not be told: Node b cannot be read: it is odd."],
+        ),
+        (
+            _the_version,
+            ClusterVersion,
+            "version",
+            "Unknown",
+            [
+                "Whether Example applies to the object could not be told: "
+                "ClusterVersion version cannot be read: it is odd."
+            ],
+        ),
+        (_clear, Pod, "b", "Clear", []),
+    ],
+    ids=[
+        "the others are answered",
+        "nothing found is not clear",
+        "the one that is asked for is not absent",
+        "one of a kind that the check does not read",
+    ],
+)
+def test_one_object_that_could_not_be_read_costs_one_answer(
+    run: CheckFunction, kind: type[Object], name: str, result: str, messages: list[str]
+) -> None:
+    """It is Unknown, by name and with what is wrong with it."""
+    reads = (resource_of(Node), resource_of(ClusterVersion))
+    seen = snapshot(node("a"), undecoded={kind: name})
+    outcome = run_check(Check("Example", "tests", reads, run, unknown_risk="ExampleUnknown"), seen, context())
+    assert (outcome.result, [finding.message for finding in outcome.findings]) == (result, messages)
+    unknown = [finding for finding in outcome.findings if finding.applies is Applies.UNKNOWN]
+    assert [finding.name for finding in unknown] == ["ExampleUnknown"] * len(unknown)
+    assert [item.name for finding in unknown for item in finding.resources] == [name] * len(unknown)
+
+
+def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
+    """Named as far as a message holds, all of them in the resources."""
+    bad = tuple(Undecodable("", f"n{number}", "odd") for number in range(300))
+    outcome = run_check(check(_clear), Snapshot({NODES[0]: ()}, {}, {NODES[0]: bad}), context())
+    (finding,) = outcome.findings
+    assert finding.message.startswith(
+        "Whether Example applies to 300 objects could not be told: Node n0 cannot be read"
+    )
+    assert finding.message.endswith("; and 295 more.")
+    assert len(finding.resources) == 300
 
 
 def test_a_check_for_other_updates_is_skipped() -> None:

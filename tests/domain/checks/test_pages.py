@@ -8,11 +8,15 @@ import pytest
 
 from runup.domain.checks.catalogue import (
     CHECKS,
+    budget_pods,
+    cluster_version_health,
     drain_blocked,
     dual_stack,
+    etcd_members,
     feature_set,
     kubelet_skew,
     node_health,
+    node_pools,
     operator_health,
     operator_upgradeable,
     pool_health,
@@ -27,7 +31,15 @@ from runup.domain.preflight.report import DOCUMENTATION, documentation_url
 PAGES = Path(__file__).parents[3] / "docs" / "checks"
 NAMES = sorted(
     {
+        budget_pods.UNREADY,
+        budget_pods.OVERLAP,
+        cluster_version_health.FAILING,
+        cluster_version_health.UPGRADEABLE,
+        cluster_version_health.PARTIAL,
         drain_blocked.NAME,
+        etcd_members.NAME,
+        node_pools.IN_NONE,
+        node_pools.IN_SEVERAL,
         dual_stack.NAME,
         feature_set.NAME,
         kubelet_skew.NAME,

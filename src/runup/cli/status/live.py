@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,25 +115,25 @@ def _alerts_problem(obj: JSON) -> str:
 def observe(client: SyncClient, now: datetime) -> Snapshot:
     """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be."""
     cluster = clusters.read(client, no="no")
-    nodes = _try(lambda: _all(client, Node))
-    pools = _try(lambda: _all(client, MachineConfigPool))
+    odd: dict[str, str] = {}
+    nodes = _try(lambda: _all(client, Node, odd))
+    pools = _try(lambda: _all(client, MachineConfigPool, odd))
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
-    return Snapshot(
+    snapshot = Snapshot(
         cluster_version=cluster,
-        cluster_operators=_all(client, ClusterOperator),
+        cluster_operators=_all(client, ClusterOperator, odd),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
-        machine_configs=_try(lambda: _configurations(client)),
+        machine_configs=_try(lambda: _configurations(client, odd)),
         machine_config_operator=_deployment(client),
         alerts=_alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: tuple(client.list_all(Pod, field_selector="status.phase=Pending")[0])),
+        pending_pods=_try(lambda: _all(client, Pod, odd, "status.phase=Pending")),
         draining_pods=_try(
-            lambda: tuple(
-                pod for name in draining for pod in client.list_all(Pod, field_selector=f"spec.nodeName={name}")[0]
-            )
+            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, f"spec.nodeName={name}"))
         ),
-        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget)) if draining else (),
+        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd)) if draining else (),
     )
+    return replace(snapshot, undecoded=tuple(sorted(odd.items())))
 
 
 def _asks_for_alerts(cluster: ClusterVersion) -> bool:
@@ -141,21 +142,18 @@ def _asks_for_alerts(cluster: ClusterVersion) -> bool:
     return bool(cluster.status.history)
 
 
-def _all(client: SyncClient, kind: type[K]) -> tuple[K, ...]:
-    return tuple(sorted(client.list_all(kind)[0], key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
+def _all(client: SyncClient, kind: type[K], odd: dict[str, str], field_selector: str = "") -> tuple[K, ...]:
+    """All objects of `kind`; those that are not as their kind should be go into `odd`, with the reason."""
+    found = client.listing(kind, field_selector=field_selector)
+    odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in found.undecoded}
+    return tuple(sorted(found.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
 
 
-def _configurations(client: SyncClient) -> tuple[MachineConfig, ...]:
+def _configurations(client: SyncClient, odd: dict[str, str]) -> tuple[MachineConfig, ...]:
     """Names and annotations of all MachineConfigs: their specs are a hundred times as large."""
-    resource = resource_of(MachineConfig)
-    found: list[MachineConfig] = []
-    token = ""
-    while True:
-        page = client.send(calls.list_page(Object, resource=resource, continue_=token))
-        found += [MachineConfig(metadata=item.metadata) for item in page.items]
-        token = page.continue_
-        if not token:
-            return tuple(found)
+    found = client.listing(Object, resource=resource_of(MachineConfig))
+    odd |= {f"MachineConfig {bad.key}": bad.problem for bad in found.undecoded}
+    return tuple(MachineConfig(metadata=item.metadata) for item in found.items)
 
 
 def _deployment(client: SyncClient) -> Deployment | Unreadable | None:

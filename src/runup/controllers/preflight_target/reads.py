@@ -1,7 +1,8 @@
 """Keeps in memory what the checks read: one cache and one watch a read, only the fields that are needed.
 
 Out comes a `Snapshot`: what is known, and for every kind that is not, what is lacking. A kind that was listed once and
-cannot be followed any more counts as not known: an old answer is no answer.
+cannot be followed any more counts as not known: an old answer is no answer. A single object that is not as its kind
+should be is named, and the others are known.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from runup.api.meta_v1 import Object
 from runup.api.scheme import RESOURCES, Resource
 from runup.domain.checks.model import Snapshot
-from runup.domain.checks.reads import Read, shape
-from runup.kube.cache import Cache
+from runup.domain.checks.reads import Read, Slim, shape
+from runup.kube.cache import Cache, Change
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.watch import Reflector
@@ -23,6 +26,16 @@ from runup.kube.watch import Reflector
 _KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
 # Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
 _FINAL = ("not allowed to ", "the server has no API ")
+
+
+def _kind(resource: Resource) -> type[Object]:
+    if isinstance(resource, Slim):
+        return resource.type
+    return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+
+
+def _unversioned(obj: Object) -> Object:
+    return replace(obj, metadata=replace(obj.metadata, resource_version=""))
 
 
 class Reads:
@@ -43,10 +56,16 @@ class Reads:
                 self._add(client, resource, clock, changed)
 
     def _add(self, client: Client, resource: Resource, clock: Clock, changed: Callable[[], None]) -> None:
-        kind: type[Object] = shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
         namespace = resource.namespace if isinstance(resource, Read) else ""
-        cache: Cache[Any] = Cache(kind)
-        cache.add_listener(lambda *_: changed())
+        kind = _kind(resource)
+        cache: Cache[Any] = Cache(kind, keep=resource.keep if isinstance(resource, Slim) else None)
+
+        def heard(_change: Change, old: Object | None, new: Object | None) -> None:
+            # A heartbeat that touches nothing of what is kept is no news.
+            if old is None or new is None or _unversioned(old) != _unversioned(new):
+                changed()
+
+        cache.add_listener(heard)
         cache.add_state_listener(changed)
         self._caches[resource] = cache
         self._reflectors.append(Reflector(client, kind, cache, namespace=namespace, clock=clock, resource=resource))
@@ -79,4 +98,7 @@ class Reads:
             for resource, cache in self._caches.items()
             if not cache.ready
         }
-        return Snapshot(objects, lacking | self._unknown)
+        undecoded = {
+            resource: bad for resource, cache in self._caches.items() if cache.ready and (bad := cache.undecoded)
+        }
+        return Snapshot(objects, lacking | self._unknown, undecoded)

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
@@ -147,7 +148,7 @@ class PreflightTarget:
         """One object, or None where there is none or it may not be read: the checks that need it will say so."""
         try:
             return await self.client.send(calls.get(kind, name))
-        except (NotFound, Forbidden) as error:
+        except (NotFound, Forbidden, DecodeError) as error:
             self.log.warning(f"{kind.__name__} {name} cannot be read", error=str(error))
             return None
 

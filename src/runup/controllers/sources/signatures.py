@@ -139,11 +139,13 @@ class ReleaseChecks:
     async def _of_config_maps(self, verification: Verification) -> AsyncGenerator[tuple[str, bytes], None]:
         prefix = verification.digest.replace(":", "-")
         try:
-            maps, _ = await self._client.list_all(ConfigMap, NAMESPACE, label_selector=LABEL)
+            listed = await self._client.listing(ConfigMap, NAMESPACE, label_selector=LABEL)
         except KubeError as error:
             verification.note(f"ConfigMaps in {NAMESPACE}: {error}")
             return
-        for config_map in maps:
+        for bad in listed.undecoded:
+            verification.note(f"ConfigMap {bad}")
+        for config_map in listed.items:
             for key, value in sorted(config_map.binary_data.items()):
                 if key.startswith(prefix):
                     yield f"ConfigMap {config_map.metadata.name}/{key}", _bytes(value)

@@ -35,22 +35,6 @@ MCO_DEPLOYMENT = "machine-config-operator"
 _NODE_CONDITIONS = frozenset({"Ready", "DiskPressure", "NetworkUnavailable"})
 
 
-class Trimmed(Cache[K]):
-    """A cache that keeps `trim(obj)` in the place of `obj`."""
-
-    def __init__(self, kind: type[K], trim: Callable[[K], K]) -> None:
-        super().__init__(kind)
-        self._trim = trim
-
-    def put(self, obj: K) -> None:
-        """See `Cache.put`."""
-        super().put(self._trim(obj))
-
-    def replace(self, objects: Iterable[K], resource_version: str) -> None:
-        """See `Cache.replace`."""
-        super().replace((self._trim(obj) for obj in objects), resource_version)
-
-
 def trim_node(node: Node) -> Node:
     """Labels (pools select by any of them), the machine-config daemon's annotations, and the conditions that count."""
     return Node(
@@ -102,11 +86,11 @@ class Caches:
     def new(cls) -> Caches:
         """Empty caches."""
         return cls(
-            versions=Trimmed(ClusterVersion, trim_version),
-            operators=Trimmed(ClusterOperator, trim_operator),
+            versions=Cache(ClusterVersion, keep=trim_version),
+            operators=Cache(ClusterOperator, keep=trim_operator),
             pools=Cache(MachineConfigPool),
-            nodes=Trimmed(Node, trim_node),
-            configs=Trimmed(MachineConfig, trim_machine_config),
+            nodes=Cache(Node, keep=trim_node),
+            configs=Cache(MachineConfig, keep=trim_machine_config),
             deployments=Cache(Deployment),
             pods=Cache(Pod),
             budgets=Cache(PodDisruptionBudget),

@@ -135,7 +135,9 @@ class UpdateStatusController:
         self._changed = False
         begun = self._clock.monotonic()
         previous = await keeper.read()
-        snapshot = observe(self._caches, alerts=alerts.state, draining_pods=drains.pods())
+        snapshot = observe(
+            self._caches, alerts=alerts.state, draining_pods=drains.pods(), unread_pods=drains.undecoded()
+        )
         drains.follow(node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
         status = self._assess(snapshot, previous)
         if status != previous or not keeper.exists:

@@ -29,10 +29,11 @@ _STEP_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PodsOfNode:
-    """The pods that are bound to a node; `error` says why they could not be listed."""
+    """The pods that are bound to a node; `error` says why they could not be listed, `undecoded` which not be read."""
 
     pods: tuple[Pod, ...] = ()
     error: str = ""
+    undecoded: tuple[codec.Undecodable, ...] = ()
 
 
 class Drains:
@@ -76,11 +77,15 @@ class Drains:
                 return Unreadable(f"pods on node {name}: {found.error}")
         return tuple(pod for _, found in sorted(self.state.items()) for pod in found.pods)
 
+    def undecoded(self) -> tuple[codec.Undecodable, ...]:
+        """The pods on draining nodes that are there and could not be read."""
+        return tuple(bad for _, found in sorted(self.state.items()) for bad in found.undecoded)
+
     async def _ask(self, name: str) -> None:
         asked = self._clock.monotonic()
         try:
-            pods, _ = await self._client.list_all(Pod, field_selector=f"spec.nodeName={name}")
-            found = PodsOfNode(tuple(pods))
+            listed = await self._client.listing(Pod, field_selector=f"spec.nodeName={name}")
+            found = PodsOfNode(tuple(listed.items), undecoded=listed.undecoded)
         except (KubeError, codec.DecodeError) as error:
             found = PodsOfNode(error=str(error))
         if name not in self._since:

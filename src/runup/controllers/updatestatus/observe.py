@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Pod
 from runup.api.meta_v1 import NamespacedName, Object, key_of
@@ -21,8 +22,12 @@ def observe(
     *,
     alerts: tuple[Alert, ...] | Unreadable | None,
     draining_pods: tuple[Pod, ...] | Unreadable,
+    unread_pods: tuple[Undecodable, ...] = (),
 ) -> Snapshot:
-    """What is known now; a kind that cannot be followed any more counts as unreadable: an old answer is no answer."""
+    """What is known now; a kind that cannot be followed any more counts as unreadable: an old answer is no answer.
+
+    `unread_pods` are those on draining nodes that are there and could not be read.
+    """
     pools = _all(caches.pools)
     return Snapshot(
         cluster_version=_version(caches.versions),
@@ -35,11 +40,26 @@ def observe(
         pending_pods=_all(caches.pods),
         draining_pods=draining_pods,
         pod_disruption_budgets=_all(caches.budgets),
+        undecoded=_undecoded(caches, unread_pods),
     )
 
 
 def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
-    return _unreadable(cache) or cache.get(VERSION) or Unreadable("there is no ClusterVersion of the name version")
+    known = _unreadable(cache) or cache.get(VERSION)
+    why = next((bad.problem for bad in cache.undecoded), "there is no ClusterVersion of the name version")
+    return known or Unreadable(why)
+
+
+def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tuple[str, str], ...]:
+    """Each object that could not be read, ClusterVersion apart, which is a kind of its own to insights."""
+    found = {
+        f"{cache.kind.__name__} {bad.key}": bad.problem
+        for cache in caches.all()
+        if cache is not caches.versions and cache.ready
+        for bad in cache.undecoded
+    }
+    found |= {f"Pod {bad.key}": bad.problem for bad in unread_pods}
+    return tuple(sorted(found.items()))
 
 
 def _all(cache: Cache[K]) -> tuple[K, ...] | Unreadable:

@@ -2,6 +2,7 @@
 
 A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
 stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
+Where a kind that it reads has an object which could not be read, that object alone is Unknown.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
-from runup.domain.preflight.report import MAX_NAME, MAX_URL, NAME, URL, CheckResult
+from runup.api.codec import Undecodable
+from runup.api.scheme import Resource
+from runup.domain.checks.catalogue.wording import NAMED
+from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
+from runup.domain.preflight.report import MAX_NAME, MAX_URL, NAME, URL, CheckResult, ReportedResource
 
 PARTIAL = "PreflightPartial"
 
@@ -47,11 +51,13 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
                 check, "Skipped", message=f"Not for an update from {context.source} to {context.target}."
             )
         found.extend(_valid(finding) for finding in check.run(snapshot, context))
+    except UnreadableObject as lacking:
+        return _told(check, (*found, *_undecoded(check, snapshot, lacking)))
     except Unreadable as lacking:
         return could_not_tell(check, str(lacking), tuple(found))
     except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
         return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(found))
-    return _told(check, tuple(found))
+    return _told(check, (*found, *_undecoded(check, snapshot)))
 
 
 def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
@@ -65,6 +71,31 @@ def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> C
         remediation="Give the check what it lacked, then look at the preflight again; or accept the risk by name.",
     )
     return CheckOutcome(check, "Unknown", (*found, risk), message=f"{why}.")
+
+
+def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None) -> tuple[Finding, ...]:
+    """One finding for the objects of what `check` reads that could not be read, and the one that it `asked_for`."""
+    bad = {(resource, each): None for resource in check.reads for each in snapshot.undecoded.get(resource, ())}
+    bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
+    if not bad:
+        return ()
+    said = [f"{resource.kind} {each}".rstrip(".") for resource, each in bad]
+    more = f"; and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    whose = "the object" if len(said) == 1 else f"{len(said)} objects"
+    return (
+        Finding(
+            name=unknown_risk(check),
+            message=f"Whether {check.name} applies to {whose} could not be told: {'; '.join(said[:NAMED])}{more}.",
+            applies=Applies.UNKNOWN,
+            reason=PARTIAL,
+            resources=tuple(_reference(resource, each) for resource, each in bad),
+            remediation="Correct the field that is named, or what writes it; the answer comes by itself then.",
+        ),
+    )
+
+
+def _reference(resource: Resource, bad: Undecodable) -> ReportedResource:
+    return ReportedResource(group=resource.group, kind=resource.kind, namespace=bad.namespace, name=bad.name)
 
 
 def unknown_risk(check: Check) -> str:

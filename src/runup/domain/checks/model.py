@@ -1,7 +1,8 @@
 """What a check is: a name, what it reads, for which updates it is, and a function from a snapshot to findings.
 
 A check sees one `Snapshot` and one `Context`, and yields `Finding`s: none means clear. What it could not read raises
-`Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as fine.
+`Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as fine. A single object
+that is not as its kind should be is not in the snapshot's lists; the engine says Unknown for it, and for nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
 
+from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
 from runup.domain.preflight.report import ReportedResource, Severity
@@ -44,18 +46,30 @@ class Finding:
 class Unreadable(Exception):
     """A kind could not be listed. `lacking` says what is missing: the RBAC rule, or the API."""
 
-    def __init__(self, resource: Resource, lacking: str) -> None:
-        super().__init__(f"{resource} could not be listed: {lacking}")
+    def __init__(self, resource: Resource, lacking: str, message: str = "") -> None:
+        super().__init__(message or f"{resource} could not be listed: {lacking}")
         self.resource = resource
         self.lacking = lacking
 
 
+class UnreadableObject(Unreadable):
+    """The one object that was asked for is there and is not as its kind should be."""
+
+    def __init__(self, resource: Resource, bad: Undecodable) -> None:
+        super().__init__(resource, bad.problem, f"{resource.kind} {bad}")
+        self.bad = bad
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read."""
+    """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read.
+
+    `undecoded` are single objects that are there and could not be read; `objects` does not have them.
+    """
 
     objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
     unreadable: Mapping[Resource, str] = field(default_factory=dict)
+    undecoded: Mapping[Resource, tuple[Undecodable, ...]] = field(default_factory=dict)
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
         """Every object of `kind`; raises Unreadable."""
@@ -66,6 +80,10 @@ class Snapshot:
         for obj in self.all(kind):
             if obj.metadata.name == name and obj.metadata.namespace == namespace:
                 return obj
+        resource = resource_of(kind)
+        for bad in self.undecoded.get(resource, ()):
+            if (bad.name, bad.namespace) == (name, namespace):
+                raise UnreadableObject(resource, bad)
         return None
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""What a declarative check reads, as a type that keeps nothing else.
+"""What a check reads, as a type that keeps nothing else.
 
 A list of 50,000 pods takes gigabytes as dicts. `shape` makes, of the fields that a check names, a struct type that the
 decoder fills and that leaves the rest of the text undecoded; `plain` gives the dict that CEL wants, one object at a
@@ -7,7 +7,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -34,6 +34,20 @@ class Read(Resource):
 
     def __str__(self) -> str:
         # A slotted dataclass has no usable super() inside its own methods.
+        return Resource.__str__(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Slim(Resource):
+    """A resource as `type`, which knows less of it than the scheme's own, and of that only what `keep` keeps.
+
+    Another key in a snapshot than the resource itself.
+    """
+
+    type: type[Object] = Object
+    keep: Callable[[Any], Any] = lambda obj: obj
+
+    def __str__(self) -> str:
         return Resource.__str__(self)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.workloads_v1 import Deployment
@@ -51,6 +52,8 @@ class ReleaseCheck:
 class Observed:
     """One look at the cluster. `operators` is None, and `operators_error` says why, where they could not be listed.
 
+    `unread_operators` are there and are not as their kind should be.
+
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
     ConfigMaps that hold reports.
     """
@@ -60,6 +63,7 @@ class Observed:
     feature_gate: FeatureGate | None = None
     operators: tuple[ClusterOperator, ...] | None = ()
     operators_error: str = ""
+    unread_operators: tuple[Undecodable, ...] = ()
     deployment: Deployment | None = None
     pods: tuple[Pod, ...] = ()
     history: ConfigMap | None = None

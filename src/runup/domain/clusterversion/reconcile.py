@@ -74,7 +74,9 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
 def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
-    found = risks.in_cluster(Cluster(observed.cluster_version, observed.operators, observed.operators_error))
+    found = risks.in_cluster(
+        Cluster(observed.cluster_version, observed.operators, observed.operators_error, observed.unread_operators)
+    )
     candidates = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     status = _settle(seen)

@@ -160,14 +160,16 @@ def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         value = getattr(snapshot, field)
         if isinstance(value, Unreadable):
             yield what, value.why
+    yield from snapshot.undecoded
 
 
 def _could_not_read(what: str, why: str) -> Finding:
+    who = "they" if what in INPUTS.values() else "it"
     return Finding(
         check=UNREADABLE,
         level=UNKNOWN,
         impact=UNKNOWN_IMPACT,
-        summary=f"{what[0].upper()}{what[1:]} could not be read, so what they would tell is not known",
+        summary=f"{what[0].upper()}{what[1:]} could not be read, so what {who} would tell is not known",
         description=why or "No reason was given.",
         reference=DOCS + "inputunreadable",
         identity=what,

@@ -45,6 +45,7 @@ class Snapshot:
 
     machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None where the
     cluster has none. pending_pods: those of phase Pending; draining_pods: those on nodes that are being drained.
+    undecoded: single objects that could not be read and are in none of these lists, as `Node worker-1`, and why.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -57,6 +58,7 @@ class Snapshot:
     pending_pods: tuple[Pod, ...] | Unreadable | None = None
     draining_pods: tuple[Pod, ...] | Unreadable | None = None
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] | Unreadable | None = None
+    undecoded: tuple[tuple[str, str], ...] = ()
 
 
 def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:

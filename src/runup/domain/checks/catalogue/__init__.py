@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from runup.domain.checks.catalogue import (
+    budget_pods,
+    cluster_version_health,
     drain_blocked,
     dual_stack,
+    etcd_members,
     feature_set,
     kubelet_skew,
     node_health,
+    node_pools,
     operator_health,
     operator_upgradeable,
     pool_health,
@@ -21,10 +25,14 @@ CHECKS: tuple[Check, ...] = (
     operator_upgradeable.CHECK,
     operator_health.CHECK,
     update_in_progress.CHECK,
+    cluster_version_health.CHECK,
+    etcd_members.CHECK,
     pool_paused.CHECK,
     pool_health.CHECK,
     node_health.CHECK,
+    node_pools.CHECK,
     kubelet_skew.CHECK,
     drain_blocked.CHECK,
+    budget_pods.CHECK,
     feature_set.CHECK,
 )

@@ -7,21 +7,24 @@ up). On a single-node control plane the machine-config daemon does not drain, so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from runup.api.config_v1 import Infrastructure
 from runup.api.scheme import resource_of
 from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
 from runup.domain.checks.catalogue.topology import control_plane
-from runup.domain.checks.catalogue.wording import because, count, names, resource, since
+from runup.domain.checks.catalogue.wording import count, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NAME = "PodDisruptionBudgetBlocksDrain"
+UNKNOWN = f"{NAME}Unknown"
+SHARE = re.compile(r"[0-9]+%")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    budgets = sorted(snapshot.all(PodDisruptionBudget), key=lambda pdb: (pdb.metadata.namespace, pdb.metadata.name))
+    budgets = in_order(snapshot.all(PodDisruptionBudget))
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
     blocking = [pdb for pdb in budgets if _never_allows(pdb)]
@@ -38,13 +41,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     unknown = [(pdb, why) for pdb in budgets if (why := _unknown(pdb))]
     if unknown:
         yield Finding(
-            NAME,
+            UNKNOWN,
             f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
-            f"{names([f'{_named(pdb)} ({why})' for pdb, why in unknown])}.",
+            f"{names([f'{named(pdb)} ({why})' for pdb, why in unknown])}.",
             Applies.UNKNOWN,
             reason="BudgetStatusUnknown",
             resources=tuple(resource(pdb) for pdb, _ in unknown),
-            remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status.",
+            remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status; "
+            "maxUnavailable and minAvailable are numbers, or shares such as 50%.",
         )
 
 
@@ -70,22 +74,16 @@ def _demanded(pdb: PodDisruptionBudget) -> int:
 
 
 def _scaled(value: int | str, total: int) -> int:
-    """A number, or a share of `total` rounded up; raises ValueError for anything else."""
-    if isinstance(value, int):
-        return value
-    if not value.endswith("%"):
-        raise ValueError(f"{value!r} is neither a number nor a share such as 50%")
-    return -(-int(value[:-1]) * total // 100)
+    """A number, or a share of `total` rounded up."""
+    return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
 
 
 def _unknown(pdb: PodDisruptionBudget) -> str:
-    """Why the status says nothing about the spec, or nothing."""
-    allowed = find(pdb.status.conditions, "DisruptionAllowed")
-    if allowed and allowed.reason == "SyncFailed":
-        return f"not computed{since(allowed)}{because(allowed)}".rstrip(".")
-    if pdb.status.observed_generation < pdb.metadata.generation:
-        return "its status is older than its spec"
-    return ""
+    """Why it cannot be told what the budget allows, or nothing."""
+    for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
+        if isinstance(value, str) and not SHARE.fullmatch(value):
+            return f"{name} {value!r} is neither a number nor a share"
+    return not_computed(pdb)
 
 
 def _described(pdb: PodDisruptionBudget) -> str:
@@ -95,11 +93,13 @@ def _described(pdb: PodDisruptionBudget) -> str:
         if spec.max_unavailable is not None
         else f"minAvailable {spec.min_available}"
     )
-    return f"{_named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
+    return f"{named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
 
 
-def _named(pdb: PodDisruptionBudget) -> str:
-    return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
-
-
-CHECK = Check(NAME, "machine-config", (resource_of(PodDisruptionBudget), resource_of(Infrastructure)), _run)
+CHECK = Check(
+    NAME,
+    "machine-config",
+    (resource_of(PodDisruptionBudget), resource_of(Infrastructure)),
+    _run,
+    unknown_risk=UNKNOWN,
+)

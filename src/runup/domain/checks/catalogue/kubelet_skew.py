@@ -14,11 +14,14 @@ from collections.abc import Iterator, Sequence
 
 from runup.api.core_v1 import Node
 from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 from runup.domain.version import Version
 
 NAME = "KubeletSkew"
+# Apart from what is true, so that accepting one does not accept the other.
+UNKNOWN = f"{NAME}Unknown"
 VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+")
 
 
@@ -30,7 +33,7 @@ def allowed_skew(target: Version) -> int:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    nodes = sorted(snapshot.all(Node), key=lambda node: node.metadata.name)
+    nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
     server = _minor(context.target_kubernetes)
@@ -39,7 +42,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
             "Kubernetes it ships.",
             (),
-            Applies.UNKNOWN,
+            "Ask whoever made the release for its `io.openshift.build.versions`, or compare `oc get nodes` yourself.",
+            applies=Applies.UNKNOWN,
         )
         return
     yield from _judge(nodes, server, context)
@@ -58,14 +62,20 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
             f"The kubelets of {_listed(late)} are too old for {api}, which takes kubelets up to "
             f"{count(allowed, 'minor version')} behind: {_versions(late)}.",
             late,
+            "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
         )
     if early:
-        yield _finding(f"The kubelets of {_listed(early)} are newer than {api}: {_versions(early)}.", early)
+        yield _finding(
+            f"The kubelets of {_listed(early)} are newer than {api}: {_versions(early)}.",
+            early,
+            "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
+        )
     if unknown:
         yield _finding(
             f"Whether the kubelets of {_listed(unknown)} suit {api} could not be told: {_versions(unknown)}.",
             unknown,
-            Applies.UNKNOWN,
+            "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
+            applies=Applies.UNKNOWN,
         )
 
 
@@ -82,16 +92,16 @@ def _versions(nodes: Sequence[Node]) -> str:
     return names(sorted({node.status.node_info.kubelet_version or "no version reported" for node in nodes}))
 
 
-def _finding(message: str, nodes: Sequence[Node], applies: Applies = Applies.YES) -> Finding:
+def _finding(message: str, nodes: Sequence[Node], remediation: str, *, applies: Applies = Applies.YES) -> Finding:
     return Finding(
-        NAME,
+        NAME if applies is Applies.YES else UNKNOWN,
         message,
         applies,
         reason="KubeletVersion",
         severity="critical" if applies is Applies.YES else "warning",
         resources=tuple(resource(node) for node in nodes),
-        remediation="Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
+        remediation=remediation,
     )
 
 
-CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run)
+CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run, unknown_risk=UNKNOWN)

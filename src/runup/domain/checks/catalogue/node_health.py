@@ -1,7 +1,8 @@
 """Nodes that are not ready, and nodes on which nothing may be scheduled: both take away the room that a drain needs.
 
 One risk for all nodes of a kind, with the nodes as its resources: administrators accept a state, not a list that
-changes while they read it.
+changes while they read it. Which node is to be released by hand and which must not be is said by name, because the
+machine-config operator cordons nodes too, and releases them itself (pkg/daemon and pkg/controller/drain).
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ from collections.abc import Iterator, Sequence
 from runup.api.core_v1 import Node
 from runup.api.meta_v1 import Condition
 from runup.api.scheme import resource_of
-from runup.domain.checks.catalogue.wording import at, count, names, resource
+from runup.domain.checks.catalogue.topology import control_plane_first
+from runup.domain.checks.catalogue.wording import count, dated, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 from runup.domain.conditions import find
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"
-# What the machine-config daemon writes on a node that it is updating.
+UNKNOWN = "NodeHealthUnknown"
+# What the machine-config daemon and its drain controller write on a node that they are updating.
 STATE = "machineconfiguration.openshift.io/state"
 DESIRED_DRAIN = "machineconfiguration.openshift.io/desiredDrain"
+APPLIED_DRAIN = "machineconfiguration.openshift.io/lastAppliedDrain"
+# States that the daemon does not leave by itself.
+STUCK = ("Degraded", "Unreconcilable")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    nodes = sorted(snapshot.all(Node), key=lambda node: node.metadata.name)
+    nodes = control_plane_first(snapshot.all(Node))
     yield from _not_ready(nodes)
     yield from _cordoned(nodes)
 
@@ -38,13 +44,13 @@ def _not_ready(nodes: Sequence[Node]) -> Iterator[Finding]:
         earliest = min((found.last_transition_time for _, found in broken if found.last_transition_time), default=None)
         yield _finding(
             NOT_READY,
-            f"{_are(nodes_broken)} not ready{at(earliest)}: {reasons}.",
+            f"{_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
             nodes_broken,
             "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
         )
     if silent:
         yield _finding(
-            NOT_READY,
+            UNKNOWN,
             f"Whether {count(len(silent), 'node')} ({_listed(silent)}) can run pods could not be told: not reported.",
             silent,
             "See whether the kubelet runs on them; it reports the Ready condition.",
@@ -53,24 +59,42 @@ def _not_ready(nodes: Sequence[Node]) -> Iterator[Finding]:
 
 
 def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
+    """By who cordoned them, since that says who may release them; those that somebody must see to come first."""
     cordoned = [node for node in nodes if node.spec.unschedulable]
-    if not cordoned:
-        return
-    updating = sum(_by_an_update(node) for node in cordoned)
-    why = f", {updating} of them by the update of a machine config pool" if updating else ""
-    yield _finding(
-        CORDONED,
-        f"{_are(cordoned)} cordoned{why}: nothing can be scheduled there when other nodes are drained.",
-        cordoned,
-        "Let the pool's update finish first."
-        if updating == len(cordoned)
-        else "Release them with `oc adm uncordon NAME`, or remove them if they are not to come back.",
-    )
+    updating = [node for node in cordoned if _by_an_update(node)]
+    stuck = [node for node in updating if node.metadata.annotations.get(STATE) in STUCK]
+    going = [node for node in updating if node not in stuck]
+    by_hand = [node for node in cordoned if node not in updating]
+    if by_hand:
+        yield _finding(
+            CORDONED,
+            f"{_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
+            by_hand,
+            f"Release {_listed(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
+        )
+    if stuck:
+        yield _finding(
+            CORDONED,
+            f"{_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
+            stuck,
+            f"Do not uncordon {_listed(stuck)}: repair what `oc describe node NAME` says in the annotation "
+            "machineconfiguration.openshift.io/reason; the machine-config operator releases them when it gets on.",
+        )
+    if going:
+        yield _finding(
+            CORDONED,
+            f"{_are(going)} cordoned by the update of a machine config pool.",
+            going,
+            f"Do not uncordon {_listed(going)}: the machine-config operator does when the update has passed.",
+        )
 
 
 def _by_an_update(node: Node) -> bool:
+    """Whether the machine-config operator cordoned the node, or is yet to release it."""
     annotations = node.metadata.annotations
-    return annotations.get(STATE) == "Working" or annotations.get(DESIRED_DRAIN, "").startswith("drain-")
+    desired = annotations.get(DESIRED_DRAIN, "")
+    releasing = desired.startswith("uncordon-") and annotations.get(APPLIED_DRAIN, "") != desired
+    return desired.startswith("drain-") or releasing or annotations.get(STATE) in ("Working", "Rebooting")
 
 
 def _are(nodes: Sequence[Node]) -> str:
@@ -93,4 +117,4 @@ def _finding(
     )
 
 
-CHECK = Check("NodeHealth", "machine-config", (resource_of(Node),), _run, unknown_risk="NodeHealthUnknown")
+CHECK = Check("NodeHealth", "machine-config", (resource_of(Node),), _run, unknown_risk=UNKNOWN)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from runup.api.config_v1 import ClusterOperator
 from runup.api.scheme import resource_of
-from runup.domain.checks.catalogue.wording import because, minor_or_major, resource, since
+from runup.domain.checks.catalogue.wording import NO_REASON, minor_or_major, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 from runup.domain.conditions import find
 
@@ -27,12 +27,18 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield Finding(
             f"{NAME}-{name}",
             f"Cluster operator {name} {'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
-            f"{since(condition)}{because(condition)}",
+            f"{said(condition)}",
             Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
             resources=(resource(operator),),
-            remediation=f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest.",
+            remediation=_remediation(name, explained=condition.reason not in ("", NO_REASON)),
         )
+
+
+def _remediation(name: str, *, explained: bool) -> str:
+    if explained:
+        return f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest."
+    return f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its pods' logs."
 
 
 CHECK = Check(

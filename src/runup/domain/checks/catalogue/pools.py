@@ -1,4 +1,4 @@
-"""What both checks of MachineConfigPools need to know of a pool."""
+"""What the checks of MachineConfigPools need to know of a pool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count
 from runup.domain.checks.model import Snapshot, Unreadable
+from runup.domain.conditions import status_of
 
+# The particular ones come first: they say what is wrong, Degraded only that something is.
+DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
 READS: tuple[Resource, ...] = (resource_of(MachineConfigPool), resource_of(Infrastructure))
 
 
@@ -20,6 +23,12 @@ def all_pools(snapshot: Snapshot) -> tuple[MachineConfigPool, ...]:
         if control_plane(snapshot) == "External":
             return ()
         raise
+
+
+def is_degraded(pool: MachineConfigPool) -> bool:
+    """Whether the machine-config operator has given up on a machine of the pool, or on its configuration."""
+    conditions = pool.status.conditions
+    return pool.status.degraded_machine_count > 0 or any(status_of(conditions, t) == "True" for t in DEGRADED_TYPES)
 
 
 def behind(pool: MachineConfigPool) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.config_v1 import ClusterVersion
+from runup.api.config_v1 import ClusterVersion, UpdateHistory
+from runup.api.meta_v1 import Condition
 from runup.api.scheme import resource_of
-from runup.domain.checks.catalogue.wording import at, because, minor_or_major, resource, since
+from runup.domain.checks.catalogue.wording import at, cause, minor_or_major, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
+from runup.domain.conditions import find, status_of
 
 NAME = "ClusterVersionUpdating"
 
@@ -31,10 +32,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     progressing = find(cluster.status.conditions, "Progressing")
     newest = next(iter(cluster.status.history), None)
     if newest is not None and newest.state == "Partial":
-        message = f"The update to {newest.version or newest.image} is not finished{at(newest.started_time)}"
-        message += because(progressing) if progressing and progressing.status == "True" else "."
+        message = _not_finished(newest, progressing)
     elif progressing is not None and progressing.status == "True":
-        message = f"The cluster is progressing{since(progressing)}{because(progressing)}"
+        message = f"The cluster is progressing{said(progressing)}"
     elif newest is not None and progressing is not None and progressing.status == "False":
         return
     else:
@@ -46,8 +46,18 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         reason="UpdateInProgress",
         severity="warning" if minor_or_major(context) else "info",
         resources=(resource(cluster),),
-        remediation="Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
+        remediation="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
+        if status_of(cluster.status.conditions, "Failing") == "True"
+        else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
     )
+
+
+def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
+    """Why, and then since when."""
+    why = cause(progressing) if progressing and progressing.status == "True" else ""
+    began = at(newest.started_time)
+    update = f"The update to {newest.version or newest.image} is not finished"
+    return f"{update}{': ' if why else ''}{why} (it has been running {began})."
 
 
 def _unknown(cluster: ClusterVersion) -> Finding:

@@ -1,18 +1,31 @@
-"""How findings are put into words: lists that stay short, when something began, which object is meant."""
+"""How findings are put into words: lists that stay short, why and since when, which object is meant, how grave it is.
+
+The cause comes before the time: a table that cuts a message must still say what to do something about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from runup.api.meta_v1 import Condition, Object
 from runup.api.scheme import resource_of
 from runup.domain.checks.model import Context
-from runup.domain.preflight.report import ReportedResource
+from runup.domain.preflight.report import ReportedResource, Severity
 from runup.domain.version import is_minor_or_major
 
 # Names in a message; all of them are in the finding's resources.
 NAMED = 5
+# Characters of another component's words in a message, so that what comes after them is still read.
+LONGEST_CAUSE = 600
+# A reason by which operators say that there is none, whatever the condition's status.
+NO_REASON = "AsExpected"
+
+# How long a state must last to be as grave as it can be. The cluster-version operator's own alerts wait as long before
+# they fire: ClusterOperatorDown (critical) 10 minutes, ClusterOperatorDegraded 30 minutes
+# (install/0000_90_cluster-version-operator_02_servicemonitor.yaml).
+DOWN_PATIENCE = timedelta(minutes=10)
+DEGRADED_PATIENCE = timedelta(minutes=30)
 
 
 def names(items: Sequence[str], limit: int = NAMED) -> str:
@@ -28,19 +41,31 @@ def count(number: int, noun: str) -> str:
 
 
 def at(time: datetime | None) -> str:
-    """` since 2026-01-14T09:30:00Z`, or nothing where the time is not known."""
-    return f" since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
+    """`since 2026-01-14T09:30:00Z`, or nothing where the time is not known."""
+    return f"since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
 
 
-def since(condition: Condition) -> str:
-    """When the condition came to its status, as `at` writes it."""
-    return at(condition.last_transition_time)
+def dated(time: datetime | None) -> str:
+    """` (since 2026-01-14T09:30:00Z)`, or nothing where the time is not known."""
+    return f" ({at(time)})" if time else ""
 
 
-def because(condition: Condition) -> str:
-    """`: Reason: message.` of a condition, as far as it has them, else a full stop."""
-    text = ": ".join(part for part in (condition.reason, " ".join(condition.message.split())) if part)
-    return f": {text.rstrip('.')}." if text else "."
+def cause(condition: Condition) -> str:
+    """`Reason: message` of a condition that is not as it should be, as far as it says why; no full stop at its end."""
+    reason = "" if condition.reason == NO_REASON else condition.reason
+    text = ": ".join(part for part in (reason, " ".join(condition.message.split())) if part).rstrip(".")
+    return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 4] + " ..."
+
+
+def said(condition: Condition) -> str:
+    """`: Reason: message (since ...).` of a condition, as far as it has them."""
+    why = cause(condition)
+    return f"{': ' if why else ''}{why}{dated(condition.last_transition_time)}."
+
+
+def graver(since: datetime | None, now: datetime, patience: timedelta, before: Severity, after: Severity) -> Severity:
+    """`after` once the state has lasted for `patience`, or if nobody knows since when it lasts; else `before`."""
+    return after if since is None or now - since >= patience else before
 
 
 def resource(obj: Object) -> ReportedResource:

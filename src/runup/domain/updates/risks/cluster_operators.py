@@ -19,6 +19,9 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
         why = f"ClusterOperators could not be listed: {cluster.unreadable}"
         yield SourceRisk(UNKNOWN, f"Whether ClusterOperators allow the update is not known. {why}", url, unknown=why)
         return
+    for bad in cluster.unread:
+        why = f"ClusterOperator {bad}"
+        yield SourceRisk(PREFIX + bad.name, f"Whether it allows the update is not known. {why}", url, unknown=why)
     for operator in cluster.operators:
         condition = find(operator.status.conditions, "Upgradeable")
         if condition is not None and condition.status == "False":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
@@ -15,12 +16,14 @@ from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 class Cluster:
     """The part of the cluster that sources read.
 
-    `operators` is None where the listing failed; `unreadable` says why.
+    `operators` is None where the listing failed; `unreadable` says why. `unread` are operators that are there and are
+    not as their kind should be.
     """
 
     version: ClusterVersion
     operators: tuple[ClusterOperator, ...] | None = ()
     unreadable: str = ""
+    unread: tuple[Undecodable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

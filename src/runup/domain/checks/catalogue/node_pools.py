@@ -1,0 +1,82 @@
+"""Nodes that no machine config pool updates: they are in none, or in several custom ones.
+
+Who belongs to which pool is decided as the machine-config operator does (pkg/helpers, GetPoolsForNode): a pool without
+a selector, or with an empty one, has no nodes; of several pools master goes before a custom pool and that before
+worker; in more than one custom pool a node is an error, and is left alone. Windows nodes are not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.core_v1 import Node
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.pools import READS, all_pools
+from runup.domain.checks.catalogue.topology import control_plane, control_plane_first
+from runup.domain.checks.catalogue.wording import count, names, resource
+from runup.domain.checks.model import Check, Context, Finding, Snapshot
+
+CHECK_NAME = "NodePools"
+IN_NONE = "NodeInNoPool"
+IN_SEVERAL = "NodeInSeveralPools"
+BUILT_IN = ("master", "worker")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = [node for node in snapshot.all(Node) if node.metadata.labels.get("kubernetes.io/os") != "windows"]
+    if not nodes:
+        return
+    pools = all_pools(snapshot)
+    # Of a pool that could not be read nobody knows which nodes it selects; the engine says that it was not read.
+    all_known = not snapshot.undecoded.get(resource_of(MachineConfigPool))
+    if control_plane(snapshot) == "External" and not pools:
+        return
+    chosen = [(node, [pool for pool in pools if _selects(pool, node)]) for node in control_plane_first(nodes)]
+    none = [node for node, found in chosen if not found]
+    several = [(node, custom) for node, found in chosen if len(custom := _custom(found)) > 1]
+    if none and all_known:
+        yield _finding(
+            IN_NONE,
+            f"{_are(none)} in no machine config pool: an update leaves {_them(none)}.",
+            none,
+            "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
+        )
+    if several:
+        whose = names([f"{node.metadata.name} in {names(custom)}" for node, custom in several])
+        are = "is" if len(several) == 1 else "are"
+        yield _finding(
+            IN_SEVERAL,
+            f"{count(len(several), 'node')} {are} in more than one custom machine config pool: {whose}. The "
+            f"machine-config operator does not update {'it' if len(several) == 1 else 'them'}.",
+            [node for node, _ in several],
+            "Take the labels off that put them into all but one of these pools.",
+        )
+
+
+def _selects(pool: MachineConfigPool, node: Node) -> bool:
+    selector = pool.spec.node_selector
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return False
+    return selector.matches(node.metadata.labels)
+
+
+def _custom(pools: Sequence[MachineConfigPool]) -> list[str]:
+    return sorted(pool.metadata.name for pool in pools if pool.metadata.name not in BUILT_IN)
+
+
+def _are(nodes: Sequence[Node]) -> str:
+    listed = names([node.metadata.name for node in nodes])
+    return f"{count(len(nodes), 'node')} ({listed}) {'is' if len(nodes) == 1 else 'are'}"
+
+
+def _them(nodes: Sequence[Node]) -> str:
+    return "it at the release that it runs" if len(nodes) == 1 else "them at the release that they run"
+
+
+def _finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
+    resources = tuple(resource(node) for node in nodes)
+    return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
+
+
+CHECK = Check(CHECK_NAME, "machine-config", (resource_of(Node), *READS), _run, unknown_risk=f"{CHECK_NAME}Unknown")

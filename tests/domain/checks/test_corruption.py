@@ -1,0 +1,154 @@
+"""One random corruption of one object of a big cluster changes only the answers that concern it.
+
+The cluster is one of JSON as a server sends it, in which things are wrong here and there; it is listed by the client's
+own reader. What is compared is the whole of what all built-in checks say.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.factories import (
+    PODS,
+    cluster_operator,
+    cluster_version,
+    context,
+    etcd,
+    feature_gate,
+    infrastructure,
+    network,
+    node,
+    pdb,
+    pod,
+    pool,
+    read_as,
+)
+
+from runup.api import codec
+from runup.api.meta_v1 import Object
+from runup.api.scheme import Resource
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.engine import CheckOutcome, evaluate
+from runup.domain.checks.model import Applies, Snapshot
+from runup.kube.pages import page_reader
+
+JSON = dict[str, Any]
+# What somebody may have written where something else belongs.
+ODD: tuple[Any, ...] = ("true", 7, -1.5, True, [], ["x"], {}, {"a": 1}, "2026-13-01T00:00:00Z", "x" * 10_000)
+
+
+def cluster() -> Iterator[Object]:
+    """Hundreds of objects, one in nine with some trouble."""
+    yield from (cluster_version(failing="True"), etcd(), infrastructure(), network(), feature_gate())
+    for number in range(60):
+        bad = number % 9 == 0
+        yield node(f"n{number}", ready="False" if bad else "True", unschedulable=bad, kubelet="v1.36.0")
+        yield cluster_operator(f"operator-{number}", degraded="True" if bad else "False")
+        yield pdb(
+            f"budget-{number}",
+            f"ns-{number % 20}",
+            max_unavailable=0 if bad else 1,
+            disruptions_allowed=0 if bad else 1,
+        )
+        yield pod(f"pod-{number}", f"ns-{number % 20}")
+    yield from (cluster_operator("etcd"), pool("master"), pool("worker"), pool("infra", degraded=1))
+
+
+@cache
+def listed() -> dict[Resource, tuple[type[Object], list[JSON]]]:
+    """The cluster as a server's lists."""
+    found: dict[Resource, tuple[type[Object], list[JSON]]] = {}
+    for obj in cluster():
+        found.setdefault(read_as(type(obj)), (type(obj), []))[1].append(codec.to_dict(obj))
+    return found
+
+
+def seen(lists: dict[Resource, tuple[type[Object], list[JSON]]]) -> Snapshot:
+    """What the client makes of the lists."""
+    pages = {
+        resource: page_reader(kind)(json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode())
+        for resource, (kind, items) in lists.items()
+    }
+    return Snapshot(
+        {resource: page.items for resource, page in pages.items()},
+        {},
+        {resource: page.undecoded for resource, page in pages.items() if page.undecoded},
+    )
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every member of dicts and lists, at any depth, as its holder and its key."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in list(members):
+        yield value, key
+        yield from places(member)
+
+
+@cache
+def before() -> tuple[CheckOutcome, ...]:
+    """What is said of the cluster as it is."""
+    return evaluate(CHECKS, seen(listed()), context())
+
+
+def test_the_cluster_as_it_is_is_read_whole() -> None:
+    """Else the property below would hold for nothing."""
+    assert not seen(listed()).undecoded
+    assert {outcome.result for outcome in before()} >= {"Applies", "Clear"}
+
+
+@given(data=st.data())
+def test_one_corruption_changes_only_the_answers_that_concern_the_object(data: st.DataObject) -> None:
+    """A check that does not read the kind says the same; one that does names the object, or says the same of all others."""
+    resource = data.draw(st.sampled_from(sorted(listed(), key=str)))
+    kind, originals = listed()[resource]
+    index = data.draw(st.integers(0, len(originals) - 1))
+    corrupted = copy.deepcopy(originals[index])
+    part = corrupted[
+        data.draw(st.sampled_from([key for key in ("spec", "status") if key in corrupted] or ["metadata"]))
+    ]
+    holder, key = data.draw(st.sampled_from(list(places(part)) or [(corrupted, "status")]))
+    holder[key] = data.draw(st.sampled_from(ODD))
+    items = [*originals[:index], corrupted, *originals[index + 1 :]]
+    after = seen({**listed(), resource: (kind, items)})
+    without = seen({**listed(), resource: (kind, [*originals[:index], *originals[index + 1 :]])})
+    name = originals[index]["metadata"]["name"]
+    bad = after.undecoded.get(resource, ())
+    assert [each.name for each in bad] in ([], [name])
+    rest = evaluate(CHECKS, without, context())
+    for was, now, others in zip(before(), evaluate(CHECKS, after, context()), rest, strict=True):
+        if resource not in now.check.reads:
+            assert now == was
+        elif bad and now.result != "Skipped":
+            assert now.result in ("Applies", "Unknown")
+            told = [f for f in now.findings if f.applies is Applies.UNKNOWN and name in {r.name for r in f.resources}]
+            assert told, f"{now.check.name} does not name {name}"
+            assert resource == PODS or all(f"{name} cannot be read" in finding.message for finding in told)
+            if len(originals) > 1 and now.check.name != "NodePools":
+                # NodePools keeps back what depends on all pools; the others say of the rest what they would without it.
+                assert {f for f in now.findings if f not in told} == set(others.findings)
+
+
+def test_a_condition_whose_status_is_true_in_small_letters() -> None:
+    """The case that stopped a whole preflight: in a node, and in an operator."""
+    lists = copy.deepcopy(listed())
+    for _, items in lists.values():
+        for item in items:
+            if item["metadata"]["name"] in ("n7", "operator-7"):
+                item["status"]["conditions"][0]["status"] = "true"
+    outcomes = {outcome.check.name: outcome for outcome in evaluate(CHECKS, seen(lists), context())}
+    odd = "cannot be read: Invalid enum value 'true' - at `$.status.conditions[0].status`"
+    (nodes,) = [f for f in outcomes["NodeHealth"].findings if f.name == "NodeHealthUnknown"]
+    assert nodes.message == f"Whether NodeHealth applies to the object could not be told: Node n7 {odd}."
+    (operators,) = [f for f in outcomes["ClusterOperatorHealth"].findings if f.name == "ClusterOperatorHealthUnknown"]
+    assert f"ClusterOperator operator-7 {odd}." in operators.message
+    assert outcomes["MachineConfigPoolHealth"].result == "Applies"
+    degraded = [
+        f.name for f in outcomes["ClusterOperatorHealth"].findings if f.name.startswith("ClusterOperatorDegraded")
+    ]
+    assert len(degraded) == 7
