@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster, running
 
 from runup.api.core_v1 import ConfigMap
+from runup.controllers.endpoint import Endpoint
 from runup.controllers.manager import Manager
-from runup.controllers.metrics import Endpoint, Metrics
+from runup.controllers.metrics import Metrics
 from runup.controllers.preflight_target.sink import ConfigMapSink
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode

@@ -16,9 +16,10 @@ import structlog
 from runup import __version__
 from runup.api.config_v1 import Release
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
+from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, lead, run_until_told, until
-from runup.controllers.metrics import Endpoint, Metrics
+from runup.controllers.metrics import Metrics
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks

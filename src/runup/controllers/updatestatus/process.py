@@ -13,8 +13,8 @@ from datetime import datetime
 import structlog
 
 from runup import __version__
+from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import Election, cancel, lead, run_until_told, until
-from runup.controllers.metrics import Endpoint
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, reflectors
 from runup.controllers.updatestatus.controller import Now, Timing, UpdateStatusController
