@@ -86,24 +86,22 @@ def start(**flags: Any) -> None:
 
 
 def run(flags: Mapping[str, Any]) -> int:
-    """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
+    """The exit code: 0 when told to stop, 1 when it cannot run (one line on stderr says why) or its lease is lost."""
     import asyncio
     import os
 
+    from runup.cli.operator.process import run_process
     from runup.controllers.manager import options_from_environment, serve
-    from runup.domain.errors import RunupError
     from runup.kube import config
     from runup.kube.errors import KubeError
-    from runup.oci.errors import OciError
 
     try:
-        options = options_of(flags)
+        options = options_from_environment(options_of(flags), os.environ)
         cluster = config.load(flags["kubeconfig"])
-        asyncio.run(serve(cluster, options_from_environment(options, os.environ)))
-    except (RunupError, KubeError, OciError, ValueError, OSError) as error:
+    except (KubeError, ValueError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    return 0
+    return run_process(lambda: serve(cluster, options), asyncio.run)
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:

@@ -57,10 +57,9 @@ def run(
 
     import uvloop
 
-    from runup.cli.operator.log import configure
+    from runup.cli.operator.process import run_process
     from runup.controllers.updatestatus.controller import Timing
     from runup.controllers.updatestatus.process import Options, serve
-    from runup.domain.errors import RunupError
     from runup.kube import config
     from runup.kube.errors import KubeError
 
@@ -84,10 +83,9 @@ def run(
         timing=Timing(interval_s=write_interval),
         fixed_now=fixed,
     )
-    configure()
     try:
-        uvloop.run(serve(config.load(kubeconfig), options))
-    except (RunupError, KubeError, ValueError, OSError) as error:
+        cluster = config.load(kubeconfig)
+    except (KubeError, ValueError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    return 0
+    return run_process(lambda: serve(cluster, options), uvloop.run)
