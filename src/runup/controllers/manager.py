@@ -21,6 +21,8 @@ from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
 from runup.controllers.metrics import Metrics
+from runup.controllers.readers import Readers
+from runup.controllers.readiness import Readiness
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
@@ -53,6 +55,8 @@ class Options:
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
+    # Whether metrics need a token that the API server lets read them.
+    metrics_auth: bool = True
     architecture: str = "amd64"
     # Registries, as host:port, that are asked by plain HTTP besides loopback.
     plain_http_registries: frozenset[str] = frozenset()
@@ -103,7 +107,7 @@ class Manager:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
-        self.endpoint = Endpoint(self.metrics, self.caches.not_ready)
+        self.endpoint = Endpoint(self.metrics)
 
     def stop(self) -> None:
         """Ask `run` to end."""
@@ -119,15 +123,22 @@ class Manager:
         async with Client(
             self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
         ) as client:
-            if self._options.listen:
-                options = self._options
-                await self.endpoint.start(
-                    options.listen, cert_file=options.serving_cert_file, key_file=options.serving_key_file
-                )
             try:
+                await self._listen(client)
                 await self._serve(client, facts, verifier)
             finally:
                 await self.endpoint.stop()
+
+    async def _listen(self, client: Client) -> None:
+        options = self._options
+        if options.listen:
+            await self.endpoint.start(
+                options.listen,
+                ready=Readiness(client, self._clock, self.caches.not_ready, self.caches.all()).why_not,
+                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
+                cert_file=options.serving_cert_file,
+                key_file=options.serving_key_file,
+            )
 
     async def _serve(self, client: Client, facts: Facts, verifier: Verifier | None) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)

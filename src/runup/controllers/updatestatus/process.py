@@ -16,6 +16,8 @@ from runup import __version__
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
+from runup.controllers.readers import Readers
+from runup.controllers.readiness import Readiness
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, reflectors
 from runup.controllers.updatestatus.controller import Now, Timing, UpdateStatusController
@@ -41,6 +43,10 @@ class Options:
     alerts_url: str = ""
     alerts_ca: str = ""
     listen: str = ""
+    serving_cert_file: str = ""
+    serving_key_file: str = ""
+    # Whether metrics need a token that the API server lets read them.
+    metrics_auth: bool = True
     leader_elect: bool = True
     election: Election | None = None
     timing: Timing = field(default_factory=Timing)
@@ -60,7 +66,7 @@ class Process:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
-        self.endpoint = Endpoint(self.metrics, self._not_ready)
+        self.endpoint = Endpoint(self.metrics)
 
     def stop(self) -> None:
         """Ask `run` to end."""
@@ -71,12 +77,22 @@ class Process:
         log.info("starting", version=__version__, namespace=self._options.namespace)
         agent = f"UpdateStatusController/{__version__}"
         async with Client(self._config, clock=self._clock, user_agent=agent) as client:
-            if self._options.listen:
-                await self.endpoint.start(self._options.listen)
             try:
+                await self._listen(client)
                 await self._serve(client)
             finally:
                 await self.endpoint.stop()
+
+    async def _listen(self, client: Client) -> None:
+        options = self._options
+        if options.listen:
+            await self.endpoint.start(
+                options.listen,
+                ready=Readiness(client, self._clock, self._not_ready, self.caches.all()).why_not,
+                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
+                cert_file=options.serving_cert_file,
+                key_file=options.serving_key_file,
+            )
 
     async def _serve(self, client: Client) -> None:
         options, clock = self._options, self._clock
