@@ -12,7 +12,6 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import aiohttp
@@ -20,7 +19,7 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
-from runup.kube.clock import Clock, SystemClock
+from runup.kube.clock import SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.tls import context_for
 
@@ -32,7 +31,7 @@ _HOP = {"connection", "content-length", "host", "transfer-encoding", "accept-enc
 class FaultyApi:
     """`share` of the requests fail, watches by `watches`, others by `faults`; both empty: a plain proxy.
 
-    `silent`: no request is answered, and nothing comes over watches that are open. `counted` is what was done to whom.
+    `silent`: no request is answered, and nothing comes over watches that are open. `counted` says what was done.
     """
 
     def __init__(self, upstream: ClusterConfig, seed: int) -> None:
@@ -42,6 +41,8 @@ class FaultyApi:
         self.watches: tuple[Fault, ...] = ()
         self.silent = False
         self.counted: Counter[str] = Counter()
+        # Requests that wait for their answer; watches are none.
+        self.in_flight = 0
         self._upstream = upstream
         self._random = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
@@ -90,7 +91,13 @@ class FaultyApi:
             faulty = bool(self.faults) and self._random.random() < self.share
             fault = self._random.choice(self.faults) if faulty else pass_on
         self.counted[f"{'watch' if is_watch(request) else 'request'} {fault.__name__}"] += 1
-        return await self._followed(fault, request) if is_watch(request) else await fault(request, self)
+        if is_watch(request):
+            return await self._followed(fault, request)
+        self.in_flight += 1
+        try:
+            return await fault(request, self)
+        finally:
+            self.in_flight -= 1
 
     async def _followed(self, fault: Fault, request: web.BaseRequest) -> web.StreamResponse:
         transport = request.transport
@@ -221,31 +228,6 @@ async def _relay(request: web.BaseRequest, api: FaultyApi, parts: int | None) ->
 def _status(code: int, reason: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
     return web.json_response(body | {"message": message}, status=code, headers=headers)
-
-
-class FastClock(Clock):
-    """Time that passes `speed` times as fast as the machine's: five minutes of trouble in a few seconds of a test."""
-
-    def __init__(self, speed: float) -> None:
-        self.speed = speed
-        self._real = SystemClock()
-        self._start, self._began = self._real.now(), self._real.monotonic()
-
-    def now(self) -> datetime:
-        """See `Clock.now`."""
-        return (self._start + timedelta(seconds=self.monotonic())).replace(microsecond=0)
-
-    def monotonic(self) -> float:
-        """See `Clock.monotonic`."""
-        return (self._real.monotonic() - self._began) * self.speed
-
-    async def sleep(self, seconds: float) -> None:
-        """See `Clock.sleep`."""
-        await self._real.sleep(seconds / self.speed)
-
-    def pause(self, seconds: float) -> None:
-        """See `Clock.pause`."""
-        self._real.pause(seconds / self.speed)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import structlog
 
+from runup.api.codec import DecodeError
 from runup.api.config_v1 import Infrastructure
 from runup.domain.errors import RunupError
 from runup.kube import calls
@@ -137,6 +138,6 @@ async def _election(client: Client) -> Election:
     """Single-node control planes hold the lease longer; where the topology cannot be read, it is not single."""
     try:
         infrastructure = await client.send(calls.get(Infrastructure, "cluster"))
-    except KubeError:
+    except (KubeError, DecodeError):
         return Election()
     return SINGLE_NODE if infrastructure.status.control_plane_topology == "SingleReplica" else Election()

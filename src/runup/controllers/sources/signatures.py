@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
+from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.domain.clusterversion.observed import ReleaseCheck
@@ -138,7 +139,7 @@ class ReleaseChecks:
         prefix = verification.digest.replace(":", "-")
         try:
             maps, _ = await self._client.list_all(ConfigMap, NAMESPACE, label_selector=LABEL)
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             verification.note(f"ConfigMaps in {NAMESPACE}: {error}")
             return
         for config_map in maps:
