@@ -29,7 +29,8 @@ from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, Reporte
 from runup.domain.preflight.workloads import Workplace
 from runup.kube import calls, config
 from runup.kube.client import Client
-from runup.kube.clock import SystemClock
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
 from runup.kube.errors import NotFound
 from runup.oci.signatures import generate_key
 from runup.sandbox.apiserver.server import ApiServer
@@ -196,7 +197,8 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
-    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options)."""
+    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change
+    options; `through` is another way to the same API server)."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -211,7 +213,11 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             )
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
-            yield world, lambda **changes: Manager(loaded, replace(options, **changes), clock=SystemClock())
+
+            def make(*, through: ClusterConfig | None = None, clock: Clock | None = None, **changes: Any) -> Manager:
+                return Manager(through or loaded, replace(options, **changes), clock=clock or SystemClock())
+
+            yield world, make
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ PROGRAM = "import sys; from runup.cli.operator.main import main; sys.exit(main()
 async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subprocess.Process, None]:
     """`cluster-version-operator start` as a process; killed at the end."""
     environ = {**os.environ, "PAYLOAD_OVERRIDE": str(tmp_path / "payload"), "CVO_NAMESPACE": NAMESPACE}
-    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", "--lease=2,1.5,0.2"]
+    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", "--lease=5,4,0.3"]
     where = [f"--kubeconfig={world.kubeconfig}", f"--report-dir={world.reports}"]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, "start", *flags, *where, env=environ, stdout=asyncio.subprocess.DEVNULL

@@ -13,7 +13,6 @@ from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
 
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.manager import Manager
-from runup.controllers.metrics import Endpoint, Metrics
 from runup.controllers.preflight_target.sink import ConfigMapSink
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
@@ -36,7 +35,10 @@ async def _metrics(manager: Manager) -> dict[str, float]:
 
 async def test_metrics_follow_a_preflight(tmp_path: Path) -> None:
     """Requests, outcomes, durations, the report's age and its checks, in Prometheus' own text format."""
-    async with cluster(tmp_path) as (world, manager), running(manager(listen="127.0.0.1:0")) as made:
+    async with (
+        cluster(tmp_path) as (world, manager),
+        running(manager(listen="127.0.0.1:0", metrics_auth=False)) as made,
+    ):
         await world.condition("RetrievedUpdates", "True")
         before = await _metrics(made)
         assert before["cluster_version_preflight_requests_total"] == 0
@@ -55,23 +57,6 @@ async def test_metrics_follow_a_preflight(tmp_path: Path) -> None:
             for path in ("healthz", "readyz"):
                 async with session.get(f"{made.endpoint.address}/{path}") as response:
                     assert (response.status, await response.text()) == (200, "ok\n")
-
-
-async def test_not_ready_says_why() -> None:
-    """A probe's reader sees what is waited for."""
-    endpoint = Endpoint(Metrics(), lambda: "ClusterVersion is not listed yet")
-    await endpoint.start("127.0.0.1:0")
-    try:
-        async with aiohttp.ClientSession() as session, session.get(f"{endpoint.address}/readyz") as response:
-            assert (response.status, await response.text()) == (503, "ClusterVersion is not listed yet\n")
-    finally:
-        await endpoint.stop()
-
-
-async def test_metrics_in_the_clear_stay_on_this_machine() -> None:
-    """Without a certificate nothing is served to others; the error names the flags."""
-    with pytest.raises(ValueError, match="--serving-cert-file"):
-        await Endpoint(Metrics(), lambda: "").start("0.0.0.0:0")
 
 
 async def test_reports_in_config_maps(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import NamespacedName
@@ -165,8 +166,8 @@ class ClusterVersionController:
         except Conflict as error:
             log.debug("decided on an old version", error=str(error))
             self._queue.add_rate_limited(key)
-        except KubeError as error:
-            log.warning("a write failed", error=str(error), failures=self._queue.failures(key))
+        except (KubeError, DecodeError) as error:
+            log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
             self._queue.add_rate_limited(key)
         except asyncio.CancelledError:
             raise
@@ -235,6 +236,10 @@ def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None
     if not cache.synced:
         return None
     return tuple(sorted(cache.all(), key=lambda operator: operator.metadata.name))
+
+
+def _reason(error: KubeError | DecodeError) -> str:
+    return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
 
 
 def _summary(plan: Plan) -> list[str]:

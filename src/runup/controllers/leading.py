@@ -1,4 +1,4 @@
-"""How a controller's process runs: wait for the lease, work while it is held, end in order when told to.
+"""How a controller leads: wait for the lease, work while it is held, end when it is lost or when told to.
 
 In: an elector's settings and the work; out: nothing, until the work is over. Shared by the managing operator and the
 update status controller, so that neither can write without leading.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,9 @@ from uuid import uuid4
 
 import structlog
 
+from runup.api.codec import DecodeError
 from runup.api.config_v1 import Infrastructure
+from runup.domain.errors import RunupError
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -35,7 +36,15 @@ class Election:
     retry_period_s: float = 26
 
 
+RESTARTED_AFTER_S = 10.0
 SINGLE_NODE = Election(270, 240, 60)
+
+
+class LeaseLost(RunupError):
+    """Another process may lead now: this one ends, and whoever keeps it running starts it anew."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="LeaseLost")
 
 
 def election_of(text: str) -> Election:
@@ -56,9 +65,9 @@ async def lead(
     clock: Clock,
     stopping: asyncio.Event,
 ) -> None:
-    """Run `work` while holding the lease `namespace/lease`; return when `stopping` is set or the lease is lost.
+    """Run `work` while holding the lease `namespace/lease`; return when `stopping` is set.
 
-    Without `election` the cluster's topology decides how long the lease lasts.
+    Without `election` the cluster's topology decides how long the lease lasts. Raises LeaseLost, with `stopping` set.
     """
     chosen = election or await _election(client)
     leading = asyncio.Event()
@@ -85,23 +94,11 @@ async def lead(
         await until(stopping, when_leading())
     finally:
         await cancel([competing])
-
-
-async def run_until_told(run: Coroutine[Any, Any, None], stop: Callable[[], None]) -> None:
-    """`run` for a process: TERM and INT call `stop`, a second one ends the process at once."""
-    loop = asyncio.get_running_loop()
-    asked = False
-
-    def on_signal() -> None:
-        nonlocal asked
-        if asked:
-            os._exit(1)
-        asked = True
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
-    await run
+    if not competing.cancelled():
+        competing.result()  # it may have ended by a bug of ours
+    if elector.lost:
+        log.error("the lease was lost", lease=f"{namespace}/{lease}", why=elector.lost)
+        raise LeaseLost(f"the lease {namespace}/{lease} was lost: {elector.lost}")
 
 
 async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
@@ -112,6 +109,18 @@ async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> Non
     await cancel([task, stop])
     if task in done:
         task.result()
+
+
+async def keep_running(work: Callable[[], Coroutine[Any, Any, None]], clock: Clock) -> None:
+    """Run `work`, again after a bug of ours that ends it: what is not followed must not look like a quiet cluster."""
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("it ended, and is started again", work=work.__qualname__)
+            await clock.sleep(RESTARTED_AFTER_S)
+        else:
+            return
 
 
 async def cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
@@ -129,6 +138,6 @@ async def _election(client: Client) -> Election:
     """Single-node control planes hold the lease longer; where the topology cannot be read, it is not single."""
     try:
         infrastructure = await client.send(calls.get(Infrastructure, "cluster"))
-    except KubeError:
+    except (KubeError, DecodeError):
         return Election()
     return SINGLE_NODE if infrastructure.status.control_plane_topology == "SingleReplica" else Election()

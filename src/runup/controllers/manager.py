@@ -16,9 +16,13 @@ import structlog
 from runup import __version__
 from runup.api.config_v1 import Release
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
+from runup.controllers.ending import run_until_told
+from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
-from runup.controllers.leading import Election, cancel, lead, run_until_told, until
-from runup.controllers.metrics import Endpoint, Metrics
+from runup.controllers.leading import Election, cancel, keep_running, lead, until
+from runup.controllers.metrics import Metrics
+from runup.controllers.readers import Readers
+from runup.controllers.readiness import Readiness
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
@@ -51,6 +55,8 @@ class Options:
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
+    # Whether metrics need a token that the API server lets read them.
+    metrics_auth: bool = True
     architecture: str = "amd64"
     # Registries, as host:port, that are asked by plain HTTP besides loopback.
     plain_http_registries: frozenset[str] = frozenset()
@@ -92,23 +98,23 @@ def read_payload(root: Path) -> dict[str, bytes]:
 
 
 class Manager:
-    """The managing operator. `run` serves until `stop` is called or the lease is lost."""
+    """The managing operator. `run` serves until `stop` is called or the lease is lost; both set `stopping`."""
 
     def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
         self._config = config
         self._options = options
         self._clock = clock or SystemClock()
-        self._stopping = asyncio.Event()
+        self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
-        self.endpoint = Endpoint(self.metrics, self.caches.not_ready)
+        self.endpoint = Endpoint(self.metrics)
 
     def stop(self) -> None:
         """Ask `run` to end."""
-        self._stopping.set()
+        self.stopping.set()
 
     async def run(self) -> None:
-        """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags)."""
+        """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
         release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
         facts = Facts(
             release, self._options.place, version_hash, self._options.architecture, self._options.update_service
@@ -117,15 +123,22 @@ class Manager:
         async with Client(
             self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
         ) as client:
-            if self._options.listen:
-                options = self._options
-                await self.endpoint.start(
-                    options.listen, cert_file=options.serving_cert_file, key_file=options.serving_key_file
-                )
             try:
+                await self._listen(client)
                 await self._serve(client, facts, verifier)
             finally:
                 await self.endpoint.stop()
+
+    async def _listen(self, client: Client) -> None:
+        options = self._options
+        if options.listen:
+            await self.endpoint.start(
+                options.listen,
+                ready=Readiness(client, self._clock, self.caches.not_ready, self.caches.all()).why_not,
+                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
+                cert_file=options.serving_cert_file,
+                key_file=options.serving_key_file,
+            )
 
     async def _serve(self, client: Client, facts: Facts, verifier: Verifier | None) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)
@@ -148,10 +161,10 @@ class Manager:
             clock=self._clock,
         )
         tasks = [
-            asyncio.create_task(reflector.run())
+            asyncio.create_task(keep_running(reflector.run, self._clock))
             for reflector in reflectors(client, self.caches, facts.place.namespace, self._clock)
         ]
-        tasks.append(asyncio.create_task(reader.run()))
+        tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
         try:
             await self._lead(client, facts, controller)
         finally:
@@ -160,9 +173,9 @@ class Manager:
             await checks.close()
 
     async def _lead(self, client: Client, facts: Facts, controller: ClusterVersionController) -> None:
-        """Run the controller while leading; return when stopped or the lease is lost."""
+        """Run the controller while leading; return when stopped."""
         if not self._options.leader_elect:
-            await until(self._stopping, controller.run())
+            await until(self.stopping, controller.run())
             return
         await lead(
             client,
@@ -171,7 +184,7 @@ class Manager:
             lease=LEASE,
             election=self._options.election,
             clock=self._clock,
-            stopping=self._stopping,
+            stopping=self.stopping,
         )
 
     def _custom_stores(self) -> tuple[str, ...] | None:
@@ -181,9 +194,9 @@ class Manager:
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
-    """`Manager.run` for a process: TERM and INT end it in order, a second one at once."""
+    """`Manager.run` for a process: TERM and INT end it in order, a second one at once; raises what `run` raises."""
     manager = Manager(config, options)
-    await run_until_told(manager.run(), manager.stop)
+    await run_until_told(manager.run(), manager.stop, manager.stopping)
 
 
 def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:

@@ -23,6 +23,12 @@ from runup.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 
 _LEASES = resource_of(Lease)
 
+# Part of the retry period after which an attempt that got no answer is repeated: four attempts in a renew deadline, as
+# client-go has them, are too few where a third of all requests fail.
+AFTER_TROUBLE = 0.1
+# Nobody waits longer for a process that ends; its lease then lasts as long as it was promised.
+LONGEST_RELEASE_S = 2.0
+
 
 class LeaderElector:
     """Competes for the Lease `namespace/name` as `identity`; all durations in seconds.
@@ -61,7 +67,10 @@ class LeaderElector:
         self._rand = rand
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
+        self._trouble = ""
         self.leading = False
+        # Why leading ended, where it was not cancelled.
+        self.lost = ""
 
     async def run(self) -> None:
         """Wait for the lease, lead while it can be renewed, then return. Cancelled while leading, it lets go first."""
@@ -69,7 +78,7 @@ class LeaderElector:
         self.leading = True
         self._on_started()
         try:
-            await self._renew()
+            self.lost = await self._renew()
         finally:
             self.leading = False
             self._on_stopped()
@@ -78,24 +87,33 @@ class LeaderElector:
     async def _acquire(self) -> None:
         while not await self._try(self._renew_deadline_s):
             # client-go's jitter of 1.2: those who wait for one lease do not ask in step.
-            await self._clock.sleep(self._retry_period_s * (1 + 1.2 * self._rand()))
+            await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
 
-    async def _renew(self) -> None:
+    async def _renew(self) -> str:
+        """Renew until that is over; why it is."""
         deadline = self._clock.monotonic() + self._renew_deadline_s
         while (left_s := deadline - self._clock.monotonic()) > 0:
-            await self._clock.sleep(min(self._retry_period_s, left_s))
+            await self._clock.sleep(min(self._pause_s(), left_s))
             # Counted from before the attempt: others count from the moment when they see its result.
             asked = self._clock.monotonic()
             if await self._try(deadline - asked):
                 deadline = asked + self._renew_deadline_s
             elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
-                return  # somebody else holds it: every further second would be two leaders
+                # Every further second would be two leaders.
+                return f"{self._seen.holder_identity} holds it"
+        return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble}"
+
+    def _pause_s(self) -> float:
+        """Until the next attempt: soon after one that got no answer, or a few of those in a row are a lost lease."""
+        return self._retry_period_s * (AFTER_TROUBLE if self._trouble else 1)
 
     async def _try(self, within_s: float) -> bool:
         """Take or renew the lease if it is free, ours or expired; False where that is not possible in `within_s`."""
+        self._trouble = ""
         try:
             return await within(self._clock, within_s, self._take_or_renew())
-        except (KubeError, codec.DecodeError, TimeoutError):
+        except (KubeError, codec.DecodeError, TimeoutError) as error:
+            self._trouble = str(error)
             return False
 
     async def _take_or_renew(self) -> bool:
@@ -158,7 +176,7 @@ class LeaderElector:
     async def _release(self) -> None:
         """Empty the holder, so that the next one need not wait; best effort, for we may be shut off."""
         with suppress(KubeError, codec.DecodeError, TimeoutError):
-            await within(self._clock, self._retry_period_s, self._let_go())
+            await within(self._clock, min(self._retry_period_s, LONGEST_RELEASE_S), self._let_go())
 
     async def _let_go(self) -> None:
         lease = await self._client.send(calls.get(Lease, self._name, self._namespace))

@@ -15,6 +15,10 @@ from runup.kube.request import Call
 ACCESS_REVIEWS = Resource(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False
 )
+TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
+SUBJECT_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
+)
 
 
 class Access(Wire, frozen=True):
@@ -31,6 +35,27 @@ class Token(Wire, frozen=True):
 
     token: str = ""
     expiration_timestamp: datetime | None = None
+
+
+class User(Wire, frozen=True):
+    """Who somebody is, as the API server knows them."""
+
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] = {}
+
+
+class Identity(Wire, frozen=True):
+    """Whose token it is; `error` says why it is nobody's."""
+
+    authenticated: bool = False
+    user: User = User()
+    error: str = ""
+
+
+class _TokenReview(Wire, frozen=True):
+    status: Identity = Identity()
 
 
 class _Review(Wire, frozen=True):
@@ -59,6 +84,25 @@ def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "",
     }
     request = calls.create(ACCESS_REVIEWS, body).request
     return Call(request, lambda data: codec.decode(_Review, data).status)
+
+
+def who_is(token: str) -> Call[Identity]:
+    """Ask whose `token` this is, and whether it is good for this API server."""
+    body = {"apiVersion": TOKEN_REVIEWS.api_version, "kind": TOKEN_REVIEWS.kind, "spec": {"token": token}}
+    return Call(calls.create(TOKEN_REVIEWS, body).request, lambda data: codec.decode(_TokenReview, data).status)
+
+
+def may(user: User, verb: str, path: str) -> Call[Access]:
+    """Ask whether `user` may `verb` what is served at `path` beside the API's resources."""
+    spec = {
+        "user": user.username,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": dict(user.extra),
+        "nonResourceAttributes": {"verb": verb, "path": path},
+    }
+    body = {"apiVersion": SUBJECT_REVIEWS.api_version, "kind": SUBJECT_REVIEWS.kind, "spec": spec}
+    return Call(calls.create(SUBJECT_REVIEWS, body).request, lambda data: codec.decode(_Review, data).status)
 
 
 def token_request(

@@ -25,9 +25,10 @@ from runup.kube.pages import UndecodedEvent, WatchEvent
 
 K = TypeVar("K", bound=Object)
 
-# client-go's reflector: 800 ms doubling to 30 s, and watches of 5 to 10 minutes so that they do not end all at once.
+# client-go's reflector: 800 ms doubling, and watches of 5 to 10 minutes so that they do not end all at once. It goes up
+# to 30 s, with its jitter to a minute, as long as nobody knows what the cluster is like once all is well again.
 FIRST_BACKOFF_S = 0.8
-LONGEST_BACKOFF_S = 30.0
+LONGEST_BACKOFF_S = 10.0
 SHORTEST_WATCH_S = 300
 # A watch that failed this often in a row is an error that readers must know of; one or two are a server's restart.
 PATIENCE = 3

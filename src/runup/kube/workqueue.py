@@ -24,10 +24,11 @@ class QueueShutDown(Exception):
 class WorkQueue(Generic[Key]):
     """Keys to work on. Workers loop over `get()`, work, `done(key)`, then `forget(key)` or `add_rate_limited(key)`.
 
-    `first_backoff_s` doubles with each failure of a key up to `longest_backoff_s` (client-go: 5 ms, 1000 s).
+    `first_backoff_s` doubles with each failure of a key up to `longest_backoff_s`. client-go has 5 ms and 1000 s; five
+    minutes of trouble would then be followed by five more of waiting, and our queues have a key or two.
     """
 
-    def __init__(self, clock: Clock, *, first_backoff_s: float = 0.005, longest_backoff_s: float = 1000.0) -> None:
+    def __init__(self, clock: Clock, *, first_backoff_s: float = 0.005, longest_backoff_s: float = 15.0) -> None:
         self._clock = clock
         self._first_backoff_s = first_backoff_s
         self._longest_backoff_s = longest_backoff_s

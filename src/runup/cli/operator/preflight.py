@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from runup.cli.errors import CommandError
 from runup.cli.options import with_options
 
 if TYPE_CHECKING:
+    import asyncio
+
     from runup.controllers.preflight_target.sink import Sink
     from runup.controllers.preflight_target.target import Request
     from runup.kube.config import ClusterConfig
@@ -72,8 +75,8 @@ def preflight(format_: str, **flags: Any) -> int:
 
 async def _run(flags: Mapping[str, Any]) -> int:
     import asyncio
-    import signal
 
+    from runup.controllers.ending import run_until_told
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.release import load_release, python_checks
     from runup.controllers.preflight_target.target import PreflightTarget, Timing
@@ -95,13 +98,16 @@ async def _run(flags: Mapping[str, Any]) -> int:
             timing=Timing(check_limit_s=flags["check_timeout"]),
         )
         running = asyncio.ensure_future(target.run(once=flags["once"]))
-        for name in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(name, running.cancel)
-        try:
-            await running
-        except asyncio.CancelledError:
-            return 0
+        # A check that hangs in a thread must not hold up the end of its pod.
+        await run_until_told(_until_cancelled(running), running.cancel)
     return 0
+
+
+async def _until_cancelled(running: asyncio.Future[None]) -> None:
+    import asyncio
+
+    with suppress(asyncio.CancelledError):
+        await running
 
 
 def _request(flags: Mapping[str, Any], version: str) -> Request:

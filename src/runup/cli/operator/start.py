@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli.operator.leadership import leadership, read_election
+from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
 
 if TYPE_CHECKING:
@@ -24,14 +25,6 @@ OPTIONS = (
         "--node-name", envvar="NODE_NAME", required=True, metavar="NAME", help="The node that this process runs on."
     ),
     click.option("--kubeconfig", default=None, metavar="FILE", help="How to reach the cluster; a pod needs none."),
-    click.option(
-        "--listen",
-        default="127.0.0.1:9099",
-        show_default=True,
-        help="Where metrics and health are served; '' for nowhere.",
-    ),
-    click.option("--serving-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."),
-    click.option("--serving-key-file", default="", metavar="FILE", help="The certificate's key."),
     click.option("--update-service", default="", metavar="URL", help="Asked instead of spec.upstream."),
     click.option(
         "--update-service-ca", default="", metavar="FILE", help="Certificate authorities for the update service."
@@ -79,6 +72,7 @@ OPTIONS = (
 
 @click.command()
 @with_options(OPTIONS)
+@serving("127.0.0.1:9099")
 @leadership
 def start(**flags: Any) -> None:
     """Run the managing operator."""
@@ -86,24 +80,22 @@ def start(**flags: Any) -> None:
 
 
 def run(flags: Mapping[str, Any]) -> int:
-    """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
+    """The exit code: 0 when told to stop, 1 when it cannot run (one line on stderr says why) or its lease is lost."""
     import asyncio
     import os
 
+    from runup.cli.operator.process import run_process
     from runup.controllers.manager import options_from_environment, serve
-    from runup.domain.errors import RunupError
     from runup.kube import config
     from runup.kube.errors import KubeError
-    from runup.oci.errors import OciError
 
     try:
-        options = options_of(flags)
+        options = options_from_environment(options_of(flags), os.environ)
         cluster = config.load(flags["kubeconfig"])
-        asyncio.run(serve(cluster, options_from_environment(options, os.environ)))
-    except (RunupError, KubeError, OciError, ValueError, OSError) as error:
+    except (KubeError, ValueError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    return 0
+    return run_process(lambda: serve(cluster, options), asyncio.run)
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
@@ -118,6 +110,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         place=_workplace(flags),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
+        metrics_auth=flags["metrics_auth"] == "token",
         leader_elect=flags["leader_elect"],
         election=read_election(flags["lease"]),
     )

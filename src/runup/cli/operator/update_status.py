@@ -7,6 +7,7 @@ import sys
 import click
 
 from runup.cli.operator.leadership import leadership, read_election
+from runup.cli.operator.serving import serving
 
 
 @click.command("update-status-controller")
@@ -22,7 +23,7 @@ from runup.cli.operator.leadership import leadership, read_election
     "--alerts-url", default="", metavar="URL", help="A Prometheus or Thanos to ask for alerts; '' asks nobody."
 )
 @click.option("--alerts-ca", default="", metavar="FILE", help="Certificate authorities for it.")
-@click.option("--listen", default="", metavar="ADDR", help="Where metrics and health are served; '' for nowhere.")
+@serving("")
 @leadership
 @click.option(
     "--write-interval",
@@ -47,6 +48,9 @@ def run(
     alerts_url: str,
     alerts_ca: str,
     listen: str,
+    serving_cert_file: str,
+    serving_key_file: str,
+    metrics_auth: str,
     leader_elect: bool,
     lease: str | None,
     write_interval: float,
@@ -57,10 +61,9 @@ def run(
 
     import uvloop
 
-    from runup.cli.operator.log import configure
+    from runup.cli.operator.process import run_process
     from runup.controllers.updatestatus.controller import Timing
     from runup.controllers.updatestatus.process import Options, serve
-    from runup.domain.errors import RunupError
     from runup.kube import config
     from runup.kube.errors import KubeError
 
@@ -79,15 +82,17 @@ def run(
         alerts_url=alerts_url,
         alerts_ca=alerts_ca,
         listen=listen,
+        serving_cert_file=serving_cert_file,
+        serving_key_file=serving_key_file,
+        metrics_auth=metrics_auth == "token",
         leader_elect=leader_elect,
         election=election,
         timing=Timing(interval_s=write_interval),
         fixed_now=fixed,
     )
-    configure()
     try:
-        uvloop.run(serve(config.load(kubeconfig), options))
-    except (RunupError, KubeError, ValueError, OSError) as error:
+        cluster = config.load(kubeconfig)
+    except (KubeError, ValueError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    return 0
+    return run_process(lambda: serve(cluster, options), uvloop.run)

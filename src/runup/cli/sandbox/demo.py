@@ -30,6 +30,7 @@ PAUSED = "MachineConfigPoolPaused-infra"
 DUAL_STACK = "DualStackIncompatible"
 DEADLINE_S = 30.0
 LOGS = "logs"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READER_LEFT = 141
 """What a command ends with whose output nobody reads any more, as under `runup demo | head`."""
 
@@ -43,14 +44,12 @@ class GoneWrong(Exception):
 @click.command("demo")
 def demo() -> int:
     """Watch a 5.0.0 cluster be checked by release 5.2.0, with no cluster at all. Takes less than a minute."""
-    folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
     interrupts = Interrupts()
-    signal.signal(signal.SIGTERM, interrupts.arrived)
-    signal.signal(signal.SIGINT, interrupts.arrived)
+    folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
     story = Story(folder, interrupts)
     failed = False
     try:
-        story.tell()
+        interrupts.guarding(story.tell)
     except GoneWrong as error:
         failed = True
         click.secho(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", fg="red", err=True)
@@ -81,30 +80,46 @@ def remove(folder: Path, but: str) -> None:
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM as KeyboardInterrupt, but never between a process's start and our knowing of it.
+    """Ctrl-C and SIGTERM as one KeyboardInterrupt, never between a process's start and our knowing of it.
 
-    Raised there, it would leave the process behind, running and holding our output.
+    Raised there, it would leave the process behind, running and holding our output. Raised twice, the second one would
+    cut off the clearing up after the first. So they are held from the start, and again from the first one on.
     """
 
     def __init__(self) -> None:
-        self._held = False
-        self._waiting = False
-
-    def arrived(self, _signal: int, _frame: FrameType | None) -> None:
-        """The handler."""
-        if not self._held:
-            raise KeyboardInterrupt
-        self._waiting = True
-
-    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Run `command` to its end; on an interrupt it is ended first."""
         self._held = True
-        process = subprocess.Popen(command, env=dict(environment))
+        self._waiting = False
+        for number in SIGNALS:
+            signal.signal(number, self._arrived)
+
+    def _arrived(self, _signal: int, _frame: FrameType | None) -> None:
+        self._waiting = True
+        if not self._held:
+            self._held = True
+            raise KeyboardInterrupt
+
+    def _let_through(self) -> None:
+        """Take interrupts from here on; raises the one that waits."""
+        if self._waiting:
+            raise KeyboardInterrupt
+        self._held = False
+
+    def guarding(self, work: Callable[[], None]) -> None:
+        """Do `work`, which an interrupt ends; after it there is none any more, whichever way it ended."""
         try:
-            self._held = False
-            if self._waiting:
-                raise KeyboardInterrupt
-            return process.wait()
+            self._let_through()
+            work()
+        finally:
+            self._held = True
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str], **how: Any) -> tuple[int, str, str]:
+        """Run `command` to its end: exit code, and what `how` captures of it; on an interrupt it is ended first."""
+        self._held = True
+        process = subprocess.Popen(command, env=dict(environment), text=True, **how)
+        try:
+            self._let_through()
+            out, err = process.communicate()
+            return process.returncode, out or "", err or ""
         finally:
             if process.poll() is None:
                 process.kill()
@@ -193,9 +208,8 @@ class Story:
         """Stop the sandbox, if it was started; whether nothing of it runs any more."""
         if not self.started:
             return True
-        # A second Ctrl-C must not leave half of it running.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # A terminal sends Ctrl-C to the command below too, which inherits this. Ignoring them would have a race.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         command = [*_RUNUP, "sandbox", "stop", "--data", str(self.folder)]
         return subprocess.run(command, capture_output=True, env=self._environment(), check=False).returncode == 0
 
@@ -233,17 +247,18 @@ class Story:
     def _run(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
         show(shown)
         sys.stdout.flush()
-        code = self.interrupts.run(command, self._environment())
+        code, _, _ = self.interrupts.run(command, self._environment())
         if code == READER_LEFT:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if code != expect:
             raise GoneWrong(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 
     def _quietly(self, *words: str) -> str:
-        done = subprocess.run([*_RUNUP, *words], env=self._environment(), capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise GoneWrong(f"`runup {shlex.join(words)}` failed: {done.stderr.strip()}")
-        return done.stdout
+        captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        code, out, err = self.interrupts.run([*_RUNUP, *words], self._environment(), **captured)
+        if code != 0:
+            raise GoneWrong(f"`runup {shlex.join(words)}` failed: {err.strip()}")
+        return out
 
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
         """Wait on the ClusterVersion's changes until it `holds`; raises GoneWrong after the deadline."""

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
 from runup.controllers.preflight_target.client import refuse_writes
@@ -68,7 +69,7 @@ class ConfigMapSink:
         try:
             with SyncClient(self._config) as client:
                 client.send(call)
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             raise OSError(f"ConfigMap {self._namespace}/{self._name}: {error}") from error
 
 

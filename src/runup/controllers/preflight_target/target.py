@@ -53,7 +53,7 @@ class Timing:
     progress_s: float = 0.2
     check_limit_s: float = LIMIT_S
     retry_s: float = 1.0
-    longest_retry_s: float = 30.0
+    longest_retry_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from runup.api.codec import DecodeError
 from runup.api.scheme import Resource
 from runup.controllers.sources.threads import in_thread
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
@@ -98,6 +99,9 @@ class ReleaseImages:
             raise Unread(_told(f"{image} is no release image: {error}", "name a release image", notes)) from error
         except OciError as error:
             raise Unread(_told(error.message, _WAYS_OUT.get(type(error), "name a release image"), notes)) from error
+        except DecodeError as error:
+            said = f"an answer of the API server could not be read: {error}"
+            raise Unread(_told(said, "it is read again", notes)) from error
         finally:
             stop.set()
 

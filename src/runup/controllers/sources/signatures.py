@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
+from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.threads import in_thread
@@ -140,7 +141,7 @@ class ReleaseChecks:
         prefix = verification.digest.replace(":", "-")
         try:
             listed = await self._client.listing(ConfigMap, NAMESPACE, label_selector=LABEL)
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             verification.note(f"ConfigMaps in {NAMESPACE}: {error}")
             return
         for bad in listed.undecoded:

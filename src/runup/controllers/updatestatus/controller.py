@@ -13,6 +13,7 @@ from datetime import datetime
 
 import structlog
 
+from runup.api.codec import DecodeError
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches
@@ -112,7 +113,7 @@ class UpdateStatusController:
             await self._pass(keeper, drains, alerts)
         except Conflict as error:
             log.debug("decided on an old version", error=str(error))
-        except KubeError as error:
+        except (KubeError, DecodeError) as error:
             log.warning("the object could not be written", error=str(error), failures=self._queue.failures(key))
         except asyncio.CancelledError:
             raise

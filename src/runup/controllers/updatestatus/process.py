@@ -13,8 +13,11 @@ from datetime import datetime
 import structlog
 
 from runup import __version__
-from runup.controllers.leading import Election, cancel, lead, run_until_told, until
-from runup.controllers.metrics import Endpoint
+from runup.controllers.ending import run_until_told
+from runup.controllers.endpoint import Endpoint
+from runup.controllers.leading import Election, cancel, keep_running, lead, until
+from runup.controllers.readers import Readers
+from runup.controllers.readiness import Readiness
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, reflectors
 from runup.controllers.updatestatus.controller import Now, Timing, UpdateStatusController
@@ -40,6 +43,10 @@ class Options:
     alerts_url: str = ""
     alerts_ca: str = ""
     listen: str = ""
+    serving_cert_file: str = ""
+    serving_key_file: str = ""
+    # Whether metrics need a token that the API server lets read them.
+    metrics_auth: bool = True
     leader_elect: bool = True
     election: Election | None = None
     timing: Timing = field(default_factory=Timing)
@@ -47,32 +54,45 @@ class Options:
 
 
 class Process:
-    """The controller with all it needs. `run` serves until `stop` is called or the lease is lost."""
+    """The controller with all it needs.
+
+    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
+    """
 
     def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
         self._config = config
         self._options = options
         self._clock = clock or SystemClock()
-        self._stopping = asyncio.Event()
+        self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
-        self.endpoint = Endpoint(self.metrics, self._not_ready)
+        self.endpoint = Endpoint(self.metrics)
 
     def stop(self) -> None:
         """Ask `run` to end."""
-        self._stopping.set()
+        self.stopping.set()
 
     async def run(self) -> None:
-        """Serve; raises KubeError (configuration), ValueError (flags)."""
+        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
         log.info("starting", version=__version__, namespace=self._options.namespace)
         agent = f"UpdateStatusController/{__version__}"
         async with Client(self._config, clock=self._clock, user_agent=agent) as client:
-            if self._options.listen:
-                await self.endpoint.start(self._options.listen)
             try:
+                await self._listen(client)
                 await self._serve(client)
             finally:
                 await self.endpoint.stop()
+
+    async def _listen(self, client: Client) -> None:
+        options = self._options
+        if options.listen:
+            await self.endpoint.start(
+                options.listen,
+                ready=Readiness(client, self._clock, self._not_ready, self.caches.all()).why_not,
+                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
+                cert_file=options.serving_cert_file,
+                key_file=options.serving_key_file,
+            )
 
     async def _serve(self, client: Client) -> None:
         options, clock = self._options, self._clock
@@ -88,15 +108,15 @@ class Process:
         keeper = Keeper(client, clock, controller.on_echo)
         drains = Drains(client, clock, controller.on_change)
         alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
-        following = [each.run() for each in (*reflectors(client, self.caches, clock), keeper.reflector)]
-        tasks = [asyncio.create_task(each) for each in (*following, drains.run(), alerts.run())]
+        following = [each.run for each in (*reflectors(client, self.caches, clock), keeper.reflector)]
+        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, drains.run, alerts.run)]
 
         async def work() -> None:
             await controller.run(keeper, drains, alerts)
 
         try:
             if not options.leader_elect:
-                await until(self._stopping, work())
+                await until(self.stopping, work())
                 return
             await lead(
                 client,
@@ -105,7 +125,7 @@ class Process:
                 lease=LEASE,
                 election=options.election,
                 clock=clock,
-                stopping=self._stopping,
+                stopping=self.stopping,
             )
         finally:
             await cancel(tasks)
@@ -118,4 +138,4 @@ class Process:
 async def serve(config: ClusterConfig, options: Options) -> None:
     """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
     process = Process(config, options)
-    await run_until_told(process.run(), process.stop)
+    await run_until_told(process.run(), process.stop, process.stopping)

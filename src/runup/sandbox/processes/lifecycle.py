@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from runup.kube.clock import Clock
 from runup.sandbox.errors import SandboxError
+from runup.sandbox.node.volumes import write
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
 
@@ -163,7 +165,14 @@ def _launch(data: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
             cwd="/",
+            # Whoever ends us now, by SIGKILL even, finds what was started: Python takes a while to get to it.
+            preexec_fn=lambda: _write_pid(data),  # noqa: PLW1509 -- a command has one thread
         )
+
+
+def _write_pid(data: Path) -> None:
+    with suppress(OSError):  # the supervisor writes it once more, and says what is wrong
+        write(data / settings.PID, str(os.getpid()).encode())
 
 
 def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:

@@ -1,0 +1,40 @@
+"""The flags about what every controller process serves: metrics and health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+def serving(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--listen`, its certificate, and who may read metrics to a command; `listen` is the default."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(_options(listen)):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _options(listen: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]:
+    return (
+        click.option(
+            "--listen",
+            default=listen,
+            show_default=True,
+            metavar="ADDR",
+            help="Where metrics and health are served; '' for nowhere.",
+        ),
+        click.option("--serving-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."),
+        click.option("--serving-key-file", default="", metavar="FILE", help="The certificate's key."),
+        click.option(
+            "--metrics-auth",
+            type=click.Choice(["token", "none"]),
+            default="token",
+            show_default=True,
+            help="Who may read metrics: a token's owner whom the API server lets get /metrics, or everybody.",
+        ),
+    )

@@ -1,0 +1,115 @@
+"""What a controller's process serves beside its work: `/metrics`, `/healthz` and `/readyz`.
+
+Health is anybody's: it says nothing of the cluster but what is not read yet. Metrics are for those whom the API server
+lets read them, unless that was turned off in so many words.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from runup.controllers.readers import Refusal
+from runup.domain.errors import Terminal
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_STOP_S = 1.0
+
+Ready = Callable[[], Awaitable[str]]
+Refused = Callable[[str, str], Awaitable[Refusal | None]]
+
+
+class Registered(Protocol):
+    """Metrics of any process."""
+
+    registry: CollectorRegistry
+
+
+class Endpoint:
+    """Serves `metrics`, once it is started."""
+
+    def __init__(self, metrics: Registered) -> None:
+        self._metrics = metrics
+        self._ready: Ready = _not_started
+        self._refused: Refused | None = None
+        self._runner: web.AppRunner | None = None
+        self.address = ""
+
+    async def start(
+        self, listen: str, *, ready: Ready, refused: Refused | None, cert_file: str = "", key_file: str = ""
+    ) -> None:
+        """Serve on `listen` (host:port): HTTPS with a certificate, else HTTP on loopback only.
+
+        `ready()` gives nothing, or why not. `refused(authorization, path)` says who may not read metrics; where it is
+        None everybody may. Raises Terminal, which names the flag.
+        """
+        self._ready, self._refused = ready, refused
+        host, port = _place(listen)
+        if not cert_file and host not in _LOOPBACK:
+            raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
+        context = _context(cert_file, key_file) if cert_file else None
+        app = web.Application()
+        app.router.add_get("/metrics", self._serve_metrics)
+        app.router.add_get("/healthz", self._serve_health)
+        app.router.add_get("/readyz", self._serve_ready)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_S)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+        except OSError as error:
+            raise _bad(listen, error.strerror or str(error)) from error
+        bound = self._runner.addresses[0]
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _serve_metrics(self, request: web.Request) -> web.Response:
+        if self._refused is not None:
+            refusal = await self._refused(request.headers.get("Authorization", ""), request.path)
+            if refusal is not None:
+                asked = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+                return web.Response(text=f"{refusal.message}\n", status=refusal.status, headers=asked)
+        text = generate_latest(self._metrics.registry)
+        return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    async def _serve_health(self, _request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _serve_ready(self, _request: web.Request) -> web.Response:
+        why_not = await self._ready()
+        return web.Response(text=f"{why_not or 'ok'}\n", status=503 if why_not else 200)
+
+
+async def _not_started() -> str:
+    return "starting"
+
+
+def _place(listen: str) -> tuple[str, int]:
+    host, found, port = listen.rpartition(":")
+    if not found or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise _bad(listen, "give host:port, such as 127.0.0.1:9099")
+    # What an empty host means to every other program.
+    return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104
+
+
+def _context(cert_file: str, key_file: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(cert_file, key_file or None, password=lambda: "")
+    except OSError as error:  # ssl.SSLError is one: no certificate, no key, or not that certificate's
+        why = getattr(error, "reason", None) or error.strerror or error
+        text = f"--serving-cert-file {cert_file}, --serving-key-file {key_file}: they cannot be used: {why}"
+        raise Terminal(text, reason="BadFlag") from error
+    return context
+
+
+def _bad(listen: str, why: str) -> Terminal:
+    return Terminal(f"--listen {listen}: {why}", reason="BadFlag")

@@ -1,0 +1,78 @@
+"""Who may read metrics: the API server is asked, by TokenReview and SubjectAccessReview, as kube-rbac-proxy does.
+
+In: the Authorization header of a request. Out: nothing, or a refusal in words with its HTTP status. What could not be
+asked is a refusal too. Answers are kept for a short time, so that a scrape every few seconds costs the API server
+nothing, and a right that was taken away is gone within a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from runup.api.codec import DecodeError
+from runup.kube import reviews
+from runup.kube.client import Client
+from runup.kube.clock import Clock, within
+from runup.kube.errors import KubeError
+
+ALLOWED_FOR_S = 60.0
+REFUSED_FOR_S = 10.0
+# Prometheus gives up a scrape after 10 s.
+ANSWER_S = 8.0
+# Whoever makes up tokens learns nothing by it, and neither fills our memory nor the API server's queues.
+MOST_KEPT = 256
+AT_A_TIME = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`status` is HTTP's."""
+
+    status: int
+    message: str
+
+
+class Readers:
+    """Asks as `client` whether a request's sender may `get` the path. Tokens are kept as hashes only."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._kept: OrderedDict[tuple[bytes, str], tuple[float, Refusal | None]] = OrderedDict()
+        self._asking = asyncio.Semaphore(AT_A_TIME)
+
+    async def refusal(self, authorization: str, path: str) -> Refusal | None:
+        """Why the sender of this header may not read `path`; None where they may."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            return Refusal(401, "a bearer token is needed")
+        key = (hashlib.sha256(token.strip().encode()).digest(), path)
+        kept = self._kept.get(key)
+        if kept is not None and self._clock.monotonic() < kept[0]:
+            return kept[1]
+        try:
+            refusal = await within(self._clock, ANSWER_S, self._ask(token.strip(), path))
+        except (KubeError, DecodeError, TimeoutError) as error:
+            return Refusal(503, f"the API server could not be asked who may read this: {error}")
+        self._keep(key, refusal)
+        return refusal
+
+    async def _ask(self, token: str, path: str) -> Refusal | None:
+        async with self._asking:
+            identity = await self._client.send(reviews.who_is(token))
+            if not identity.authenticated:
+                return Refusal(401, "the API server does not know this token")
+            access = await self._client.send(reviews.may(identity.user, "get", path))
+        if access.allowed and not access.denied:
+            return None
+        return Refusal(403, f'{identity.user.username} may not get the non-resource URL "{path}"')
+
+    def _keep(self, key: tuple[bytes, str], refusal: Refusal | None) -> None:
+        lasts_s = ALLOWED_FOR_S if refusal is None else REFUSED_FOR_S
+        self._kept[key] = (self._clock.monotonic() + lasts_s, refusal)
+        self._kept.move_to_end(key)
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)

@@ -1,0 +1,53 @@
+"""Whether a process's decisions rest on the cluster as it is: its caches are followed, and the API server answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from runup.api.codec import DecodeError
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock, within
+from runup.kube.errors import KubeError
+from runup.kube.request import Call, Request
+
+# A kubelet's probe gives up after a second, unless told otherwise.
+ANSWER_S = 0.8
+ASKED_EVERY_S = 5.0
+_VERSION = Call(Request("GET", "/version"), lambda _data: None)
+
+
+class Readiness:
+    """`why_not()` says what is missing, as a probe's reader wants it; empty when nothing is.
+
+    `lacking()` names what is needed and was never read; a kind that a cluster does not have is not needed.
+    """
+
+    def __init__(self, client: Client, clock: Clock, lacking: Callable[[], str], caches: Iterable[Cache[Any]]) -> None:
+        self._client = client
+        self._clock = clock
+        self._lacking = lacking
+        self._caches = tuple(caches)
+        self._asked_at = float("-inf")
+        self._unanswered = ""
+
+    async def why_not(self) -> str:
+        """See the class."""
+        return self._lacking() or self._stale() or await self._silence()
+
+    def _stale(self) -> str:
+        """The first cache that is not followed any more: what it holds may be of yesterday."""
+        stale = (cache for cache in self._caches if cache.synced and cache.error is not None)
+        return next((f"{cache.kind.__name__} is not followed any more: {cache.error}" for cache in stale), "")
+
+    async def _silence(self) -> str:
+        if self._clock.monotonic() - self._asked_at >= ASKED_EVERY_S:
+            try:
+                await within(self._clock, ANSWER_S, self._client.send(_VERSION))
+            except (KubeError, DecodeError, TimeoutError) as error:
+                self._unanswered = f"the API server does not answer: {error}"
+            else:
+                self._unanswered = ""
+            self._asked_at = self._clock.monotonic()
+        return self._unanswered

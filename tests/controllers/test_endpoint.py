@@ -1,0 +1,237 @@
+"""What a process serves: metrics for those who may read them, health for everybody, errors that name the flag."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from bench.faults import FaultyApi, faulty_api
+
+from runup.api.core_v1 import Node, ServiceAccount
+from runup.api.scheme import Resource, resource_of
+from runup.controllers.endpoint import Endpoint
+from runup.controllers.metrics import Metrics
+from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
+from runup.controllers.readiness import ASKED_EVERY_S, Readiness
+from runup.domain.errors import Terminal
+from runup.kube import calls, config
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import ManualClock
+from runup.kube.reviews import token_request
+from runup.sandbox.apiserver import ApiServer
+from runup.sandbox.apiserver.access.certs import new_ca
+
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+GROUP = "rbac.authorization.k8s.io"
+
+
+class Scene:
+    """An API server behind a proxy, an endpoint that asks it, and the tokens of two accounts."""
+
+    def __init__(self, api: FaultyApi, endpoint: Endpoint, readers: Readers, clock: ManualClock) -> None:
+        self.api = api
+        self.endpoint = endpoint
+        self.readers = readers
+        self.clock = clock
+        self.tokens: dict[str, str] = {}
+
+    async def get(self, path: str, authorization: str = "") -> tuple[int, str]:
+        """Status and text."""
+        headers = {"Authorization": authorization} if authorization else {}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.endpoint.address}/{path}", headers=headers) as response,
+        ):
+            return response.status, await response.text()
+
+    @property
+    def reviews(self) -> int:
+        """How many requests reached the API server's side."""
+        return sum(self.api.counted.values())
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    """`prometheus` may get /metrics, `nobody` may not."""
+    async with ApiServer(tmp_path / "data") as server, serving(server) as made:
+        yield made
+
+
+@asynccontextmanager
+async def serving(server: ApiServer) -> AsyncIterator[Scene]:
+    """See `scene`."""
+    loaded, clock = config.load(str(server.kubeconfig)), ManualClock()
+    async with Client(loaded) as admin, faulty_api(loaded) as api, Client(api.config, clock=clock) as client:
+        readers = Readers(client, clock)
+        endpoint = Endpoint(Metrics())
+        cache = Cache(Node)
+        cache.replace([], "1")
+        await endpoint.start(
+            "127.0.0.1:0", ready=Readiness(client, clock, str, [cache]).why_not, refused=readers.refusal
+        )
+        made = Scene(api, endpoint, readers, clock)
+        for name in ("prometheus", "nobody"):
+            account = {"metadata": {"name": name, "namespace": "default"}}
+            await admin.send(calls.create(resource_of(ServiceAccount), account))
+            made.tokens[name] = (await admin.send(token_request(name, "default"))).token
+        rules = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+        await admin.send(calls.create(ROLES, {"metadata": {"name": "reader"}, "rules": rules}))
+        subject = {"kind": "ServiceAccount", "name": "prometheus", "namespace": "default"}
+        role = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "reader"}
+        await admin.send(
+            calls.create(BINDINGS, {"metadata": {"name": "reader"}, "roleRef": role, "subjects": [subject]})
+        )
+        try:
+            yield made
+        finally:
+            await endpoint.stop()
+
+
+async def test_who_may_read_metrics(scene: Scene) -> None:
+    """A token that the API server knows, of somebody whom it lets; health is everybody's."""
+    good, other = scene.tokens["prometheus"], scene.tokens["nobody"]
+    status, text = await scene.get("metrics", f"Bearer {good}")
+    assert (status, "cluster_version_preflight_requests_total" in text) == (200, True)
+    refusals = {
+        "": (401, "a bearer token is needed\n"),
+        "Basic YTpi": (401, "a bearer token is needed\n"),
+        "Bearer ": (401, "a bearer token is needed\n"),
+        "Bearer made-up": (401, "the API server does not know this token\n"),
+        f"Bearer {other}": (
+            403,
+            'system:serviceaccount:default:nobody may not get the non-resource URL "/metrics"\n',
+        ),
+    }
+    assert {header: await scene.get("metrics", header) for header in refusals} == refusals
+    assert await scene.get("healthz") == (200, "ok\n")
+    assert await scene.get("readyz") == (200, "ok\n")
+
+
+@pytest.mark.parametrize(
+    ("account", "lasts_s", "status"), [("prometheus", ALLOWED_FOR_S, 200), ("nobody", REFUSED_FOR_S, 403)]
+)
+async def test_an_answer_is_kept_for_a_short_time(scene: Scene, account: str, lasts_s: float, status: int) -> None:
+    """A scrape every few seconds asks nobody; a change of rights is seen soon."""
+    header = f"Bearer {scene.tokens[account]}"
+    assert (await scene.get("metrics", header))[0] == status
+    scene.api.silent = True
+    await scene.clock.advance(lasts_s - 1)
+    assert (await scene.get("metrics", header))[0] == status
+    scene.api.silent = False
+    before = scene.reviews
+    await scene.clock.advance(1)
+    assert (await scene.get("metrics", header))[0] == status
+    assert scene.reviews == before + 2
+
+
+async def test_an_api_server_that_cannot_be_asked_lets_nobody_in(scene: Scene) -> None:
+    """503, and the next request asks again."""
+    header = f"Bearer {scene.tokens['prometheus']}"
+    scene.api.storm(share=1)
+    status, text = await scene.get("metrics", header)
+    assert status == 503
+    assert text.startswith("the API server could not be asked who may read this: ")
+    scene.api.calm()
+    assert (await scene.get("metrics", header))[0] == 200
+
+
+async def test_made_up_tokens_do_not_fill_the_memory(scene: Scene) -> None:
+    """So many are remembered, as hashes, and no more."""
+    for number in range(MOST_KEPT + 5):
+        await scene.readers.refusal(f"Bearer made-up-{number}", "/metrics")
+    assert len(scene.readers._kept) == MOST_KEPT
+
+
+async def test_metrics_for_everybody_are_asked_for_in_so_many_words(tmp_path: Path) -> None:
+    """Without a check nothing is needed; that takes `--metrics-auth=none`."""
+    endpoint = Endpoint(Metrics())
+    await endpoint.start("127.0.0.1:0", ready=_ready, refused=None)
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"{endpoint.address}/metrics") as response:
+            assert response.status == 200
+    finally:
+        await endpoint.stop()
+
+
+async def test_readiness_is_about_the_api_server_and_the_caches(tmp_path: Path) -> None:
+    """What was never read, what is not followed any more, an API server that does not answer; then well again."""
+    clock, cache, lacking = ManualClock(), Cache(Node), ["Node is not listed yet"]
+    async with (
+        ApiServer(tmp_path / "data") as server,
+        faulty_api(config.load(str(server.kubeconfig))) as api,
+        Client(api.config, clock=clock) as client,
+    ):
+        readiness = Readiness(client, clock, lambda: lacking[0], [cache])
+        assert await readiness.why_not() == "Node is not listed yet"
+        lacking[0] = ""
+        cache.fail("not allowed")
+        assert await readiness.why_not() == "", "a kind that was never there is none that is not followed any more"
+        cache.replace([], "1")
+        assert await readiness.why_not() == "Node is not followed any more: not allowed"
+        cache.recover()
+        api.storm(share=1)
+        await clock.advance(ASKED_EVERY_S)
+        assert (await readiness.why_not()).startswith("the API server does not answer: ")
+        api.calm()
+        await clock.advance(ASKED_EVERY_S)
+        assert await readiness.why_not() == ""
+        api.silent = True
+        await clock.advance(ASKED_EVERY_S)
+        asking = asyncio.create_task(readiness.why_not())
+        await clock.until_sleeping()
+        await clock.advance(1)
+        assert await asking == "the API server does not answer: not done within 0.8 s"
+
+
+@pytest.mark.parametrize(
+    ("listen", "said"),
+    [
+        pytest.param("9099", "--listen 9099: give host:port, such as 127.0.0.1:9099", id="no host"),
+        pytest.param(":http", "--listen :http: give host:port, such as 127.0.0.1:9099", id="a name for a port"),
+        pytest.param("127.0.0.1:", "--listen 127.0.0.1:: give host:port, such as 127.0.0.1:9099", id="no port"),
+        pytest.param("127.0.0.1:99999", "--listen 127.0.0.1:99999: give host:port", id="no such port"),
+        pytest.param("192.0.2.7:0", "--listen 192.0.2.7:0: give --serving-cert-file", id="in the clear for others"),
+        pytest.param(":0", "--listen :0: give --serving-cert-file", id="in the clear for everybody"),
+    ],
+)
+async def test_a_bad_listen_is_one_line(listen: str, said: str) -> None:
+    """It names the flag and the way out."""
+    with pytest.raises(Terminal) as caught:
+        await Endpoint(Metrics()).start(listen, ready=_ready, refused=None)
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_port_that_is_taken() -> None:
+    """As above, in the system's words."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        endpoint = Endpoint(Metrics())
+        with pytest.raises(Terminal, match=f"--listen {listen}: .*in use"):
+            await endpoint.start(listen, ready=_ready, refused=None)
+        await endpoint.stop()
+
+
+@pytest.mark.parametrize("broken", ["absent", "no certificate", "another's key"])
+async def test_a_certificate_that_cannot_be_used(tmp_path: Path, broken: str) -> None:
+    """The flags and the files are named."""
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    if broken != "absent":
+        first, second = new_ca(ManualClock().now()), new_ca(ManualClock().now())
+        cert.write_bytes(first.cert if broken != "no certificate" else b"no certificate")
+        key.write_bytes(second.key)
+    with pytest.raises(Terminal, match=rf"--serving-cert-file {cert}, --serving-key-file {key}: they cannot be used: "):
+        await Endpoint(Metrics()).start("0.0.0.0:0", ready=_ready, refused=None, cert_file=str(cert), key_file=str(key))
+
+
+async def _ready() -> str:
+    return ""

@@ -1,0 +1,92 @@
+"""Five minutes of trouble, then quiet: what was asked for in the midst of it is done within a minute.
+
+Operator and target are the real ones and share a clock that the test moves; the API server is behind a proxy that
+breaks all watches and a third of all other requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import structlog
+from bench.faults import FaultyApi, faulty_api
+from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
+
+from runup.controllers.leading import cancel
+from runup.controllers.preflight_target.client import ReadOnlyClient
+from runup.controllers.preflight_target.release import TargetRelease
+from runup.controllers.preflight_target.sink import FileSink
+from runup.controllers.preflight_target.target import PreflightTarget, Request
+from runup.domain.conditions import find
+from runup.domain.preflight import report, workloads
+from runup.kube import config
+from runup.kube.clock import ManualClock, SystemClock
+
+TROUBLE_S = 300
+PATIENCE_S = 60
+
+
+async def pass_time(clock: ManualClock, api: FaultyApi, seconds: int) -> None:
+    """Move the clock second by second, each time after all requests were answered: a slow machine changes nothing."""
+    for _ in range(seconds):
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(0.002)
+            quiet = 0 if api.in_flight else quiet + 1
+        await clock.advance(1)
+
+
+async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
+    """Run the target as soon as there is a Deployment for it."""
+    while (deployment := await world.deployment()) is None:
+        await clock.sleep(1)
+    preflight_id = deployment.metadata.annotations[workloads.ID_ANNOTATION]
+    async with ReadOnlyClient(api.config, namespace=NAMESPACE, clock=clock) as client:
+        target = PreflightTarget(
+            client,
+            Request("5.2.0", "5.0.0", preflight_id=preflight_id, target_image=TARGET, namespace=NAMESPACE),
+            TargetRelease("5.2.0", "1.34.0", ()),
+            FileSink(world.reports / preflight_id / report.FILE_NAME),
+            clock,
+            structlog.get_logger("target"),
+        )
+        await target.run()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_preflight_ends_within_a_minute_after_five_of_trouble(tmp_path: Path, seed: int) -> None:
+    """Neither the lease is lost, nor does anything wait longer than that for its next attempt."""
+    clock = ManualClock(SystemClock().now())
+    async with cluster(tmp_path) as (world, make), faulty_api(config.load(str(world.kubeconfig)), seed) as api:
+        api.storm()
+        operator = asyncio.create_task(make(through=api.config, clock=clock).run())
+        target = asyncio.create_task(node(world, api, clock))
+        try:
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            await pass_time(clock, api, TROUBLE_S)
+            assert not operator.done(), operator
+            assert not target.done(), target
+            assert api.counted["request answer_lost"] > 1
+            api.calm()
+            for _ in range(PATIENCE_S):
+                await pass_time(clock, api, 1)
+                if await settled(world):
+                    break
+            version = await world.version()
+            assert await settled(world), version.status.conditions
+        finally:
+            await cancel([operator, target])
+
+
+async def settled(world: Cluster) -> bool:
+    """Whether the preflight is completed, by a target that can read the cluster again."""
+    version = await world.version()
+    completed = find(version.status.conditions, "PreflightCompleted")
+    unknown = [risk.name for risk in version.status.conditional_update_risks if risk.name.endswith("Unknown")]
+    # Pools are a kind that this cluster does not have.
+    known = all(name.startswith("MachineConfigPool") for name in unknown)
+    return completed is not None and completed.status == "True" and known
