@@ -58,6 +58,8 @@ class Options:
     report_folder: Path | None = None
     election: Election | None = None
     leader_elect: bool = True
+    # Feature gates that are open for this process whatever the FeatureGate says.
+    open_gates: frozenset[str] = frozenset()
 
 
 def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
@@ -110,15 +112,15 @@ class Manager:
     async def run(self) -> None:
         """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags)."""
         release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
+        options = self._options
         facts = Facts(
-            release, self._options.place, version_hash, self._options.architecture, self._options.update_service
+            release, options.place, version_hash, options.architecture, options.update_service, options.open_gates
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(
             self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
         ) as client:
             if self._options.listen:
-                options = self._options
                 await self.endpoint.start(
                     options.listen, cert_file=options.serving_cert_file, key_file=options.serving_key_file
                 )

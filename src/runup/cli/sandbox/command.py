@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DATA = click.option("--data", metavar="DIR", help="The sandbox's folder (default: ~/.local/state/runup/sandbox).")
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+_LEFT_OUT_SHOWN = 5
 RUNNERS = ["runc", "bubblewrap", "process"]
 
 
@@ -177,8 +178,10 @@ def how_to_use(folder: Path, ready: Ready) -> str:
         f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
         *(f"note: {note}" for note in ready.notes),
     ]
-    if ready.left_out:
-        lines.append(f"note: {ready.left_out} objects could not be created; `runup sandbox logs cluster` names them")
+    shown = ready.left_out[:_LEFT_OUT_SHOWN]
+    lines += [f"note: left out, in part or whole: {why}" for why in shown]
+    if more := len(ready.left_out) - len(shown):
+        lines.append(f"note: {more} more objects were left out; `runup sandbox logs cluster` names them")
     unprotected = f" (does not isolate: {', '.join(ready.not_isolated)})" if ready.not_isolated else ""
     lines += [
         f"containers run by {ready.runner}{unprotected}",
