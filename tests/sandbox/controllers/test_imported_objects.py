@@ -22,12 +22,6 @@ TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c"
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "gone", "uid": "elsewhere", "controller": True}
 COUNTS = {"replicas": 3, "readyReplicas": 2, "observedGeneration": 7}
 BLOCKED = {"currentHealthy": 1, "desiredHealthy": 1, "disruptionsAllowed": 0, "expectedPods": 1}
-    "currentHealthy": 1,
-    "desiredHealthy": 1,
-    "disruptionsAllowed": 0,
-    "expectedPods": 1,
-    "observedGeneration": 1,
-}
 SELECTOR = {"selector": {"matchLabels": LABELS}}
 
 pytestmark = pytest.mark.skipif(bool(real.PROGRAM), reason="Kubernetes' own controllers know no imported objects")
