@@ -25,7 +25,13 @@ def sandbox() -> None:
 
 @sandbox.command()
 @click.option("--scenario", default="", metavar="NAME", help="Which cluster; `runup sandbox list` shows them.")
-@click.option("--import", "source", default="", metavar="DIR", help="Start from the dump of a cluster.")
+@click.option(
+    "--import",
+    "source",
+    default="",
+    metavar="PATH",
+    help="Start from the dump of a cluster: a folder, or a tar archive.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server (default: a free one).")
 @click.option("--runner", type=click.Choice(RUNNERS), envvar="RUNUP_RUNNER", help="How containers run.")
 @DATA

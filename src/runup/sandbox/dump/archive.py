@@ -57,6 +57,7 @@ def _unpack(path: Path, into: Path) -> Path:
                     raise BadDump(text, reason="DumpTooLarge")
                 archive.extract(member, into, filter="data")
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        text = f"{path} is no archive that can be read ({error}); give a folder, a tar archive or a YAML file"
+        why = str(error).partition("\n")[0].rstrip(":")
+        text = f"{path} is no archive that can be read ({why}); give a folder, a tar archive or a YAML file"
         raise BadDump(text, reason="BadArchive") from error
     return into
