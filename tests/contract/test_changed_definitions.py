@@ -127,7 +127,9 @@ def _unserved(api: Api, path: str) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda api, path: api.delete(f"{CRDS}/widgets.{_group(path)}").ok(), ["ADDED", "DELETED"], id="goes"),
+        pytest.param(
+            lambda api, path: api.delete(f"{CRDS}/widgets.{_group(path)}").ok(), ["ADDED", "DELETED"], id="goes"
+        ),
         pytest.param(_unserved, ["ADDED"], id="is not served in that version any more"),
         pytest.param(
             lambda api, path: _change(api, path, {"op": "add", "path": f"{SPEC}/new", "value": {"type": "string"}}),

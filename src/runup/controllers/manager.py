@@ -64,6 +64,8 @@ class Options:
     report_folder: Path | None = None
     election: Election | None = None
     leader_elect: bool = True
+    # Feature gates that are open for this process whatever the FeatureGate says.
+    open_gates: frozenset[str] = frozenset()
 
 
 def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
@@ -116,8 +118,9 @@ class Manager:
     async def run(self) -> None:
         """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
         release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
+        options = self._options
         facts = Facts(
-            release, self._options.place, version_hash, self._options.architecture, self._options.update_service
+            release, options.place, version_hash, options.architecture, options.update_service, options.open_gates
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(

@@ -10,6 +10,9 @@ import http.client
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -31,6 +34,8 @@ from runup.kube.tls import context_for
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 
+# Less than this is the way of the answer, and the header's whole seconds.
+_SAME_TIME = timedelta(seconds=2)
 # A server may end a watch a little after the time that it was given.
 _WATCH_GRACE_S = 15.0
 _CHUNK = 64 * 1024
@@ -53,6 +58,7 @@ class SyncClient:
         self._clock = clock or SystemClock()
         self._connection: http.client.HTTPConnection | None = None
         self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
+        self._ahead = timedelta(0)
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +73,10 @@ class SyncClient:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def now(self) -> datetime:
+        """The cluster's time, by what the last answer said; ages are told by it, however this machine's clock goes."""
+        return self._clock.now() + self._ahead
 
     def send(self, call: Call[T]) -> T:
         """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
@@ -170,6 +180,7 @@ class SyncClient:
         attempts = Attempts(request)
         while True:
             response = self._attempt(request, attempts)
+            self._compare_clocks(response.headers.get("Date", ""))
             if response.status < 300:
                 return response
             body = self._read(response)
@@ -177,6 +188,11 @@ class SyncClient:
             if again.refresh:
                 self.config.auth.refresh()
             self._clock.pause(again.wait_s)
+
+    def _compare_clocks(self, date: str) -> None:
+        with suppress(ValueError, TypeError):
+            ahead = parsedate_to_datetime(date) - self._clock.now()
+            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
     def _attempt(self, request: Request, attempts: Attempts) -> http.client.HTTPResponse:
         credential = self.config.auth.credential(self._clock.now())

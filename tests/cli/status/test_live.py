@@ -211,7 +211,7 @@ def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     forbidden = as_nobody(server)
     client: Any = Scripted(server.client, {"nodes": forbidden, "poddisruptionbudgets": forbidden})
     now = datetime.fromisoformat("2023-11-03T17:26:54+00:00")
-    found = status_live.read(client, now)
+    found = status_live.read(client, lambda: now)
     text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in text
     assert "Worker Upgrade" not in text

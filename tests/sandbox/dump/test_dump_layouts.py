@@ -55,10 +55,10 @@ def test_a_folder_without_yaml_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_dump_is_cleaned_of_its_server() -> None:
-    """What only the old server could mean is gone; list items know what they are."""
+    """What only the old server could mean is gone, owners and times stay; list items know what they are."""
     dump = load.load(layout.find(SAMPLES / "inspect"))
     assert {obj["kind"] for obj in dump.objects} == {"ClusterVersion", "Pod"}
-    assert dump.cluster_version["metadata"] == {"name": "version"}
+    assert dump.cluster_version["metadata"] == {"name": "version", "ownerReferences": [{"name": "x"}]}
 
 
 def test_a_broken_file_does_not_end_the_import(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_broken_file_does_not_end_the_import(tmp_path: Path) -> None:
     broken = tmp_path / "d" / "cluster-scoped-resources" / "broken.yaml"
     broken.write_text("a: [")
     dump = load.load(layout.find(tmp_path / "d"))
-    assert [problem.file for problem in dump.problems] == [str(broken)]
+    assert [problem.partition(": ")[0] for problem in dump.problems] == [str(broken)]
     assert dump.cluster_version
 
 
@@ -83,7 +83,9 @@ def test_a_dump_becomes_a_scenario() -> None:
     dump = load.load(layout.find(SAMPLES / "inspect"))
     made = as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
     assert [release.version for release in made.releases] == ["4.16.3", "4.17.0", "4.16.9", "4.16.4"]
-    assert (made.cluster.channel, made.cluster.gates) == (as_scenario.CHANNEL, as_scenario.GATES)
+    cluster = made.cluster
+    assert (cluster.channel, cluster.gates, cluster.operator_gates) == (as_scenario.CHANNEL, (), as_scenario.GATES)
     notes = " ".join(made.notes)
-    assert "the dump has no FeatureGate" in notes
-    assert "the dump has no PodDisruptionBudget: checks find none" in notes
+    assert "are open for the sandbox's operator" in notes
+    assert "the dump has no ClusterOperator, FeatureGate, " in notes
+    assert "PodDisruptionBudget: what depends on them is unknown" in notes

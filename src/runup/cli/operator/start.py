@@ -58,6 +58,12 @@ OPTIONS = (
     click.option("--preflight-cpu-limit", default="500m", show_default=True),
     click.option("--preflight-memory-limit", default="512Mi", show_default=True),
     click.option(
+        "--open-gates",
+        default="",
+        metavar="A,B",
+        help="Feature gates that are open for the operator whatever the cluster's FeatureGate says.",
+    ),
+    click.option(
         "--namespace", envvar="CVO_NAMESPACE", default="openshift-cluster-version-operator", show_default=True
     ),
     click.option(
@@ -113,6 +119,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         metrics_auth=flags["metrics_auth"] == "token",
         leader_elect=flags["leader_elect"],
         election=read_election(flags["lease"]),
+        open_gates=frozenset(filter(None, flags["open_gates"].split(","))),
     )
 
 

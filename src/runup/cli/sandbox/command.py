@@ -22,6 +22,7 @@ DATA = click.option(
     help="The sandbox's folder (default: ~/.local/state/runup/sandbox).",
 )
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+_LEFT_OUT_SHOWN = 5
 RUNNERS = ["runc", "bubblewrap", "process"]
 
 
@@ -42,9 +43,9 @@ def sandbox() -> None:
     "--import",
     "source",
     default="",
-    metavar="DIR",
-    shell_complete=complete.folders,
-    help="Start from the dump of a cluster.",
+    metavar="PATH",
+    shell_complete=complete.files,
+    help="Start from the dump of a cluster: a folder, or a tar archive.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API server (default: a free one).")
 @click.option("--runner", type=click.Choice(RUNNERS), envvar="RUNUP_RUNNER", help="How containers run.")
@@ -202,8 +203,10 @@ def how_to_use(folder: Path, ready: Ready) -> str:
         f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
         *(f"note: {note}" for note in ready.notes),
     ]
-    if ready.left_out:
-        lines.append(f"note: {ready.left_out} objects could not be created; `runup sandbox logs cluster` names them")
+    shown = ready.left_out[:_LEFT_OUT_SHOWN]
+    lines += [f"note: left out, in part or whole: {why}" for why in shown]
+    if more := len(ready.left_out) - len(shown):
+        lines.append(f"note: {more} more objects were left out; `runup sandbox logs cluster` names them")
     unprotected = f" (does not isolate: {', '.join(ready.not_isolated)})" if ready.not_isolated else ""
     lines += [
         f"containers run by {ready.runner}{unprotected}",

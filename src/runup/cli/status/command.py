@@ -89,17 +89,16 @@ def _found(connection: Connection, dump: str | None, mock: str | None, now: str 
     from runup.cli.status import files as status_files
     from runup.kube.clock import SystemClock
 
-    real = SystemClock().now()
     fixed = status_files.parse_moment(now) if now else None
     if mock:
-        return status_files.mock(mock, real)
+        return status_files.mock(mock, SystemClock().now())
     if dump:
-        return status_files.dump(dump, real, fixed)
+        return status_files.dump(dump, SystemClock().now(), fixed)
     from runup.cli.status import live as status_live
     from runup.cli.status.source import moment
 
     with connection.client() as client:
-        found = status_live.read(client, moment(fixed) if fixed is not None else real, whole=whole)
+        found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
     return found if fixed is None else type(found)(found.obj, fixed, found.notes, found.alerts_problem)
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
@@ -37,26 +37,30 @@ from runup.domain.updatestatus.snapshot import (
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
 
+if TYPE_CHECKING:
+    from runup.sandbox.dump.load import Dump
+
 K = TypeVar("K", bound=Object)
-JSON = dict[str, Any]
 
 MARK = "-cv.yaml"
 MOCK_FRACTION_NS = 368975
 NO_FILE = "no such file or directory"
 
-# What a report reads of a dump: the plural, which names files and folders of must-gather, and the type.
-_KINDS: dict[str, type[Object]] = {
-    "clusterversions": ClusterVersion,
-    "clusteroperators": ClusterOperator,
-    "machineconfigpools": MachineConfigPool,
-    "machineconfigs": MachineConfig,
-    "nodes": Node,
-    "deployments": Deployment,
-    "pods": Pod,
-    "poddisruptionbudgets": PodDisruptionBudget,
-    "updatestatuses": UpdateStatus,
-}
-_LARGE = 64 * 1024
+# What a report reads of a dump: the plurals, which name files and folders of must-gather.
+_KINDS = tuple(
+    resource_of(kind).plural
+    for kind in (
+        ClusterVersion,
+        ClusterOperator,
+        MachineConfigPool,
+        MachineConfig,
+        Node,
+        Deployment,
+        Pod,
+        PodDisruptionBudget,
+        UpdateStatus,
+    )
+)
 _STATUSES = ("True", "False", "Unknown")
 
 
@@ -159,112 +163,90 @@ def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
 
 
 def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
-    """The cluster of a dump: a folder, or a folder and the prefix of one case in it; raises CommandError.
+    """The cluster of a dump, packed or not, or of one case in a folder of several; raises CommandError.
 
     The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
-    must-gather where that is recorded, else the newest transition.
+    must-gather where that is recorded, else the newest transition. It is read as the sandbox's import reads it.
     """
-    from runup.sandbox.dump import layout
+    from runup.sandbox.dump import archive, layout, load
 
     try:
-        found = layout.find(Path(path))
+        with archive.opened(Path(path)) as folder:
+            found = layout.find(folder)
+            if found.style == "case":
+                return mock(str(next(file for file in found.files if file.name.endswith(MARK))), real_now)
+            read = load.load(found, only=_KINDS)
     except layout.BadDump as error:
         raise CommandError(error.message) from error
-    if found.style == "case":
-        return mock(str(next(file for file in found.files if file.name.endswith(MARK))), real_now)
-    objects, notes = _read(found.files, found.style)
-    versions = _of(objects, "clusterversions", ClusterVersion)
-    cluster = next((each for each in versions if each.metadata.name == "version"), None)
-    if cluster is None:
-        raise CommandError(f"{path} holds no ClusterVersion, so it tells nothing of an update")
-    operators = tuple(sorted(_of(objects, "clusteroperators", ClusterOperator), key=lambda each: each.metadata.name))
-    now = now_ns or _gathered_at(Path(path)) or newest_transition((cluster, *operators))
-    written = next((obj for obj in objects["updatestatuses"] if obj.get("status")), None)
+    return _told(read, now_ns)
+
+
+def _told(read: Dump, now_ns: int | None) -> Found:
+    from runup.sandbox.dump.load import moment_of
+
+    notes = [f"warning: {problem}\n" for problem in read.problems]
+    objects = _Objects(read, notes)
+    cluster = next(each for each in objects.of(ClusterVersion) if each.metadata.name == "version")
+    moment = moment_of(read)
+    now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
+    written = next((obj for obj in read.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None)
     if written is not None:
         return Found(written, now, tuple(notes))
-    snapshot = _snapshot(cluster, operators, objects)
+    snapshot = _snapshot(cluster, objects)
     return Found(assessed(snapshot, now), now, tuple(notes))
 
 
-def _snapshot(
-    cluster: ClusterVersion, operators: tuple[ClusterOperator, ...], objects: dict[str, list[JSON]]
-) -> Snapshot:
-    nodes = tuple(sorted(_of(objects, "nodes", Node), key=lambda node: node.metadata.name))
-    pools = _of(objects, "machineconfigpools", MachineConfigPool)
-    configs = _of(objects, "machineconfigs", MachineConfig)
-    deployments = _of(objects, "deployments", Deployment)
-    pods = _of(objects, "pods", Pod)
-    draining = {node.metadata.name for node in nodes if is_drain_wanted(node)}
-    return Snapshot(
-        cluster_version=cluster,
-        # A dump without a kind does not mean that the cluster had none.
-        cluster_operators=operators or Unreadable(_ABSENT),
-        machine_config_pools=in_report_order(pools) or Unreadable(_ABSENT),
-        nodes=nodes or Unreadable(_ABSENT),
-        machine_configs=configs or Unreadable(_ABSENT),
-        machine_config_operator=next(
-            (each for each in deployments if each.metadata.name == MACHINE_CONFIG_OPERATOR), None
-        ),
-        pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
-        draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
-        pod_disruption_budgets=_of(objects, "poddisruptionbudgets", PodDisruptionBudget),
-    )
+class _Objects:
+    """A dump's objects by type. One that cannot be read as what it says it is is told, and costs itself only."""
+
+    def __init__(self, read: Dump, notes: list[str]) -> None:
+        self._dump, self._notes = read, notes
+
+    def of(self, kind: type[K]) -> tuple[K, ...]:
+        """Those that the dump has."""
+        resource, found = resource_of(kind), []
+        for obj in self._dump.objects:
+            if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
+                continue
+            try:
+                found.append(_converted(obj, kind, obj["metadata"]["name"]))
+            except CommandError as error:
+                self._notes.append(f"warning: left out: {error}\n")
+        return tuple(found)
+
+    def known(self, kind: type[K]) -> tuple[K, ...] | Unreadable:
+        """Those that the dump has; a dump without a kind does not mean that the cluster had none."""
+        found = self.of(kind)
+        resource = resource_of(kind)
+        whole = (resource.group, resource.plural) in self._dump.collected.whole
+        return found if found or whole else Unreadable(_ABSENT)
 
 
 _ABSENT = "the dump holds none"
 
 
-def _of(objects: dict[str, list[JSON]], plural: str, kind: type[K]) -> tuple[K, ...]:
-    return tuple(_converted(obj, kind, plural) for obj in objects[plural])
+def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
+    operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
+    deployments = objects.of(Deployment)
+    pods = objects.of(Pod)
+    draining = {node.metadata.name for node in nodes if is_drain_wanted(node)} if isinstance(nodes, tuple) else set()
+    return Snapshot(
+        cluster_version=cluster,
+        cluster_operators=_by_name(operators),
+        machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
+        nodes=_by_name(nodes),
+        machine_configs=objects.known(MachineConfig),
+        machine_config_operator=next(
+            (each for each in deployments if each.metadata.name == MACHINE_CONFIG_OPERATOR), None
+        ),
+        pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
+        draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
+        pod_disruption_budgets=objects.known(PodDisruptionBudget) if draining else (),
+    )
 
 
-def _read(files: Iterable[Path], style: str) -> tuple[dict[str, list[JSON]], list[str]]:
-    """Plural -> objects, each once, and what could not be read. Of a must-gather only files of our kinds are opened."""
-    from runup.sandbox.scenario import manifests
-
-    kinds = {resource_of(kind).kind: plural for plural, kind in _KINDS.items()}
-    found: dict[str, dict[tuple[str, str, str, str], JSON]] = {plural: {} for plural in _KINDS}
-    notes = []
-    for file in files:
-        if style == "inspect" and not {file.stem, *(part for part in file.parts)} & _KINDS.keys():
-            continue
-        try:
-            objects = _configuration(file) if "machineconfigs" in file.parts else manifests.objects_in(file)
-        except manifests.BadManifest as error:
-            notes.append(f"warning: not readable, left out: {error.message}\n")
-            continue
-        for obj in objects:
-            plural = kinds.get(obj["kind"])
-            if plural:
-                found[plural][manifests.identity(obj)] = obj
-    return {plural: list(each.values()) for plural, each in found.items()}, notes
-
-
-def _configuration(file: Path) -> list[JSON]:
-    """A rendered MachineConfig embeds whole files: only what stands before its spec is parsed."""
-    from runup.sandbox.scenario import manifests
-
-    text = file.read_text(encoding="utf-8", errors="replace") if file.stat().st_size > _LARGE else ""
-    head, found, rest = text.partition("\nspec:\n")
-    if found and "\nmetadata:" in f"\n{head}" and "\nmetadata:" not in rest and "\nkind:" in f"\n{head}":
-        document = kyaml.load(head)
-        if isinstance(document, dict) and document.get("kind") == "MachineConfig":
-            return [document]
-    return manifests.objects_in(file)
-
-
-_TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(\.\d{1,9})? ([+-]\d{4})")
-
-
-def _gathered_at(folder: Path) -> int | None:
-    """When a must-gather ended: the last line of its file `timestamp`."""
-    file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
-    matches = _TIMESTAMP.findall(file.read_text(errors="replace")) if file else []
-    if not matches:
-        return None
-    day, time, _fraction, zone = matches[-1]
-    ended = datetime.strptime(f"{day} {time} {zone}", "%Y-%m-%d %H:%M:%S %z")
-    return nanoseconds(ended - EPOCH)
+def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
+    return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
 
 
 _RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")

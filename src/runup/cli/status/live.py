@@ -47,10 +47,14 @@ _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
 _ALERTS_TIMEOUT_S = 30.0
 
 
-def read(client: SyncClient, now: datetime, *, whole: bool = False) -> Found:
-    """The status at `now`; `whole` is for those who want every node, which a large cluster's object does not hold."""
-    now_ns = nanoseconds(now - EPOCH)
+def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False) -> Found:
+    """The status now; `whole` is for those who want every node, which a large cluster's object does not hold.
+
+    The time is asked for after the server has answered: it may be the server's.
+    """
     written = written_status(client)
+    now = clock()
+    now_ns = nanoseconds(now - EPOCH)
     notes: tuple[str, ...] = ()
     if written is not None and is_outdated(client, written, now):
         written, notes = None, (_OUTDATED,)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
 from runup.cli.render.status import text as rendered
@@ -31,13 +32,17 @@ Show = Callable[[Report, Found], None]
 
 
 def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
-    """Show every change until the update is over; raises KubeError as reading does, Transient after two minutes."""
+    """Show every change until the update is over; raises KubeError as reading does, Transient after two minutes.
+
+    Ages are told by the server's time, or by `clock` where one is given.
+    """
+    now = clock.now if clock else client.now
     clock = clock or SystemClock()
     stream = stream or sys.stdout
     view = _terminal if stream.isatty() else _lines
     with view(stream, details) as show:
         seen = False
-        for found in looks(client, clock):
+        for found in looks(client, clock, now):
             report = read.report(found.obj)
             show(report, found)
             if seen and not report.is_updating:
@@ -45,12 +50,12 @@ def follow(client: SyncClient, details: str, clock: Clock | None = None, stream:
             seen = seen or report.is_updating
 
 
-def looks(client: SyncClient, clock: Clock) -> Iterator[Found]:
+def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Found]:
     """The status every two seconds, for as long as anybody asks."""
     answered = clock.monotonic()
     while True:
         try:
-            yield status_live.read(client, clock.now())
+            yield status_live.read(client, now)
             answered = clock.monotonic()
         except Transient:
             if clock.monotonic() - answered > AWAY_S:

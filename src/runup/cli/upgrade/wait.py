@@ -14,13 +14,14 @@ from enum import Enum
 from typing import TYPE_CHECKING, TextIO
 
 from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import Pod
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, of_target, wanted
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
 from runup.kube.clock import Clock, SystemClock
-from runup.kube.errors import Gone, Transient
+from runup.kube.errors import Gone, KubeError, Transient
 
 if TYPE_CHECKING:
     from runup.cli.upgrade.request import Request
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 # A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.
 HEALING_S = 5.0
+OPERATOR = "cluster-version-operator"
+# Nobody has taken the request up for so long: perhaps nobody will. Changes are looked for every two seconds.
+NOBODY_S = 7.0
 _TICK_S = 2
 _RETRY_S = 1.0
 # A server that is restarted answers again within this time; one that stays away is an error.
@@ -40,6 +44,7 @@ _HISTORY_PAUSE_S = 0.2
 class State(Enum):
     """What a ClusterVersion says about our request."""
 
+    WAITING = "not taken up yet"
     GOING = "going on"
     DONE = "completed"
     HEALING = "failed, but tried again by itself"
@@ -63,7 +68,7 @@ def judge(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> 
     conditions = cluster.status.conditions
     running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
     if cluster.status.observed_generation < generation or running is None:
-        return Judgement(State.GOING, "waiting for the cluster-version operator to take up the request")
+        return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
     if failed and failed.status == "True":
         state = State.HEALING if running.status == "True" else State.FAILED
         return Judgement(state, f"{failed.reason}: {failed.message}")
@@ -98,7 +103,7 @@ def wait(
     assert target is not None
     try:
         with _shown(sys.stderr if request.output else sys.stdout) as show:
-            cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s)
+            cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
     except KeyboardInterrupt:
         sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
@@ -115,16 +120,18 @@ def _until_over(
     show: Callable[[str], None],
     clock: Clock,
     deadline: float,
+    namespace: str,
 ) -> ClusterVersion:
     failing_since: float | None = None
+    nobody_at = clock.monotonic() + NOBODY_S
     latest = asked
     for cluster in changes(client, asked, clock):
         latest = cluster or latest
         found = judge(latest, target, asked.metadata.generation)
         if found.state is State.REPLACED:
             raise CommandError(found.line)
-        show(found.line)
         now = clock.monotonic()
+        show(nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line)
         failing_since = (failing_since or now) if found.state is State.HEALING else None
         if found.state in (State.DONE, State.FAILED):
             return latest
@@ -133,6 +140,28 @@ def _until_over(
         if now >= deadline:
             raise CommandError(f"timed out waiting for the preflight, which goes on: {found.line.rstrip('.')}. {_LEFT}")
     raise AssertionError("the stream of changes does not end")
+
+
+def nobody(client: SyncClient, namespace: str) -> str:
+    """Why it may be that a request is not taken up: what there is of an operator, in one line."""
+    text = f"still not taken up after {NOBODY_S:.0f} s: "
+    try:
+        pods = client.list_all(Pod, namespace)[0]
+    except KubeError as error:
+        return f"{text}whether an operator runs in {namespace} could not be told ({error})"
+    ours = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
+    if not ours:
+        return f"{text}there is no pod of the cluster-version operator in namespace {namespace}"
+    states = ", ".join(f"{pod.metadata.name} is {pod_state(pod)}" for pod in ours[:3])
+    return f"{text}{states}; see `kubectl -n {namespace} describe pods`"
+
+
+def pod_state(pod: Pod) -> str:
+    """A pod's state, with the words of whoever keeps it from running."""
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    if scheduled and scheduled.status == "False":
+        return f"{pod.status.phase or 'Pending'} ({scheduled.reason}: {scheduled.message})"
+    return pod.status.phase or "Pending"
 
 
 def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[ClusterVersion | None]:

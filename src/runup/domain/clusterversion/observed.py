@@ -28,6 +28,8 @@ class Facts:
     version_hash: str = ""
     architecture: str = "amd64"
     update_service: str = ""
+    # Open for this operator whatever the FeatureGate says, which others go on reading as it is.
+    gates: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def look(observed: Observed, now: datetime) -> View:
     """Read off `observed` what every later decision needs."""
     spec, status = observed.cluster_version.spec, observed.cluster_version.status
     own = observed.facts.release
-    open_gates = gates.open_gates(observed.feature_gate, own.version)
+    open_gates = gates.open_gates(observed.feature_gate, own.version) | observed.facts.gates
     current = current_release(spec.desired_update, status, own)
     return View(
         observed=observed,

@@ -18,6 +18,7 @@ from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.access.audit import AuditLog
 from runup.sandbox.apiserver.access.authn import Authenticator
 from runup.sandbox.apiserver.access.authz import Attributes, Authorizer
+from runup.sandbox.apiserver.access.collected import Collected
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http import endpoints
 from runup.sandbox.apiserver.http.accept import negotiate
@@ -46,6 +47,7 @@ class Parts:
     subresources: Subresources
     authn: Authenticator
     authz: Authorizer
+    collected: Collected
     discovery: Discovery
     audit: AuditLog
     documents: Callable[[Request], Response | None]
@@ -115,6 +117,7 @@ class App:
             return await parts.subresources.handle(request, target, kind)
         if review := parts.subresources.review(kind):
             return await review(request, target)
+        parts.collected.require(request, target, kind)
         return await _answer(self._verbs[target.verb](request, target, kind))
 
     def _document(self, request: Request) -> Response:

@@ -10,17 +10,19 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import Sequence
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, Self
 
 from aiohttp import web
 
-from runup.kube.clock import Clock, SystemClock
+from runup.kube.clock import Clock, SystemClock, machine_now
 from runup.sandbox.apiserver import bootstrap
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.apiserver.access.audit import AuditLog
 from runup.sandbox.apiserver.access.authn import Authenticator, certificate_user
 from runup.sandbox.apiserver.access.authz import Authorizer
+from runup.sandbox.apiserver.access.collected import CONTROLLERS, Collected
 from runup.sandbox.apiserver.access.escalation import Escalation
 from runup.sandbox.apiserver.access.reviews import Reviews
 from runup.sandbox.apiserver.access.tokens import TokenSigner
@@ -80,7 +82,7 @@ class ApiServer:
     async def start(self) -> None:
         """Open the data folder, listen, and write the kubeconfig. Raises StoreError or OSError."""
         self.data.mkdir(parents=True, exist_ok=True)
-        ca, _ = certs.load_or_create(self.data / "pki", self.clock.now())
+        ca, _ = certs.load_or_create(self.data / "pki", machine_now())
         self._ca = ca
         self.store = Store(self.data / "store.db", monotonic=self.clock.monotonic)
         await self.store.open()
@@ -127,6 +129,7 @@ class ApiServer:
                 Subresources(self.rest, Reviews(self.authn, self.authz), special),
                 self.authn,
                 self.authz,
+                Collected(store),
                 self.discovery,
                 self._audit,
                 OpenApiDocuments(self.kinds, clock).serve,
@@ -163,14 +166,13 @@ class ApiServer:
         return context
 
     def _write_kubeconfig(self) -> None:
-        pair = certs.issue_client(self._ca, "kubernetes-admin", ("system:masters",), self.clock.now())
-        certs.write_private(
-            self.kubeconfig, certs.kubeconfig(self.url, self._ca, "kubernetes-admin", certs.client_credentials(pair))
-        )
+        masters = ("system:masters",)
+        certs.write_private(self.data / "controllers.kubeconfig", self.kubeconfig_for(CONTROLLERS, masters))
+        certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", masters))
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
         """A kubeconfig for another user, by client certificate."""
-        pair = certs.issue_client(self._ca, user, groups, self.clock.now())
+        pair = certs.issue_client(self._ca, user, groups, machine_now())
         return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
 
     # -- the rim to aiohttp ----------------------------------------------------------------------------------------
@@ -184,8 +186,12 @@ class ApiServer:
         request = Request(raw.method, raw.path, dict(raw.query), headers, body)
         response = await self._app.handle(request, str(raw.rel_url), self._certificate(raw))
         if response.stream is None:
-            return _whole(response)
+            return _whole(response, self._date())
         return await self._stream(raw, response)
+
+    def _date(self) -> str:
+        """The cluster's time, which need not be the machine's."""
+        return format_datetime(self.clock.now(), usegmt=True)
 
     def _certificate(self, raw: web.BaseRequest) -> User | None:
         transport = raw.transport
@@ -199,7 +205,7 @@ class ApiServer:
         return self._certificates[protocol]
 
     async def _stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
-        answer = web.StreamResponse(status=response.status, headers=_headers(response))
+        answer = web.StreamResponse(status=response.status, headers=_headers(response, self._date()))
         answer.enable_chunked_encoding()
         writer = await answer.prepare(raw)
         if writer is not None and hasattr(writer, "send_headers"):
@@ -222,16 +228,17 @@ class ApiServer:
         return answer
 
 
-def _headers(response: Response) -> Any:
+def _headers(response: Response, date: str) -> Any:
     from multidict import CIMultiDict
 
     found = CIMultiDict(response.headers)
     found["Content-Type"] = response.content_type
+    found["Date"] = date
     return found
 
 
-def _whole(response: Response) -> web.Response:
-    return web.Response(body=response.body, status=response.status, headers=_headers(response))
+def _whole(response: Response, date: str) -> web.Response:
+    return web.Response(body=response.body, status=response.status, headers=_headers(response, date))
 
 
 __all__ = ["ApiError", "ApiServer"]

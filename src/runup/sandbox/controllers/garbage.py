@@ -23,6 +23,7 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError, NotFound
 from runup.kube.workqueue import WorkQueue
+from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers.graph import Graph, reference_to
 
 JSON = dict[str, Any]
@@ -97,7 +98,7 @@ class GarbageCollector:
 
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         obj = new or old
-        if obj is None:
+        if obj is None or IMPORTED in obj.metadata.labels:  # its owners are those of another cluster
             return
         if new is None or is_in_foreground(new.metadata):
             # Gone, or about to go: whoever it owned may have to as well.

@@ -98,6 +98,9 @@ class Loop:
                 return
 
 
-def follow(client: Client, cache: Cache[Any], resource: Resource, clock: Clock) -> asyncio.Task[None]:
+def follow(
+    client: Client, cache: Cache[Any], resource: Resource, clock: Clock, *, label_selector: str = ""
+) -> asyncio.Task[None]:
     """Keep `cache` filled, as a task."""
-    return asyncio.create_task(Reflector(client, cache.kind, cache, clock=clock, resource=resource).run())
+    reflector = Reflector(client, cache.kind, cache, clock=clock, resource=resource, label_selector=label_selector)
+    return asyncio.create_task(reflector.run())

@@ -19,6 +19,7 @@ from runup.kube import calls
 from runup.kube.cache import Cache
 from runup.kube.clock import Clock
 from runup.kube.request import Call
+from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers.workloads import JSON, PODS, is_active
 
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
@@ -30,15 +31,17 @@ class Scheduler:
 
     name = "scheduler"
 
-    def __init__(self, pods: Cache[WholePod], nodes: Cache[WholeNode], clock: Clock) -> None:
-        self._pods, self._nodes, self._clock = pods, nodes, clock
+    def __init__(
+        self, pods: Cache[WholePod], nodes: Cache[WholeNode], clock: Clock, own_nodes: Sequence[WholeNode] = ()
+    ) -> None:
+        self._pods, self._nodes, self._clock, self._own_nodes = pods, nodes, clock, own_nodes
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any]]:
         """The binding of a pod that has no node, or what keeps it from one."""
         pod = self._pods.get(key)
-        if pod is None or pod.spec.get("nodeName") or not is_active(pod):
+        if pod is None or pod.spec.get("nodeName") or not is_active(pod) or IMPORTED in pod.metadata.labels:
             return
-        nodes = self._nodes.all()
+        nodes = [*self._nodes.all(), *self._own_nodes]
         fitting = [node for node in nodes if not why_not(pod, node)]
         if not fitting:
             yield from _unschedulable(pod, explanation(pod, nodes), self._clock.now())

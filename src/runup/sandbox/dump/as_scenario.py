@@ -1,25 +1,38 @@
 """A dump in, a scenario out: the cluster as it was, plus the releases that it could be asked about.
 
-Invented are only the releases, and where the dump has none a FeatureGate with the preflight's gates open and a channel
-(the scenario's notes say so). Everything else is the dump's, or absent.
+Invented are only the releases and, where the dump has none, a channel; open are the preflight's gates, for the
+sandbox's operator alone (the scenario's notes say so). Everything else is the dump's, or absent, which is not empty.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from runup.domain import version as versions
 from runup.sandbox.dump.layout import BadDump
-from runup.sandbox.dump.load import Dump, guess_plural
+from runup.sandbox.dump.load import Dump, moment_of
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 from runup.sandbox.scenario.manifests import JSON, identity
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+_FEATURE_GATE = ("config.openshift.io", "featuregates")
+_CLUSTER_VERSION = ("config.openshift.io", "clusterversions")
 # Set where a cluster has none: without a channel no version can be found by name.
 CHANNEL = "sandbox"
-# Kinds that checks list: an empty list of them looks like nothing to worry about.
-_LISTED = ("ClusterOperator", "MachineConfigPool", "Node", "PodDisruptionBudget")
-_TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}
+# Kinds that checks list: without them their answer is Unknown.
+_LISTED = {
+    "ClusterOperator": ("config.openshift.io", "clusteroperators"),
+    "FeatureGate": _FEATURE_GATE,
+    "Infrastructure": ("config.openshift.io", "infrastructures"),
+    "MachineConfigPool": ("machineconfiguration.openshift.io", "machineconfigpools"),
+    "Network": ("config.openshift.io", "networks"),
+    "Node": ("", "nodes"),
+    "PodDisruptionBudget": ("policy", "poddisruptionbudgets"),
+}
+# Notes about what could not be read, before the rest is only counted.
+MAX_PROBLEMS = 10
 # How many of the versions that the cluster was offered are made as releases.
 MAX_OFFERED = 5
 
@@ -33,7 +46,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
     targets = target_versions(dump.cluster_version, current)
     spec = dump.cluster_version.get("spec") or {}
     gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
-    feature_set = ((gate or {}).get("spec") or {}).get("featureSet") or ""
+    feature_set = str(((gate or {}).get("spec") or {}).get("featureSet") or "")
     kubernetes = kubernetes_version(dump)
     return Scenario(
         name=dump.name,
@@ -43,10 +56,12 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
             version=current,
             kubernetes=kubernetes,
             feature_set=feature_set,
-            gates=() if gate else GATES,
+            gates=enabled_gates(gate, current),
+            operator_gates=GATES,
+            imported=True,
             channel=spec.get("channel") or CHANNEL,
             image=current_image(dump.cluster_version),
-            now=last_moment(dump),
+            now=time_of(dump),
         ),
         releases=tuple(
             ReleaseSpec(version=version, kubernetes=_kubernetes_of(version, current, kubernetes))
@@ -57,7 +72,8 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         workloads=Workloads(other_images="pending"),
         folders=(base,),
         objects=tuple(_with_channel(obj) for obj in dump.objects),
-        notes=tuple(_notes(dump, gate)),
+        collected=replace(dump.collected, whole=dump.collected.whole | {_CLUSTER_VERSION}),
+        notes=tuple(_notes(dump)),
     )
 
 
@@ -66,19 +82,23 @@ def current_image(cluster_version: JSON) -> str:
     return str(((cluster_version.get("status") or {}).get("desired") or {}).get("image") or "")
 
 
-def last_moment(dump: Dump) -> str:
-    """The newest transition time of ClusterVersion's and the ClusterOperators' conditions and a moment more.
+def time_of(dump: Dump) -> str:
+    """The dump's own time in RFC 3339, from which the cluster's time runs on; empty where it tells none."""
+    now = moment_of(dump)
+    return _rfc3339(now) if now else ""
 
-    It is what `oc` takes for "now" in its own examples, to the microsecond; empty where there is no such time.
-    """
-    times = [
-        condition.get("lastTransitionTime") or ""
-        for obj in dump.objects
-        if identity(obj)[:2] in _TIMED
-        for condition in (obj.get("status") or {}).get("conditions") or ()
-    ]
-    newest = max(times, default="")
-    return f"{newest.removesuffix('Z')}.000368Z" if newest.endswith("Z") else ""
+
+def _rfc3339(when: datetime) -> str:
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
+    """The gates that the dump's FeatureGate says are enabled for this version."""
+    for details in ((gate or {}).get("status") or {}).get("featureGates") or ():
+        if isinstance(details, dict) and details.get("version") == version:
+            named = [each.get("name") for each in details.get("enabled") or () if isinstance(each, dict)]
+            return tuple(str(name) for name in named if name)
+    return ()
 
 
 def _with_channel(obj: JSON) -> JSON:
@@ -129,22 +149,6 @@ def kubernetes_version(dump: Dump) -> str:
     return f"{parsed[0].major}.{parsed[0].minor}.{parsed[0].patch}" if parsed else ""
 
 
-def missing_resources(dump: Dump, known: set[tuple[str, str]]) -> list[tuple[str, str, str, str, bool]]:
-    """(group, version, kind, plural, namespaced) of the custom kinds that nobody serves yet.
-
-    Kinds of core and of Kubernetes' own groups are not among them: a CRD cannot add those.
-    """
-    found: dict[tuple[str, str], tuple[str, str, str, str, bool]] = {}
-    for obj in dump.objects:
-        group, kind, namespace, _name = identity(obj)
-        if (group, kind) in known or (group, kind) in found or "." not in group or group.endswith(".k8s.io"):
-            continue
-        version = obj["apiVersion"].rpartition("/")[2]
-        plural = dump.plurals.get((group, kind)) or guess_plural(kind)
-        found[group, kind] = (group, version, kind, plural, bool(namespace))
-    return list(found.values())
-
-
 def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
     """The Kubernetes that a release ships: 4.y has 1.(y+13); of others the next minor has the next minor's."""
     here, there, base = versions.Version(current), versions.Version(version), versions.parse(kubernetes)
@@ -156,25 +160,28 @@ def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
     return f"{base.major}.{base.minor + steps}.0" if base is not None and here.major == there.major else ""
 
 
-def _notes(dump: Dump, gate: JSON | None) -> list[str]:
-    notes = []
-    if gate is None:
-        notes.append(
-            f"the dump has no FeatureGate: one of the default feature set with {' and '.join(GATES)} open was made; "
-            "whether the cluster's own feature set forbids updates is not known"
-        )
+def _notes(dump: Dump) -> list[str]:
+    notes = [
+        f"the gates {' and '.join(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
+        "says; what checks read of that is the dump's"
+    ]
     if not (dump.cluster_version.get("spec") or {}).get("channel"):
         notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
-    if now := last_moment(dump):
-        notes.append(f"the update status controller takes it to be {now[:19]}Z, the newest time in the dump")
-    absent = (kind for kind in ("Infrastructure", "Network") if not dump.one("config.openshift.io", kind, "cluster"))
-    notes.extend(f"the dump has no {kind}: what depends on it is unknown" for kind in absent)
-    notes.extend(
-        f"the dump has no {kind}: checks find none, which does not mean that the cluster had none"
-        for kind in _LISTED
-        if not any(identity(obj)[1] == kind for obj in dump.objects)
-    )
+    if now := time_of(dump):
+        notes.append(f"the cluster's time starts at {now[:19]}Z, the dump's own, and runs on from there")
+    absent = [kind for kind, resource in _LISTED.items() if not _has(dump, resource)]
+    if absent:
+        notes.append(f"the dump has no {', '.join(absent)}: what depends on them is unknown")
+    partly = [kind for kind, resource in _LISTED.items() if resource in dump.collected.partly]
+    if partly:
+        notes.append(f"of {', '.join(partly)} the dump has only a part: that there is nothing else is not known")
     if dump.skipped:
         notes.append(f"{dump.skipped} objects of kinds that say nothing about an update were left out")
-    notes += [f"not readable, left out: {problem.message}" for problem in dump.problems]
+    notes += dump.problems[:MAX_PROBLEMS]
+    if more := len(dump.problems) - MAX_PROBLEMS:
+        notes += [f"{more} more such lines were left out"] if more > 0 else []
     return notes
+
+
+def _has(dump: Dump, resource: tuple[str, str]) -> bool:
+    return resource in dump.collected.whole or resource in dump.collected.partly

@@ -1,7 +1,7 @@
 """Which files of a folder make up a dump: a path in, the files to read out.
 
-Three layouts, told apart by what is there: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of must-gather
-and `oc adm inspect`, and any other folder of YAML and JSON.
+Four layouts, told apart by what is there: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of must-gather
+and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and JSON.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ class Layout:
     style: str
     name: str
     files: tuple[Path, ...]
+    root: Path = Path()
 
 
 def find(path: Path) -> Layout:
-    """Recognise the dump at `path`: a folder, or a folder and the prefix of one case in it. Raises BadDump."""
+    """Recognise the dump at `path`: a folder, a file, or a folder and the prefix of one case in it. Raises BadDump."""
     if path.is_dir():
         return _folder(path)
+    if path.is_file() and path.suffix in SUFFIXES:
+        return Layout("folder", path.stem, (path,), path.parent)
     if path.parent.is_dir():
         case = _case(path.parent, path.name)
         if case.files:
@@ -54,11 +57,14 @@ def _folder(path: Path) -> Layout:
         raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
     tree = tuple(_inspect_files(path))
     if tree:
-        return Layout("inspect", path.name, tree)
+        return Layout("inspect", path.name, tree, path)
+    gathered = _insights_root(path)
+    if gathered is not None:
+        return Layout("insights", path.name, tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     if not files:
         raise BadDump(f"{path} holds no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
-    return Layout("folder", path.name, files)
+    return Layout("folder", path.name, files, path)
 
 
 def _cases(folder: Path) -> list[str]:
@@ -67,7 +73,19 @@ def _cases(folder: Path) -> list[str]:
 
 def _case(folder: Path, prefix: str) -> Layout:
     files = tuple(file for part in CASE_PARTS if (file := folder / f"{prefix}-{part}.yaml").is_file())
-    return Layout("case", prefix, files)
+    return Layout("case", prefix, files, folder)
+
+
+def _insights_root(path: Path) -> Path | None:
+    """The folder with `config/version.json` in it: the archive's root, or one folder below that."""
+    for root in (path, *sorted(folder for folder in path.iterdir() if folder.is_dir())):
+        config = root / "config"
+        if (config / "clusteroperator").is_dir() or any((config / f"{n}.json").is_file() for n in _CLUSTER_VERSION):
+            return root
+    return None
+
+
+_CLUSTER_VERSION = ("version", "clusterversion")
 
 
 def _no_such_case(path: Path) -> str:

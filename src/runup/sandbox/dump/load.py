@@ -1,51 +1,55 @@
-"""The files of a dump in, the cluster's objects out, with an account of what could not be used.
+"""A dump in, the cluster's objects out, with an account of what could not be used: the one reading of dumps.
 
-A broken file never ends an import: it is named and counted. Only a dump without a ClusterVersion is no cluster.
+The sandbox's import and `upgrade status --dump` both read by it. A broken file or item never ends it: it is named and
+counted. Only a dump without a ClusterVersion is no cluster.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
-from runup.sandbox.dump.layout import BadDump, Layout
-from runup.sandbox.scenario.manifests import JSON, BadManifest, identity, objects_in
+from runup.sandbox.dump import archive, moment, objects
+from runup.sandbox.dump.collected import collected
+from runup.sandbox.dump.layout import BadDump, Layout, find
+from runup.sandbox.dump.mending import mended
+from runup.sandbox.dump.objects import Listed
+from runup.sandbox.dump.plurals import guess_plural
+from runup.sandbox.scenario.folder import Collected
+from runup.sandbox.scenario.manifests import JSON, identity
 
-# What belongs to the server that held the object, or would tie the copy to it. An owner is named by its uid, which is
-# another one here: the garbage collector would take every copy for an orphan.
-_DROPPED_METADATA = (
-    "ownerReferences",
-    "resourceVersion",
-    "managedFields",
-    "selfLink",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-)
 # Kinds that a cluster writes by the thousand and that say nothing about an update, or that must not be copied.
-_SKIPPED_KINDS = frozenset({"Event", "Secret", "EndpointSlice", "Endpoints", "Lease", "ControllerRevision"})
+SKIPPED_KINDS = frozenset(
+    {
+        "Event",
+        "Secret",
+        "EndpointSlice",
+        "Endpoints",
+        "Lease",
+        "ControllerRevision",
+        "PackageManifest",
+        "PodMetrics",
+        "NodeMetrics",
+    }
+)
 _PLURAL = re.compile(r"[a-z][a-z0-9]*")
-_SCALAR_LISTS = frozenset({"PackageManifest", "PodMetrics", "NodeMetrics"})
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A file that could not be used, and why."""
-
-    file: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump as read. `plurals` names the resource of a (group, kind) where a folder of the dump told it."""
+    """A dump as read. `plurals` names the resource of every (group, kind) in it; `now` is its own time."""
 
     name: str
     style: str
     objects: tuple[JSON, ...]
     plurals: dict[tuple[str, str], str]
-    problems: tuple[Problem, ...] = ()
+    collected: Collected = field(default_factory=Collected)
+    problems: tuple[str, ...] = ()
     skipped: int = 0
+    now: datetime | None = None
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """The cluster-scoped object of that identity, if the dump has it."""
@@ -59,39 +63,77 @@ class Dump:
         return found
 
 
-def load(layout: Layout) -> Dump:
+def read(path: Path, only: Collection[str] = ()) -> Dump:
+    """The dump at `path`, packed or not; of a tree only files of the resources `only`, if given. Raises BadDump."""
+    with archive.opened(path) as folder:
+        return load(find(folder), only)
+
+
+def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     """Read every file of `layout`; raises BadDump where no ClusterVersion is among them."""
-    objects: dict[tuple[str, str, str, str], JSON] = {}
+    found: dict[tuple[str, str, str, str], JSON] = {}
+    versions: dict[tuple[str, str, str, str], int] = {}
     plurals: dict[tuple[str, str], str] = {}
-    problems: list[Problem] = []
+    lists: dict[Path, tuple[Listed, ...]] = {}
+    broken: set[Path] = set()
+    problems: list[str] = []
     skipped = 0
     for file in layout.files:
-        try:
-            found = objects_in(file)
-        except BadManifest as error:
-            problems.append(Problem(str(file), error.message))
+        if only and layout.style == "inspect" and not {file.stem, *file.parts} & set(only):
             continue
-        for obj in found:
-            group, kind, _namespace, _name = key = identity(obj)
-            if kind in _SKIPPED_KINDS or kind in _SCALAR_LISTS:
+        contents = objects.read(file, layout.style)
+        lists[file] = contents.lists
+        problems += contents.problems
+        broken |= {file} if contents.problems else set()
+        for raw in contents.objects:
+            if raw["kind"] in SKIPPED_KINDS:
                 skipped += 1
                 continue
-            objects[key] = cleaned(obj)
+            obj, wrong = mended(raw)
+            problems += wrong
+            key, version = identity(obj), _version(raw)
+            if key in found:
+                if obj == found[key]:
+                    continue
+                which = "the one read last" if version == versions[key] else "the newer"
+                problems.append(f"{_named(obj)} is given twice; {which} counts")
+                if version < versions[key]:
+                    continue
+            found[key], versions[key] = obj, version
             plural = _plural_of(file, layout)
-            if plural:
-                plurals.setdefault((group, kind), plural)
-    dump = Dump(layout.name, layout.style, tuple(objects.values()), plurals, tuple(problems), skipped)
+            if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
+                plurals.setdefault(key[:2], plural)
+    for group, kind, _namespace, _name in found:
+        plurals.setdefault((group, kind), guess_plural(kind))
+    held = tuple(found.values())
+    dump = Dump(
+        name=layout.name,
+        style=layout.style,
+        objects=held,
+        plurals=plurals,
+        collected=collected(layout, held, lists, plurals, broken),
+        problems=tuple(problems),
+        skipped=skipped,
+        now=moment.gathered_at(layout.root) if layout.style == "inspect" else None,
+    )
     if dump.one("config.openshift.io", "ClusterVersion", "version") is None:
         raise BadDump(_without_cluster_version(layout, problems), reason="NoClusterVersion")
     return dump
 
 
-def cleaned(obj: JSON) -> JSON:
-    """The object without what only its old server could mean; status, labels, owners and times stay."""
-    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _DROPPED_METADATA}
-    if metadata.get("namespace") == "":
-        del metadata["namespace"]
-    return {**obj, "metadata": metadata}
+def moment_of(dump: Dump) -> datetime | None:
+    """The dump's own time: when it was gathered, else a moment after its newest transition; None without either."""
+    return dump.now or moment.newest_transition(dump.objects)
+
+
+def _version(obj: JSON) -> int:
+    text = str((obj.get("metadata") or {}).get("resourceVersion") or "")
+    return int(text) if text.isdigit() else 0
+
+
+def _named(obj: JSON) -> str:
+    _group, kind, namespace, name = identity(obj)
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def _plural_of(file: Path, layout: Layout) -> str:
@@ -105,16 +147,6 @@ def _plural_of(file: Path, layout: Layout) -> str:
     return candidate if _PLURAL.fullmatch(candidate) else ""
 
 
-def _without_cluster_version(layout: Layout, problems: list[Problem]) -> str:
+def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
     text = f"the dump {layout.name} ({len(layout.files)} files) has no ClusterVersion 'version', so it is no cluster"
-    return "\n".join([text, *(f"  {problem.message}" for problem in problems[:5])])
-
-
-def guess_plural(kind: str) -> str:
-    """The plural that a kind most likely has, where nothing tells it (the rule of apimachinery's UnsafeGuess)."""
-    lower = kind.lower()
-    if lower.endswith("s"):
-        return lower + "es"
-    if lower.endswith("y"):
-        return lower[:-1] + "ies"
-    return lower + "s"
+    return "\n".join([text, *(f"  {problem}" for problem in problems[:5])])

@@ -17,6 +17,7 @@ from runup.api.whole_v1 import WholePod
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
+from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.node import podspec, podstatus
 from runup.sandbox.node.place import Place
 from runup.sandbox.node.pod import PodWorker
@@ -54,6 +55,8 @@ class NodeAgent:
 
     def _is_ours(self, pod: WholePod) -> bool:
         """Imported pods are shown, never run; those that are over only need an agent to be deleted."""
+        if IMPORTED in pod.metadata.labels:
+            return False
         if podstatus.is_imported(pod):
             return pod.metadata.deletion_timestamp is not None
         return pod.metadata.deletion_timestamp is not None or not podstatus.is_over(pod)

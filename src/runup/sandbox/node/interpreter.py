@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
 
 import runup
+from runup.kube.clock import OFFSET
 
 PACKAGE_ROOT = Path(runup.__file__).resolve().parent.parent
 
@@ -49,4 +51,6 @@ def is_python_script(path: Path) -> bool:
 
 def environment() -> dict[str, str]:
     """What a thin image's process needs to find runup, and to leave nothing beside the code."""
-    return {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    found = {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    # The nodes' clock is the cluster's, also where that is not the machine's.
+    return found | ({OFFSET: os.environ[OFFSET]} if os.environ.get(OFFSET) else {})

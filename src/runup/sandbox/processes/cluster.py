@@ -23,7 +23,7 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import load as load_kubeconfig
 from runup.kube.errors import KubeError
-from runup.sandbox.dump import as_scenario, layout, load
+from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.agent import NodeAgent
 from runup.sandbox.node.backoff import Limits
@@ -37,8 +37,8 @@ from runup.sandbox.processes.update_service import UpdateService
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.folder import Scenario
+from runup.sandbox.setup import imports, settings
 from runup.sandbox.setup import objects as setup
-from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
 
 # A kubelet's are ten times as long: nobody wants to wait that long in a sandbox.
@@ -51,7 +51,7 @@ log = structlog.get_logger("cluster")
 def read_scenario(chosen: Settings) -> Scenario:
     """The scenario that the settings name: a bundled one, a folder, or an imported dump. Raises SandboxError."""
     if chosen.source:
-        dump = load.load(layout.find(Path(chosen.source)))
+        dump = load.read(Path(chosen.source))
         return as_scenario.scenario_of(dump, base=scenario.BUNDLED / "common")
     return scenario.load(scenario.find(chosen.scenario or scenario.DEFAULT))
 
@@ -80,7 +80,7 @@ class Cluster:
             services = await self._services(stack, wanted)
             client = await stack.enter_async_context(await self._client())
             place = await asyncio.to_thread(self._place, client, wanted, services.registry)
-            tasks = self._start(stack, client, place)
+            tasks = self._start(stack, client, place, imported=wanted.cluster.imported)
             left_out = await self._set_up(client, wanted, services)
             self._say_ready(wanted, place, services, left_out)
             await until_over(stop, tasks)
@@ -103,7 +103,9 @@ class Cluster:
 
     async def _answered(self) -> Client:
         """A client of the API server; raises KubeError where that does not answer yet, or has no kubeconfig yet."""
-        client = Client(load_kubeconfig(str(self._data / "admin.kubeconfig")), clock=self._clock)
+        # Those who keep the cluster running are not the administrator; around another server they are.
+        own, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
+        client = Client(load_kubeconfig(str(own if own.is_file() else admin)), clock=self._clock)
         try:
             await client.send(calls.get_path("/readyz"))
         except KubeError:
@@ -111,11 +113,14 @@ class Cluster:
             raise
         return client
 
-    def _start(self, stack: contextlib.AsyncExitStack, client: Client, place: Place) -> list[asyncio.Task[None]]:
+    def _start(
+        self, stack: contextlib.AsyncExitStack, client: Client, place: Place, *, imported: bool
+    ) -> list[asyncio.Task[None]]:
         """Start controllers and node agent; `stack` ends them, the controllers first."""
         watched = control_plane.Watched()
         stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
-        tasks = control_plane.start(stack, client, watched, self._clock)
+        own_nodes = (imports.own_node(),) if imported else ()
+        tasks = control_plane.start(stack, client, watched, self._clock, own_nodes=own_nodes)
         stack.push_async_callback(_end, tasks)
         return tasks
 
@@ -136,14 +141,14 @@ class Cluster:
             shutdown_s=_SHUTDOWN_S,
         )
 
-    async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> int:
-        """Put the scenario's objects in place, at the first start only; how many were left out."""
+    async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> tuple[str, ...]:
+        """Put the scenario's objects in place, at the first start only; what was left out, and why."""
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # what was changed since is the user's
         return await setup.set_up(client, wanted, services.releases, self._clock, update_service=services.updates)
 
-    def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: int) -> None:
+    def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
         settings.save_ready(
             self._data,
             Ready(

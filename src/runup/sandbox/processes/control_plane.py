@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
+from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers import furnishing, workloads
 from runup.sandbox.controllers.budgets import BUDGETS, Budgets
 from runup.sandbox.controllers.deployments import Deployments, deployment_of
@@ -30,6 +32,7 @@ from runup.sandbox.controllers.runner import Loop, follow
 from runup.sandbox.controllers.scheduler import Scheduler
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NOT_IMPORTED = f"!{IMPORTED}"
 # How often new CustomResourceDefinitions are looked for by the garbage collector.
 _DISCOVERY_S = 5.0
 # How long a Job waits after its first failure; elsewhere it is 10 s, longer than anybody wants to watch a sandbox.
@@ -47,25 +50,38 @@ class Watched:
     nodes: Cache[WholeNode] = field(default_factory=lambda: Cache(WholeNode))
     budgets: Cache[PodDisruptionBudget] = field(default_factory=lambda: Cache(PodDisruptionBudget))
 
-    def resources(self) -> tuple[tuple[Cache[Any], Resource], ...]:
-        """Each cache, and what fills it."""
+    def resources(self) -> tuple[tuple[Cache[Any], Resource, str], ...]:
+        """Each cache, what fills it, and by which labels: what comes out of a dump is not the controllers' to touch.
+
+        Of pods and nodes all are seen: they take room, and budgets that somebody makes count them.
+        """
         return (
-            (self.deployments, workloads.DEPLOYMENTS),
-            (self.sets, workloads.REPLICA_SETS),
-            (self.pods, workloads.PODS),
-            (self.jobs, workloads.JOBS),
-            (self.nodes, NODES),
-            (self.budgets, BUDGETS),
+            (self.deployments, workloads.DEPLOYMENTS, NOT_IMPORTED),
+            (self.sets, workloads.REPLICA_SETS, NOT_IMPORTED),
+            (self.pods, workloads.PODS, ""),
+            (self.jobs, workloads.JOBS, NOT_IMPORTED),
+            (self.nodes, NODES, ""),
+            (self.budgets, BUDGETS, NOT_IMPORTED),
         )
 
 
-def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
-    """Start every controller; `stack` closes what they hold open, after the tasks were ended."""
+def start(
+    stack: contextlib.AsyncExitStack,
+    client: Client,
+    watched: Watched,
+    clock: Clock,
+    *,
+    own_nodes: Sequence[WholeNode] = (),
+) -> list[asyncio.Task[None]]:
+    """Start every controller; `stack` closes what they hold open, after the tasks were ended.
+
+    Pods may also go to `own_nodes`, which the API does not have.
+    """
     loops = (
         _deployments(client, watched, clock),
         _replica_sets(client, watched, clock),
         _jobs(client, watched, clock),
-        _scheduler(client, watched, clock),
+        _scheduler(client, watched, clock, own_nodes),
         _budgets(client, watched, clock),
     )
     graph = Graph(client, clock)
@@ -73,7 +89,9 @@ def start(stack: contextlib.AsyncExitStack, client: Client, watched: Watched, cl
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
     every = (*loops, _furnishing(client, graph, clock))
     runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
-    following = [follow(client, cache, resource, clock) for cache, resource in watched.resources()]
+    following = [
+        follow(client, cache, resource, clock, label_selector=labels) for cache, resource, labels in watched.resources()
+    ]
     return [*following, *(asyncio.create_task(run) for run in runs)]
 
 
@@ -114,8 +132,8 @@ def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
     return loop
 
 
-def _scheduler(client: Client, watched: Watched, clock: Clock) -> Loop:
-    loop = Loop(Scheduler(watched.pods, watched.nodes, clock), client, clock)
+def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
+    loop = Loop(Scheduler(watched.pods, watched.nodes, clock, own_nodes), client, clock)
     loop.watch(watched.pods)
 
     def on_node(*_: object) -> None:

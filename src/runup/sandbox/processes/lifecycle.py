@@ -10,11 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from runup.kube.clock import Clock
+from runup.kube.clock import Clock, machine_now
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
+from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
 
@@ -111,7 +113,7 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
             raise SandboxError(
                 f"{data} is not empty and holds no sandbox; give another folder with --data", reason="DataNotEmpty"
             )
-        _check(wanted)
+        scenario = _check(wanted)
         api, registry, updates = settings.free_ports(3)
         return Settings(
             scenario=wanted.scenario,
@@ -120,6 +122,7 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
             api_port=_port(wanted.api_port) or api,
             registry_port=registry,
             update_port=updates,
+            clock_offset_s=_offset_s(scenario.cluster.now),
         )
     for name, said in (("scenario", wanted.scenario), ("import", wanted.source)):
         held = before.scenario if name == "scenario" else before.source
@@ -134,11 +137,19 @@ def _chosen(data: Path, wanted: Settings) -> Settings:
     return before
 
 
-def _check(wanted: Settings) -> None:
+def _check(wanted: Settings) -> Scenario:
     """A scenario or dump that cannot be used is an error before anything is made."""
     from runup.sandbox.processes.cluster import read_scenario
 
-    read_scenario(wanted)
+    return read_scenario(wanted)
+
+
+def _offset_s(now: str) -> float:
+    """How far the cluster's time is ahead of the machine's, so that it starts at `now`."""
+    if not now:
+        return 0.0
+    started = datetime.fromisoformat(now)
+    return (started - machine_now()).total_seconds()
 
 
 def _port(port: int) -> int:

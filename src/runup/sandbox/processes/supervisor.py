@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from runup.kube.clock import Clock, SystemClock
+from runup.kube.clock import OFFSET, Clock, SystemClock
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.process import die_with_parent
 from runup.sandbox.node.volumes import write
@@ -87,6 +87,8 @@ async def supervise(data: Path, clock: Clock) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if chosen.clock_offset_s:
+        os.environ[OFFSET] = str(chosen.clock_offset_s)
     python = [sys.executable, "-m"]
     server = ["runup.sandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
     logs = data / "logs"

@@ -85,8 +85,12 @@ class ClusterSpec(_Input, frozen=True):
     operator: Literal["operator", "none"] = "operator"
     # The pull spec by which the ClusterVersion of a dump knows the release that it runs.
     image: str = ""
-    # What time the update status controller takes it to be: for a cluster out of a dump, whose own time stands still.
+    # What time it is when the cluster starts, and from when on it runs: a dump's own. Empty: the machine's.
     now: str = ""
+    # Gates that are open for the managing operator alone; the cluster's FeatureGate stays as it is.
+    operator_gates: tuple[str, ...] = ()
+    # Whether the objects are records of another cluster: no controller touches them, nothing of them runs.
+    imported: bool = False
     # Flags that the managing operator is started with besides those of its release.
     operator_args: tuple[str, ...] = ()
 
@@ -113,6 +117,14 @@ class _ScenarioFile(_Input, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Collected:
+    """Kinds as (group, plural). `whole`: every object is known; `partly`: of some namespaces only."""
+
+    whole: frozenset[tuple[str, str]] = frozenset()
+    partly: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """A scenario as read: `objects` in the order in which they are to be created, `folders` from base to top."""
 
@@ -125,6 +137,8 @@ class Scenario:
     workloads: Workloads
     folders: tuple[Path, ...]
     objects: tuple[JSON, ...] = field(repr=False, default=())
+    # Of an imported cluster: which kinds the records are known to hold in full, or in part.
+    collected: Collected = field(default_factory=Collected)
     notes: tuple[str, ...] = ()
 
     def release(self, version: str) -> ReleaseSpec:

@@ -81,7 +81,8 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
 
     An imported cluster of 4.y is such a scenario: it is to be preflighted, whatever its own release knew.
     """
-    opened = GATE in scenario.cluster.gates and not scenario.cluster.feature_set
+    cluster = scenario.cluster
+    opened = GATE in cluster.operator_gates or (GATE in cluster.gates and not cluster.feature_set)
     return Version(spec.version).major > 4 or opened
 
 

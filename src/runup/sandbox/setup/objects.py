@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -26,13 +27,15 @@ from runup.kube.errors import AlreadyExists, ApiError, NotFound
 from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.sandbox.controllers.graph import discovered
-from runup.sandbox.dump.load import guess_plural
+from runup.sandbox.dump.plurals import guess_plural
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.manifests import JSON, identity
 from runup.sandbox.scenario.releases import Release, payload
+from runup.sandbox.setup import imports
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 MANAGER = "runup-sandbox"
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "ServiceAccount": 2}
 _SERVED_S = 15.0
@@ -42,11 +45,12 @@ log = structlog.get_logger("setup")
 
 async def set_up(
     client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, update_service: str
-) -> int:
-    """Create everything; how many of the scenario's objects could not be created, each logged. Raises SandboxError."""
+) -> tuple[str, ...]:
+    """Create everything; those of the scenario's objects that could not be created, and why. Raises SandboxError."""
     running = next(release for release in releases if release.version == scenario.cluster.version)
     from_payload = release_objects(scenario, running, update_service=update_service)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
+    scenario = own_first(scenario, from_payload)
     definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:
         await _create(client, CRDS, obj)
@@ -54,14 +58,15 @@ async def set_up(
     known = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    refused = 0
-    for obj in objects:
-        refused += not await _create_known(client, known, obj)
+    refused = [await _create_known(client, known, obj) for obj in objects]
+    if scenario.cluster.imported:
+        for obj in imports.what_is_known(scenario, known.values(), objects, refused, from_payload):
+            await _create(client, CONFIG_MAPS, obj)
     # The operator comes last: it is to find the cluster whole.
     for obj in sorted(from_payload, key=lambda obj: _FIRST.get(obj["kind"], 3)):
         if obj["kind"] != "CustomResourceDefinition":
             await _create_known(client, known, obj)
-    return refused
+    return tuple(filter(None, refused))
 
 
 def release_objects(scenario: Scenario, running: Release, *, update_service: str) -> list[JSON]:
@@ -73,7 +78,7 @@ def release_objects(scenario: Scenario, running: Release, *, update_service: str
     loaded = load_payload(files, source=running.image, release_image=running.image, profile=cluster.profile)
     filters = Filters(
         feature_set=cluster.feature_set,
-        gates=frozenset(cluster.gates),
+        gates=frozenset((*cluster.gates, *cluster.operator_gates)),
         major=Version(cluster.version).major,
         profile=cluster.profile,
         capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
@@ -87,6 +92,16 @@ def release_objects(scenario: Scenario, running: Release, *, update_service: str
     return found
 
 
+def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
+    """The scenario without what a dump has in the namespaces of our own workloads: two of them cannot run in one."""
+    own = imports.own_namespaces(from_payload)
+    ours = {identity(obj) for obj in from_payload}
+    if not scenario.cluster.imported:
+        return scenario
+    kept = tuple(obj for obj in scenario.objects if identity(obj)[2] not in own and identity(obj) not in ours)
+    return replace(scenario, objects=kept)
+
+
 def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
     """What the scenario's ClusterVersion asks for; None is everything."""
     found = next((obj for obj in scenario.objects if identity(obj)[1] == "ClusterVersion"), {})
@@ -98,8 +113,11 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     """The scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
     cluster = scenario.cluster
     objects = [_with_image(obj, cluster.image, running.image) for obj in scenario.objects]
+    if cluster.imported:
+        objects = [imports.marked(obj) for obj in objects]
     have = {identity(obj)[:2] for obj in objects}
-    if ("config.openshift.io", "FeatureGate") not in have:
+    # A dump without one does not say which feature set the cluster had.
+    if ("config.openshift.io", "FeatureGate") not in have and not cluster.imported:
         objects.append(feature_gate(cluster))
     if ("config.openshift.io", "ClusterVersion") not in have:
         objects.append(cluster_version(cluster, running))
@@ -198,18 +216,21 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
 
 def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
-    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *cluster.operator_args)
-    _with_args(deployment, ours, without="--listen=")
+    gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
+    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *gates, *cluster.operator_args)
+    _with_args(deployment, cluster, ours, without="--listen=")
 
 
 def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here; a cluster out of a dump is told as of its own time."""
-    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, (_LEASE, *now), without="--alerts-")
+    """Nobody has alerts here."""
+    _with_args(deployment, cluster, (_LEASE,), without="--alerts-")
 
 
-def _with_args(deployment: JSON, ours: Iterable[str], *, without: str) -> None:
-    container = deployment["spec"]["template"]["spec"]["containers"][0]
+def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: str) -> None:
+    pod = deployment["spec"]["template"]["spec"]
+    if cluster.imported:
+        pod["nodeSelector"] = {imports.HOSTNAME: imports.OWN_NODE}
+    container = pod["containers"][0]
     container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
 
 
@@ -255,18 +276,29 @@ def _namespaces(objects: Iterable[JSON]) -> set[str]:
     return {identity(obj)[2] for obj in objects} - made - {""}
 
 
-async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> bool:
-    group, kind, _, name = identity(obj)
+async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> str:
+    """Create an object; why it could not be, or could not whole, and the empty string where it could.
+
+    Of one that comes out of a dump and is refused the part that the server cannot read is left out first: its check
+    then says that it could not tell, instead of not knowing of the object.
+    """
+    group, kind, namespace, name = identity(obj)
     resource = known.get((group, kind))
+    named = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
     if resource is None:
         log.warning("left out", kind=kind, name=name, why=f"nobody serves {kind} of group {group!r}")
-        return False
-    try:
-        await _create(client, resource, obj)
-    except ApiError as error:
-        log.warning("left out", kind=kind, name=name, why=str(error))
-        return False
-    return True
+        return f"{named}: nobody serves this kind"
+    why = ""
+    for attempt in (obj, *imports.reduced(obj)):
+        try:
+            await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
+        except ApiError as error:
+            why = why or f"{named}: {error}"
+            continue
+        break
+    if why:
+        log.warning("left out, in part or whole", kind=kind, name=name, why=why)
+    return why
 
 
 async def _create(client: Client, resource: Resource, obj: JSON) -> None:

@@ -28,6 +28,8 @@ class Settings(Wire, frozen=True, forbid_unknown_fields=True):
     api_port: int = 0
     registry_port: int = 0
     update_port: int = 0
+    # How many seconds the cluster's time is ahead of the machine's.
+    clock_offset_s: float = 0.0
 
 
 class Ready(Wire, frozen=True):
@@ -39,7 +41,7 @@ class Ready(Wire, frozen=True):
     runner: str = ""
     not_isolated: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
-    left_out: int = 0
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     update_service: str = ""
     registry: str = ""

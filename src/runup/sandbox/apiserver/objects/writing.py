@@ -21,7 +21,7 @@ from runup.sandbox.apiserver.http.options import WriteOptions, write_options
 from runup.sandbox.apiserver.http.routing import Target
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import carry_over, encoder, key_of, meta, same, stamp_new
-from runup.sandbox.apiserver.objects import strategies
+from runup.sandbox.apiserver.objects import restoring, strategies
 from runup.sandbox.apiserver.objects.admission import Admission
 from runup.sandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.objects.reading import Reading
@@ -72,6 +72,8 @@ class Writing:
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if not meta(obj).get("name") and meta(obj).get("generateName"):
             meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _suffix()
+        if restoring.is_restored(obj, options.user):
+            return await self._restore(kind, namespace, obj, options)
         obj = self._prepared(kind, obj)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
         managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
@@ -85,6 +87,20 @@ class Writing:
         if fields:
             meta(obj)["managedFields"] = fields
         return await self._store_new(kind, namespace, obj, options)
+
+    async def _restore(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        """Store an object as it was elsewhere; raises ApiError."""
+        restoring.stamp(kind, obj, self._clock.now())
+        obj = self._schemas.default(kind, obj)
+        name = meta(obj)["name"]
+        if (there := self._store.get(kind.storage, namespace, name)) is not None:
+            raise _already_there(kind, name, there)
+        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
+        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
+        try:
+            return await self.put(kind, namespace, name, to_stored(kind, obj), 0)
+        except Conflict:
+            raise errors.already_exists(kind.plural, kind.group, name) from None
 
     def _guard(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:

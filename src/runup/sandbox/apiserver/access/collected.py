@@ -1,0 +1,68 @@
+"""What the server holds only a part of: lists of it say so, or are refused, instead of looking whole.
+
+Of a cluster that was made from somebody's records a kind without objects may have been empty, or not recorded. Two
+ConfigMaps in kube-system say which kinds that is true of, by their resource (`poddisruptionbudgets.policy`) with the
+reason: `not-collected` (none is known) and `partly-collected` (some are). Without them nothing here does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runup.sandbox.apiserver import errors
+from runup.sandbox.apiserver.http.messages import Request
+from runup.sandbox.apiserver.http.routing import Target
+from runup.sandbox.apiserver.kinds import Kind
+from runup.sandbox.apiserver.store import Event, Store
+
+NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"
+OWN = "sandbox.runup.dev/own-namespaces"
+"""Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
+CONTROLLERS = "system:sandbox-controllers"
+"""Who keeps the cluster running is told everything that there is."""
+_VERBS = frozenset({"list", "watch"})
+_MAPS = "configmaps"
+
+
+class Collected:
+    """Looks at lists and watches before they are answered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._told: tuple[Mapping[str, str], Mapping[str, str], frozenset[str]] | None = None
+        store.subscribe(_MAPS, self._changed)
+
+    def _changed(self, event: Event) -> None:
+        if event.entry.name in {ABSENT, PARTLY}:
+            self._told = None
+
+    def require(self, request: Request, target: Target, kind: Kind) -> None:
+        """Raise ApiError 403 for a list of what is not known; warn of one that is known in part.
+
+        An administrator gets what there is all the same, if there is anything, with the warning.
+        """
+        if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
+            return
+        absent, partly, own = self._read()
+        if target.namespace in own:
+            return
+        if why := partly.get(kind.resource):
+            request.warnings.append(why)
+        if why := absent.get(kind.resource):
+            if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
+                raise errors.forbidden(kind.plural, kind.group, "", why)
+            request.warnings.append(why)
+
+    def _read(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
+        if self._told is None:
+            absent, own = self._map(ABSENT)
+            self._told = absent, self._map(PARTLY)[0], own
+        return self._told
+
+    def _map(self, name: str) -> tuple[Mapping[str, str], frozenset[str]]:
+        entry = self._store.get(_MAPS, NAMESPACE, name)
+        if entry is None:
+            return {}, frozenset()
+        obj = entry.load()
+        own = (obj["metadata"].get("annotations") or {}).get(OWN, "")
+        return obj.get("data") or {}, frozenset(own.split())

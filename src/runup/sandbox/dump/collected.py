@@ -1,0 +1,126 @@
+"""Which kinds a dump holds in full, by what its own format proves (docs/decisions/0030).
+
+A kind of which the dump has no object was empty, or was not collected. Empty is proven by a list without items, and in
+trees of `oc adm inspect` by the resource's own folder or file. Of a namespaced kind such a tree holds what was
+collected for a namespace: it is whole only where every namespace of the dump was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from runup.sandbox.dump.layout import Layout
+from runup.sandbox.dump.objects import Listed
+from runup.sandbox.dump.plurals import guess_plural
+from runup.sandbox.scenario.folder import Collected
+from runup.sandbox.scenario.manifests import JSON, identity
+
+Resource = tuple[str, str]  # group, plural
+# What a file of a case or a folder may be called, where a list without items does not say of what it is one.
+_STEMS: dict[str, Resource] = {
+    plural: (group, plural)
+    for group, plurals in {
+        "": ("nodes", "pods", "namespaces", "configmaps"),
+        "config.openshift.io": ("clusterversions", "clusteroperators", "featuregates", "infrastructures", "networks"),
+        "machineconfiguration.openshift.io": ("machineconfigpools", "machineconfigs"),
+        "policy": ("poddisruptionbudgets",),
+        "apps": ("deployments",),
+    }.items()
+    for plural in plurals
+}
+_SHORT = {
+    "node": "nodes",
+    "co": "clusteroperators",
+    "mcp": "machineconfigpools",
+    "mc": "machineconfigs",
+    "pdb": "poddisruptionbudgets",
+    "pdbs": "poddisruptionbudgets",
+}
+# How `oc adm inspect` names its folders; `all` has what was listed in all namespaces at once.
+_CLUSTER, _NAMESPACES, _CORE, _ALL = "cluster-scoped-resources", "namespaces", "core", "all"
+
+
+def collected(
+    layout: Layout,
+    objects: Iterable[JSON],
+    lists: Mapping[Path, tuple[Listed, ...]],
+    plural_of: Mapping[tuple[str, str], str],
+    broken: AbstractSet[Path],
+) -> Collected:
+    """What is whole and what is there in part.
+
+    `plural_of` names the resource of a (group, kind); files that are `broken` prove nothing.
+    """
+    clusterwide: set[Resource] = set()
+    namespaced: set[Resource] = set()
+    for obj in objects:
+        group, kind, namespace, _ = identity(obj)
+        (namespaced if namespace else clusterwide).add((group, plural_of[group, kind]))
+    tree = list(_places(layout.root)) if layout.style == "inspect" else []
+    proven = set(_of_tree(tree, broken)) if tree else set(_of_lists(lists, plural_of))
+    lost = {place.resource for place in tree if place.file in broken}
+    lost |= {resource for file in broken if not tree and (resource := _named(file))}
+    whole = frozenset((clusterwide | proven) - lost)
+    return Collected(whole, frozenset(namespaced | clusterwide) - whole)
+
+
+def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple[str, str], str]) -> Iterator[Resource]:
+    for file, found in lists.items():
+        for each in found:
+            group, kind = each.api_version.rpartition("/")[0], each.kind.removesuffix("List")
+            if kind:
+                yield group, plural_of.get((group, kind)) or guess_plural(kind)
+            elif resource := _named(file):
+                yield resource
+
+
+def _named(file: Path) -> Resource | None:
+    """The resource that a file is called by: `poddisruptionbudgets.yaml`, `NAME-node.yaml`."""
+    for word in (file.stem, file.stem.rpartition("-")[2]):
+        plural, _, group = word.lower().partition(".")
+        plural = _SHORT.get(plural, plural)
+        if plural in _STEMS and group in ("", _STEMS[plural][0]):
+            return _STEMS[plural]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A resource's file or folder in a tree, or a file in that folder; `namespace` is empty for cluster-wide."""
+
+    resource: Resource
+    namespace: str
+    file: Path
+
+
+def _places(root: Path) -> Iterator[_Place]:
+    for path in root.rglob("*"):
+        parts = path.relative_to(root).parts
+        top = next((index for index, part in enumerate(parts) if part in {_CLUSTER, _NAMESPACES}), None)
+        if top is None:
+            continue
+        below = parts[top + 1 :]
+        namespace, below = ("", below) if parts[top] == _CLUSTER else ("".join(below[:1]), below[1:])
+        if 2 <= len(below) <= 3:
+            plural = below[1] if len(below) == 3 or path.is_dir() else path.stem
+            yield _Place(("" if below[0] == _CORE else below[0], plural), namespace, path)
+
+
+def _of_tree(tree: Iterable[_Place], broken: AbstractSet[Path]) -> Iterator[Resource]:
+    """What a tree of must-gather or `oc adm inspect` proves."""
+    where: dict[Resource, set[str]] = defaultdict(set)
+    namespaces: set[str] = set()
+    for place in tree:
+        if place.file in broken:
+            continue
+        where[place.resource].add(place.namespace)
+        if place.resource == ("", "namespaces") and not place.namespace and place.file.suffix:
+            namespaces.add(place.file.stem)
+    for resource, seen in where.items():
+        # Without a list of the namespaces it is not known which there were.
+        if seen & {"", _ALL} or (namespaces and namespaces <= seen):
+            yield resource

@@ -1,0 +1,56 @@
+"""What time it is in a dump: when it was gathered where that is recorded, else the newest thing that happened in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from runup.sandbox.scenario.manifests import JSON, identity
+
+_TIMED = {("config.openshift.io", "ClusterVersion"), ("config.openshift.io", "ClusterOperator")}
+_GATHERED = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(\.\d{1,9})? ([+-]\d{4})")
+# What `oc` adds to the newest transition in its own examples, in whole microseconds.
+_MOMENT = timedelta(microseconds=368)
+
+
+def gathered_at(folder: Path) -> datetime | None:
+    """When a must-gather ended: the last line of its file `timestamp`."""
+    if not folder.is_dir():
+        return None
+    file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
+    matches = _GATHERED.findall(file.read_text(errors="replace")) if file else []
+    if not matches:
+        return None
+    day, time, _fraction, zone = matches[-1]
+    try:
+        return datetime.strptime(f"{day} {time} {zone}", "%Y-%m-%d %H:%M:%S %z").astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def newest_transition(objects: Iterable[JSON]) -> datetime | None:
+    """A moment after the newest transition of a condition of ClusterVersion or a ClusterOperator, None without any."""
+    times = [
+        time
+        for obj in objects
+        if identity(obj)[:2] in _TIMED
+        for condition in _conditions(obj)
+        if (time := _parsed(condition.get("lastTransitionTime")))
+    ]
+    return max(times) + _MOMENT if times else None
+
+
+def _conditions(obj: JSON) -> list[JSON]:
+    status = obj.get("status")
+    rows = status.get("conditions") if isinstance(status, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _parsed(text: object) -> datetime | None:
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return time.astimezone(UTC) if time.tzinfo else None

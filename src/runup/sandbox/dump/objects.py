@@ -1,0 +1,155 @@
+"""One file of a dump in, its objects out, and a line for each thing in it that is none.
+
+One bad item never costs its neighbours. Items of a list may leave out what the list says; an Insights archive leaves
+it out everywhere, so there the path says what a file holds (docs of the Insights operator, "gathered data").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from runup.lang import yaml as kyaml
+
+JSON = dict[str, Any]
+_LARGE = 64 * 1024
+_LISTS = frozenset({"", "List"})
+_CONFIG = "config.openshift.io/v1"
+# Folder or file below `config/` of an Insights archive -> what is in it.
+INSIGHTS = {
+    "version": (_CONFIG, "ClusterVersion"),
+    "clusterversion": (_CONFIG, "ClusterVersion"),
+    "clusteroperator": (_CONFIG, "ClusterOperator"),
+    "featuregate": (_CONFIG, "FeatureGate"),
+    "infrastructure": (_CONFIG, "Infrastructure"),
+    "network": (_CONFIG, "Network"),
+    "proxy": (_CONFIG, "Proxy"),
+    "node": ("v1", "Node"),
+    "pod": ("v1", "Pod"),
+    "pdbs": ("policy/v1", "PodDisruptionBudget"),
+    "machineconfigpools": ("machineconfiguration.openshift.io/v1", "MachineConfigPool"),
+    "machineconfigs": ("machineconfiguration.openshift.io/v1", "MachineConfig"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list that a file holds: its (apiVersion, kind) as far as they are told, and how many items it has."""
+
+    api_version: str
+    kind: str
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds. `problems` name the file and what of it was left out."""
+
+    objects: tuple[JSON, ...] = ()
+    lists: tuple[Listed, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def read(file: Path, style: str) -> Contents:
+    """The contents of `file`, which belongs to a dump of this style; never raises for what is in it."""
+    try:
+        documents = _documents(file)
+    except (OSError, UnicodeDecodeError) as error:
+        return Contents(problems=(f"{file}: cannot be read: {error}",))
+    except ValueError as error:
+        return Contents(problems=(f"{file}: {error}",))
+    known = insights_kind(file) if style == "insights" else None
+    objects: list[JSON] = []
+    lists: list[Listed] = []
+    problems: list[str] = []
+    for document in documents:
+        if isinstance(document, dict) and known is not None:
+            document = {"apiVersion": known[0], "kind": known[1], **document}
+        elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
+            continue  # facts that the gatherer counted, no object
+        if _is_list(document):
+            lists.append(Listed(_text(document, "apiVersion"), _text(document, "kind"), len(document["items"])))
+        for number, item in enumerate(_items(document), 1):
+            why = why_no_object(item)
+            if not why:
+                objects.append(item)
+            elif item is not None:
+                problems.append(f"{file}: {f'item {number} left out: ' if _is_list(document) else ''}{why}")
+    return Contents(tuple(objects), tuple(lists), tuple(problems))
+
+
+def insights_kind(file: Path) -> tuple[str, str] | None:
+    """What a file of an Insights archive holds, by its path below `config`."""
+    parts = file.parts
+    if "config" not in parts:
+        return None
+    below = parts[len(parts) - 1 - parts[::-1].index("config") + 1 :]
+    if len(below) > 3 or (below[0] == "clusteroperator" and len(below) > 2):
+        return None
+    return INSIGHTS.get(below[0].removesuffix(".json") if len(below) == 1 else below[0])
+
+
+def why_no_object(item: Any) -> str:
+    """Why a document is no Kubernetes object; empty where it is one."""
+    if not isinstance(item, dict):
+        return f"it is a {type(item).__name__}, not a Kubernetes object"
+    if not _text(item, "kind") or not _text(item, "apiVersion"):
+        return "it has no apiVersion and kind"
+    metadata = item.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        return f"a {item['kind']} has no metadata.name"
+    if not isinstance(metadata.get("namespace") or "", str):
+        return f"the {item['kind']} {metadata['name']} has a namespace that is no text"
+    return ""
+
+
+def _documents(file: Path) -> list[Any]:
+    if head := _configuration(file):
+        return [head]
+    return list(kyaml.load_all(file.read_text(encoding="utf-8-sig")))
+
+
+_SPEC = re.compile(r"\nspec:[ ]*\n")
+
+
+def _configuration(file: Path) -> JSON | None:
+    """A rendered MachineConfig embeds whole files: only what stands before its spec is parsed."""
+    if "machineconfigs" not in file.parts or file.stat().st_size <= _LARGE:
+        return None
+    text = file.read_text(encoding="utf-8", errors="replace")
+    found = _SPEC.search(text)
+    head, rest = (text[: found.start()], text[found.end() :]) if found else ("", "")
+    if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in rest or "\nkind:" not in f"\n{head}":
+        return None
+    document = kyaml.load(head)
+    return document if isinstance(document, dict) and document.get("kind") == "MachineConfig" else None
+
+
+def _is_list(document: Any) -> bool:
+    return (
+        isinstance(document, dict)
+        and isinstance(document.get("items"), list)
+        and (_text(document, "kind") or "List").endswith("List")
+    )
+
+
+def _items(document: Any) -> Iterator[Any]:
+    if not _is_list(document):
+        yield document
+        return
+    kind = _text(document, "kind")
+    for item in document["items"]:
+        if isinstance(item, dict) and kind not in _LISTS:
+            item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
+        if _is_list(item):
+            yield from _items(item)
+        else:
+            yield {} if item is None else item
+
+
+def _text(document: Any, key: str) -> str:
+    value = document.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,77 @@
+"""Which kinds a dump is known to hold in full: what proves it, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runup.sandbox.dump import load
+
+CV = """apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+status: {desired: {version: 4.16.3}}
+"""
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: good}\n"
+EMPTY = "apiVersion: v1\nkind: List\nitems: []\n"
+BUDGET = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: NS}\n"
+BUDGETS = "apiVersion: policy/v1\nkind: PodDisruptionBudgetList\nitems: []\n"
+NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NS}\n"
+TREE_CV = "cluster-scoped-resources/config.openshift.io/clusterversions/version.yaml"
+NODE_FILES = "cluster-scoped-resources/core/nodes"
+SPACES = "cluster-scoped-resources/core/namespaces"
+PDBS = ("policy", "poddisruptionbudgets")
+POOLS = ("machineconfiguration.openshift.io", "machineconfigpools")
+NODES = ("", "nodes")
+WHOLE, PARTLY, ABSENT = "whole", "partly", "absent"
+
+ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
+    "a kind that no file has": ({"cv.yaml": CV}, NODES, ABSENT),
+    "an object that is in no namespace": ({"cv.yaml": CV, "a.yaml": NODE}, NODES, WHOLE),
+    "an empty list, named by its file": ({"cv.yaml": CV, "poddisruptionbudgets.yaml": EMPTY}, PDBS, WHOLE),
+    "an empty list, named in short": ({"cv.yaml": CV, "pdb.yaml": EMPTY}, PDBS, WHOLE),
+    "an empty list that says of what": ({"cv.yaml": CV, "x.yaml": BUDGETS}, PDBS, WHOLE),
+    "an empty list of nobody knows what": ({"cv.yaml": CV, "x.yaml": EMPTY}, PDBS, ABSENT),
+    "an empty list of another kind": ({"cv.yaml": CV, "nodes.yaml": EMPTY}, PDBS, ABSENT),
+    "an empty list of a case": ({"a-cv.yaml": CV, "a-mcp.yaml": EMPTY}, POOLS, WHOLE),
+    "one object of a namespace": ({"cv.yaml": CV, "b.yaml": BUDGET}, PDBS, PARTLY),
+    "a file of that name that is broken": ({"cv.yaml": CV, "nodes.yaml": "a: ["}, NODES, ABSENT),
+    "an inspected resource without objects": (
+        {TREE_CV: CV, "cluster-scoped-resources/machineconfiguration.openshift.io/machineconfigpools/": ""}, POOLS, WHOLE,
+    ),
+    "an inspected resource that is not there": ({TREE_CV: CV}, POOLS, ABSENT),
+    "a broken file of nodes": ({TREE_CV: CV, f"{NODE_FILES}/n.yaml": "a: ["}, NODES, ABSENT),
+    "budgets of one of two namespaces": (
+        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b"),
+         "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, ABSENT,
+    ),
+    "budgets of one of two namespaces, with one in it": (
+        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b"),
+         "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGET}, PDBS, PARTLY,
+    ),
+    "empty lists of all namespaces": (
+        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, WHOLE,
+    ),
+    "empty lists of namespaces that nobody counted": (
+        {TREE_CV: CV, "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, ABSENT,
+    ),
+    "what was collected in all namespaces at once": (
+        {TREE_CV: CV, "namespaces/all/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, WHOLE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "resource", "held"), ROWS.values(), ids=list(ROWS))
+def test_what_is_proven(files: dict[str, str], resource: tuple[str, str], held: str, tmp_path: Path) -> None:
+    """Whole, in part, or not known to have been collected."""
+    for name, content in files.items():
+        path = tmp_path / name
+        if name.endswith("/"):
+            path.mkdir(parents=True)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content.replace("NS", "a"))
+    found = load.read(tmp_path).collected
+    told = WHOLE if resource in found.whole else PARTLY if resource in found.partly else ABSENT
+    assert told == held

@@ -1,0 +1,188 @@
+"""What becomes of a dump's files: packed or not, old, malformed, said twice. Nothing costs more than itself."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.sandbox.dump import load
+from runup.sandbox.dump.layout import BadDump
+
+JSON = dict[str, Any]
+CV = """apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+status: {desired: {version: 4.16.3}}
+"""
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: good}\n"
+TIMES = [f"2024-01-0{day}T00:00:00Z" for day in (1, 2)]
+ETCD = """apiVersion: config.openshift.io/v1
+kind: ClusterOperator
+metadata: {name: etcd}
+status:
+  conditions:
+"""
+
+
+def rows(*pairs: tuple[str, str]) -> str:
+    """The conditions of a type Degraded."""
+    return "".join(f"  - {{type: Degraded, status: {status!r}, lastTransitionTime: {at}}}\n" for status, at in pairs)
+
+
+def names(dump: load.Dump) -> set[str]:
+    """Kind and name of what was read, but the ClusterVersion."""
+    found = {f"{obj['kind']} {obj['metadata']['name']}" for obj in dump.objects}
+    return found - {"ClusterVersion version"}
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "a file that is no YAML": ("a: [", "bad.yaml: "),
+    "an item without a name": (
+        "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {}\n- metadata: {name: other}\n",
+        "item 1 left out: a Node has no metadata.name",
+    ),
+    "an item that is a word": ("apiVersion: v1\nkind: NodeList\nitems:\n- word\n", "item 1 left out: it is a str"),
+    "a document without a kind": ("spec: {}\n", "bad.yaml: it has no apiVersion and kind"),
+    "a name that is a number": ("apiVersion: v1\nkind: Node\nmetadata: {name: 7}\n", "a Node has no metadata.name"),
+    "an object given twice": (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: good, labels: {a: b}}\n",
+        "Node good is given twice; the one read last counts",
+    ),
+    "conditions given twice": (
+        ETCD + rows(("True", TIMES[0]), ("False", TIMES[1])),
+        "ClusterOperator etcd: condition Degraded is given twice; the one that changed last counts",
+    ),
+    "a condition without a type": (ETCD + "  - {status: 'True'}\n", "a condition without a type was left out"),
+}
+
+
+@pytest.mark.parametrize(("text", "said"), BAD.values(), ids=list(BAD))
+def test_it_is_named_and_costs_nothing_but_itself(text: str, said: str, tmp_path: Path) -> None:
+    """The good node is there, and one line names what is not."""
+    for name, content in (("cv.yaml", CV), ("bad.yaml", text), ("a-good.yaml", NODE)):
+        (tmp_path / name).write_text(content)
+    dump = load.read(tmp_path)
+    assert "Node good" in names(dump)
+    assert [said in problem for problem in dump.problems] == [True]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["the newer one last", "the newer one first"])
+def test_of_two_conditions_the_one_that_changed_last_counts(order: tuple[int, int], tmp_path: Path) -> None:
+    """Whatever their order."""
+    told = (("True", TIMES[0]), ("False", TIMES[1]))
+    (tmp_path / "all.yaml").write_text(CV + "---\n" + ETCD + rows(*(told[each] for each in order)))
+    operator = load.read(tmp_path).one("config.openshift.io", "ClusterOperator", "etcd")
+    assert operator is not None
+    assert [condition["status"] for condition in operator["status"]["conditions"]] == ["False"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "read"),
+    [
+        pytest.param({"matchLabels": {"a": "b"}}, {"matchLabels": {"a": "b"}}, id="a selector stays"),
+        pytest.param({}, None, id="an empty one selected nothing, and would select everything today"),
+        pytest.param(None, None, id="none at all"),
+    ],
+)
+def test_budgets_of_v1beta1_are_read_as_those_of_v1(selector: Any, read: Any, tmp_path: Path) -> None:
+    """The version that Kubernetes 1.25 took away."""
+    spec = {"minAvailable": 1} | ({} if selector is None else {"selector": selector})
+    budget = {
+        "apiVersion": "policy/v1beta1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b", "namespace": "n"},
+    }
+    (tmp_path / "pdb.json").write_text(json.dumps({**budget, "spec": spec}))
+    (tmp_path / "cv.yaml").write_text(CV)
+    found = next(obj for obj in load.read(tmp_path).objects if obj["kind"] == "PodDisruptionBudget")
+    assert (found["apiVersion"], found["spec"].get("selector")) == ("policy/v1", read)
+
+
+def insights(folder: Path) -> None:
+    """An archive's layout: objects without apiVersion and kind, and things that are none."""
+    files: dict[str, JSON] = {
+        "version.json": {"metadata": {"name": "version"}, "status": {"desired": {"version": "4.16.3"}}},
+        "clusteroperator/etcd.json": {"metadata": {"name": "etcd"}},
+        "clusteroperator/operator.openshift.io/etcd/cluster.json": {"metadata": {"name": "cluster"}},
+        "featuregate.json": {"metadata": {"name": "cluster"}, "spec": {}},
+        "node/master-0.json": {"metadata": {"name": "master-0"}},
+        "machineconfigpools/worker.json": {"metadata": {"name": "worker"}},
+        "pdbs/shop/till.json": {"metadata": {"name": "till", "namespace": "shop"}},
+        "pod/shop/till-0.json": {"metadata": {"name": "till-0", "namespace": "shop"}},
+        "installplans.json": {"items": [], "stats": {"TOTAL_COUNT": 0}},
+    }
+    for name, content in files.items():
+        file = folder / "config" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["unpacked", "as the tar archive that is uploaded"])
+def test_an_insights_archive(packed: bool, tmp_path: Path) -> None:
+    """Its paths say what its files hold."""
+    insights(tmp_path / "archive")
+    path = tmp_path / "archive"
+    if packed:
+        path = tmp_path / "insights.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            archive.add(tmp_path / "archive" / "config", arcname="config")
+    dump = load.read(path)
+    assert (dump.style, dump.problems) == ("insights", ())
+    assert names(dump) == {
+        "ClusterOperator etcd",
+        "FeatureGate cluster",
+        "Node master-0",
+        "MachineConfigPool worker",
+        "PodDisruptionBudget till",
+        "Pod till-0",
+    }
+
+
+def test_a_packed_must_gather(tmp_path: Path) -> None:
+    """Logs stay packed; its time is when it ended."""
+    root = tmp_path / "must-gather.local.1"
+    folder = root / "image" / "cluster-scoped-resources" / "config.openshift.io" / "clusterversions"
+    folder.mkdir(parents=True)
+    (folder / "version.yaml").write_text(CV)
+    (root / "image" / "pod.log").write_text("x")
+    (root / "timestamp").write_text("2024-01-01 00:00:00.1 +0000 UTC m=+0.1\n2024-01-01 01:02:03.4 +0100 CET m=+9.1\n")
+    with tarfile.open(tmp_path / "m.tar.gz", "w:gz") as archive:
+        archive.add(root, arcname=root.name)
+    dump = load.read(tmp_path / "m.tar.gz")
+    assert dump.cluster_version["status"]["desired"]["version"] == "4.16.3"
+    assert dump.now is not None
+    assert dump.now.isoformat() == "2024-01-01T00:02:03+00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("notes.txt", b"hello", id="a file that is no archive"),
+        pytest.param("cut.tar.gz", b"\x1f\x8b\x08\x00cut", id="an archive that was cut off"),
+    ],
+)
+def test_what_cannot_be_unpacked_is_one_error(name: str, content: bytes, tmp_path: Path) -> None:
+    """It names the file and the way out."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadDump, match=rf"{name} is no archive that can be read .*give a folder"):
+        load.read(tmp_path / name)
+
+
+def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path) -> None:
+    """A member that climbs out is refused."""
+    (tmp_path / "evil.yaml").write_text(CV)
+    with tarfile.open(tmp_path / "d.tar", "w") as archive:
+        archive.add(tmp_path / "evil.yaml", arcname="../../outside.yaml")
+    with pytest.raises(BadDump, match="is no archive that can be read"):
+        load.read(tmp_path / "d.tar")
+    assert not list(tmp_path.parent.rglob("outside.yaml"))
+
+
+def test_one_file_is_a_dump_too(tmp_path: Path) -> None:
+    """What `kubectl get ... -o yaml` prints."""
+    (tmp_path / "all.yaml").write_text(CV + "---\n" + NODE)
+    assert names(load.read(tmp_path / "all.yaml")) == {"Node good"}
