@@ -22,7 +22,10 @@ ALLOWED = {
     "runup.cli.connection",
     "runup.cli.lazy",
     "runup.cli.main",
+    "runup.cli.output",
     "runup.cli.version",
+    "runup.lang",
+    "runup.lang.printable",
 }
 HEAVY = (
     "aiohttp",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.lazy import LazyGroup
+from runup.cli.output import shown
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
@@ -54,6 +55,11 @@ def operator() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command; the exit code. One line on stderr says what went wrong; a bug of ours keeps its traceback."""
+    with shown():
+        return _run(args)
+
+
+def _run(args: Sequence[str] | None) -> int:
     from runup.cli.errors import describe
     from runup.domain.errors import RunupError
 
