@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
-from runup.domain.preflight.report import MAX_NAME, MAX_URL, NAME, URL, CheckResult
+from runup.domain.preflight.report import MAX_NAME, NAME, CheckResult, is_url
 
 PARTIAL = "PreflightPartial"
 
@@ -96,6 +96,6 @@ def _valid(finding: Finding) -> Finding:
         raise BadFinding(f"risk name {finding.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not finding.message.strip():
         raise BadFinding(f"risk {finding.name} has no message")
-    if finding.url and (not URL.fullmatch(finding.url) or len(finding.url) > MAX_URL):
+    if finding.url and not is_url(finding.url):
         raise BadFinding(f"risk {finding.name} has the url {finding.url[:MAX_NAME]!r}, which is not http or https")
     return finding
