@@ -25,6 +25,8 @@ ALLOWED = {
     "runup.cli.main",
     "runup.cli.output",
     "runup.cli.version",
+    "runup.lang",
+    "runup.lang.printable",
 }
 HEAVY = (
     "aiohttp",

@@ -16,7 +16,7 @@ import click
 
 from runup.cli.connection import connection_options
 from runup.cli.lazy import LazyGroup
-from runup.cli.output import escape_what_cannot_be_encoded
+from runup.cli.output import shown
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.upgrade.command:upgrade",
@@ -60,7 +60,11 @@ def root(ctx: click.Context) -> None:
 
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Run the command line `argv` and return its exit code; nothing but a bug of ours ends in a traceback."""
-    escape_what_cannot_be_encoded()
+    with shown():
+        return _run(argv, prog)
+
+
+def _run(argv: Sequence[str] | None, prog: str) -> int:
     stdout = sys.stdout
     try:
         words = list(sys.argv[1:] if argv is None else argv)

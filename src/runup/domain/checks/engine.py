@@ -14,7 +14,7 @@ from runup.api.codec import Undecodable
 from runup.api.scheme import Resource
 from runup.domain.checks.catalogue.wording import NAMED
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
-from runup.domain.preflight.report import MAX_NAME, MAX_URL, NAME, URL, CheckResult, ReportedResource
+from runup.domain.preflight.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
 PARTIAL = "PreflightPartial"
 
@@ -127,6 +127,6 @@ def _valid(finding: Finding) -> Finding:
         raise BadFinding(f"risk name {finding.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not finding.message.strip():
         raise BadFinding(f"risk {finding.name} has no message")
-    if finding.url and (not URL.fullmatch(finding.url) or len(finding.url) > MAX_URL):
+    if finding.url and not is_url(finding.url):
         raise BadFinding(f"risk {finding.name} has the url {finding.url[:MAX_NAME]!r}, which is not http or https")
     return finding

@@ -18,7 +18,9 @@ from runup.domain.checks.model import Applies, Finding
 from runup.domain.preflight.report import (
     FORMAT,
     MAX_BYTES,
+    MAX_CHECKS,
     MAX_RISKS,
+    OMITTED,
     ExecutionStatus,
     Report,
     ReportedCheck,
@@ -28,11 +30,12 @@ from runup.domain.preflight.report import (
     documentation_url,
     encode,
 )
+from runup.lang.printable import boundary, printable
 
-OMITTED = "PreflightRisksOmitted"
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 # Characters of a text and resources of a risk, from generous to sparse: the first pair that makes the report fit.
-FITS = ((4000, 100), (1000, 20), (500, 0))
+_MARK = 36
+FITS = ((4000, 100), (1000, 20), (500, 0), (100, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,12 @@ def risks(outcomes: Iterable[CheckOutcome]) -> tuple[ReportedRisk, ...]:
     return tuple(sorted(_capped(merged), key=lambda risk: risk.name))
 
 
+def omitted(outcomes: Iterable[CheckOutcome]) -> int:
+    """How many risks `risks` has no room for; one of those that it has stands for them."""
+    names = {finding.name for outcome in outcomes for finding in outcome.findings}
+    return len(names) - (MAX_RISKS - 1) if len(names) > MAX_RISKS else 0
+
+
 def _report(
     header: Header, outcomes: Sequence[CheckOutcome], now: datetime, status: ExecutionStatus, message: str
 ) -> Report:
@@ -92,6 +101,7 @@ def _report(
             message=message,
             checks=tuple(_reported(outcome) for outcome in outcomes),
             risks=risks(outcomes),
+            risks_omitted=omitted(outcomes),
         )
     )
 
@@ -134,17 +144,21 @@ def _capped(found: list[ReportedRisk]) -> list[ReportedRisk]:
     """At most `MAX_RISKS`: the gravest stay, one risk says how many more there are and which."""
     if len(found) <= MAX_RISKS:
         return found
-    ordered = sorted(found, key=lambda risk: (risk.applies != "True", SEVERITIES.index(risk.severity), risk.name))
-    kept, omitted = ordered[: MAX_RISKS - 1], ordered[MAX_RISKS - 1 :]
-    names = sorted(risk.name for risk in omitted)
+    # A release's own risk of that name would make the report unreadable: names are unique.
+    ordered = sorted(
+        found,
+        key=lambda risk: (risk.name == OMITTED, risk.applies != "True", SEVERITIES.index(risk.severity), risk.name),
+    )
+    kept, others = ordered[: MAX_RISKS - 1], ordered[MAX_RISKS - 1 :]
+    names = sorted(risk.name for risk in others)
     shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     rest = ReportedRisk(
         name=OMITTED,
         message=f"{len(names)} more risks were found than an update can carry: {shown}.",
         url=documentation_url(OMITTED),
-        applies="True" if any(risk.applies == "True" for risk in omitted) else "Unknown",
+        applies="True" if any(risk.applies == "True" for risk in others) else "Unknown",
         reason="TooManyRisks",
-        severity=min((risk.severity for risk in omitted), key=SEVERITIES.index),
+        severity=min((risk.severity for risk in others), key=SEVERITIES.index),
         remediation="Fix what is listed first; accepting this risk accepts everything that it stands for.",
     )
     return [*kept, rest]
@@ -154,7 +168,10 @@ def _fitted(report: Report) -> Report:
     for characters, resources in FITS:
         trimmed = replace(
             report,
-            checks=tuple(replace(check, message=_text(check.message, characters)) for check in report.checks),
+            message=_text(report.message, characters),
+            checks=tuple(
+                replace(check, message=_text(check.message, characters)) for check in report.checks[:MAX_CHECKS]
+            ),
             risks=tuple(_trimmed(risk, characters, resources) for risk in report.risks),
         )
         if len(encode(trimmed)) <= MAX_BYTES:
@@ -167,11 +184,15 @@ def _trimmed(risk: ReportedRisk, characters: int, resources: int) -> ReportedRis
         risk,
         message=_text(risk.message, characters),
         remediation=_text(risk.remediation, characters),
+        reason=_text(risk.reason, characters),
         resources=risk.resources[:resources],
     )
 
 
 def _text(text: str, characters: int) -> str:
-    """Printable text and line ends only, cut with a mark: a check's words end up in an API object and on a terminal."""
-    clean = "".join(char for char in text if char.isprintable() or char == "\n")
-    return clean if len(clean) <= characters else clean[: characters - 4] + " ..."
+    """A check's words end up in an API object and on a terminal; what is cut off is counted."""
+    clean = printable(text)
+    if len(clean) <= characters:
+        return clean
+    end = boundary(clean, characters - _MARK)
+    return f"{clean[:end]} ... and {len(clean) - end} more characters"

@@ -18,6 +18,9 @@ from runup.api.core_v1 import ConfigMap
 from runup.domain.preflight import report as reports
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import BadReport, Report
+from runup.domain.version import parse
+from runup.lang.cut import cut
+from runup.lang.printable import encoded, printable
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
@@ -25,6 +28,10 @@ APP = {"app": "cluster-version-operator-preflight"}
 MAX_REPORTS = 5
 # The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
 MAX_BYTES = 900 * 1024
+_MAX_FAILURE = 8192
+# Bytes of a text where all of them together are too many: the first that makes the reports fit.
+_TEXTS = (4000, 1000, 250)
+_FEW_CHECKS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +43,29 @@ class History:
 
 
 def read(config_map: ConfigMap | None) -> History:
-    """The history in `config_map`; what cannot be read there counts as absent, since people may edit it."""
+    """The history in `config_map`; what a new report would be refused for counts as absent: people may edit it."""
     if config_map is None:
         return History()
-    found = []
-    for value in config_map.data.values():
-        try:
-            found.append(reports.read(value.encode()))
-        except BadReport:
-            continue
-    return History(_attempt(config_map.metadata.annotations.get(ATTEMPT)), _newest_first(found))
+    found = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
+    attempt = _attempt(config_map.metadata.annotations.get(ATTEMPT))
+    return History(attempt, _newest_first(found)[:MAX_REPORTS])
 
 
 def with_report(history: History, new: Report) -> History:
     """`history` with `new` in the place of what it had for the same target and source."""
     kept = [old for old in history.reports if not _same_subject(old, new)]
-    if any(_same_subject(old, new) and same_findings(old, new) for old in history.reports):
+    fitted = _fit([new, *kept])
+    # As it would be stored: what was cut to fit is no news every time that it is read.
+    told = next((report for report in fitted if _same_subject(report, new)), new)
+    if any(_same_subject(old, told) and same_findings(old, told) for old in history.reports):
         return history
-    return History(history.attempt, _fit([new, *kept]))
+    return History(history.attempt, fitted)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:
-    """`history` with another attempt, or none."""
+    """`history` with another attempt, or none. Why it failed has to fit an annotation."""
+    if attempt is not None:
+        attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE))
     return History(attempt, history.reports)
 
 
@@ -70,9 +78,20 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
     """The ConfigMap to apply."""
     metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
     if history.attempt is not None:
-        metadata["annotations"] = {ATTEMPT: codec.encode(history.attempt).decode()}
+        metadata["annotations"] = {ATTEMPT: encoded(codec.encode(history.attempt).decode())}
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _stored(key: str, value: str) -> Report | None:
+    """A report under its own key, of an update from one release to another: what a running preflight's has to be."""
+    try:
+        report = reports.read(value.encode("utf-8", "replace"))
+    except BadReport:
+        return None
+    named = bool(report.preflight_id) and key == f"{report.preflight_id}.json"
+    versions = parse(report.source_version), parse(report.target_version)
+    return report if named and None not in versions else None
 
 
 def _attempt(text: str | None) -> Attempt | None:
@@ -85,17 +104,50 @@ def _attempt(text: str | None) -> Attempt | None:
 
 
 def _fit(found: list[Report]) -> tuple[Report, ...]:
-    """At most five, and no more bytes than a ConfigMap takes: first details go, then the oldest reports."""
+    """At most five, and no more bytes than a ConfigMap takes: first details go, then the oldest reports, then checks.
+
+    What is cut says how much is missing; risks never go, nor what they are called and whether they apply.
+    """
     found = list(_newest_first(found))[:MAX_REPORTS]
-    if _size(found) > MAX_BYTES:
-        found = [_slim(report) for report in found]
+    for limit in _TEXTS:
+        if _size(found) <= MAX_BYTES:
+            return tuple(found)
+        found = [_slim(report, limit) for report in found]
     while len(found) > 1 and _size(found) > MAX_BYTES:
         found.pop()
+    if _size(found) > MAX_BYTES:
+        found = [replace(report, checks=report.checks[:_FEW_CHECKS]) for report in found]
     return tuple(found)
 
 
-def _slim(report: Report) -> Report:
-    return replace(report, risks=tuple(replace(risk, resources=(), remediation="") for risk in report.risks))
+def _slim(report: Report, limit: int) -> Report:
+    return replace(
+        report,
+        message=_text(report.message, limit),
+        checks=tuple(
+            replace(
+                check,
+                name=_text(check.name, limit),
+                component=_text(check.component, limit),
+                message=_text(check.message, limit),
+            )
+            for check in report.checks
+        ),
+        risks=tuple(
+            replace(
+                risk,
+                resources=(),
+                remediation="",
+                reason=_text(risk.reason, limit),
+                message=_text(risk.message, limit),
+            )
+            for risk in report.risks
+        ),
+    )
+
+
+def _text(text: str, limit: int) -> str:
+    return cut(printable(text), limit)
 
 
 def _size(found: list[Report]) -> int:

@@ -1,7 +1,7 @@
 """The report, `preflight-v1-json`: the one thing that the target's process and the managing operator share.
 
-The target writes it (`encode`), the managing operator reads it as untrusted input (`read`). Additive changes only:
-unknown fields are ignored, an unknown `format` is refused. `docs/spec/preflight-v1.schema.json` is the same contract
+The target writes it (`encode`), the managing operator reads it as untrusted input (`read`), again when it lies in the
+history. Additive changes only: unknown fields are ignored, an unknown `format` is refused. `docs/spec/preflight-v1.schema.json` is the same contract
 as a JSON Schema.
 """
 
@@ -16,16 +16,31 @@ import msgspec
 from runup.api import codec
 from runup.api.meta_v1 import Wire
 from runup.domain.errors import Terminal
+from runup.lang.cut import cut
+from runup.lang.formats import is_uri
+from runup.lang.printable import encoded, printable
 
 FORMAT = "preflight-v1-json"
 FILE_NAME = "report.json"
+# The risk that stands for those that a list has no room for.
+OMITTED = "PreflightRisksOmitted"
 # The reader's limits (decision D4). The API takes at most 200 risks an update and 500 in all.
 MAX_BYTES = 1 << 20
 MAX_RISKS = 200
 MAX_NAME = 256
 MAX_URL = 2048
+MAX_CHECKS = 2000
+MAX_REASON = 1024
 NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
 URL = re.compile(r"https?://[!-~]+")
+# A preflight's ID is a folder's name and a ConfigMap's key; an image is a pull spec.
+ID = re.compile(r"[A-Za-z0-9._-]{0,200}")
+VERSION = re.compile(r"[!-~]{0,256}")
+IMAGE = re.compile(r"[!-~]{0,1024}")
+# What is quoted of somebody else's text in an error.
+_MAX_ECHO = 100
+# A host that every version of every URL parser reads alike: a name or an address of version 4, or one of 6 in brackets.
+_HOST = re.compile(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
 # Where the pages of `docs/checks/` are published, one for each risk or family of risks.
 DOCUMENTATION = "https://docs.runup.example/checks/"
 
@@ -71,7 +86,10 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
 
 
 class Report(Wire, frozen=True, kw_only=True):
-    """One evaluation of a target's checks on this cluster. Times are UTC."""
+    """One evaluation of a target's checks on this cluster. Times are UTC.
+
+    `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
+    """
 
     format: str
     preflight_id: str = msgspec.field(default="", name="preflightID")
@@ -86,6 +104,7 @@ class Report(Wire, frozen=True, kw_only=True):
     message: str = ""
     checks: tuple[ReportedCheck, ...] = ()
     risks: tuple[ReportedRisk, ...] = ()
+    risks_omitted: int = 0
 
 
 class BadReport(Terminal):
@@ -98,8 +117,15 @@ def documentation_url(name: str) -> str:
 
 
 def encode(report: Report) -> bytes:
-    """The report as it is written to the volume."""
-    return codec.encode(report) + b"\n"
+    """The report as it is written to the volume, or into a ConfigMap that people print."""
+    return encoded(codec.encode(report).decode()).encode() + b"\n"
+
+
+def is_url(text: str) -> bool:
+    """Whether ClusterVersion takes `text` as a risk's url (format `uri`), and a reader can go there."""
+    if len(text) > MAX_URL or not URL.fullmatch(text) or not _HOST.match(text):
+        return False
+    return is_uri(text)
 
 
 def read(data: bytes) -> Report:
@@ -109,20 +135,38 @@ def read(data: bytes) -> Report:
     try:
         head = msgspec.json.decode(data, type=dict)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadReport(f"the report is not a JSON object: {error}", reason="ReportInvalid") from error
+        raise BadReport(f"the report is not a JSON object: {_said(error)}", reason="ReportInvalid") from error
     if head.get("format") != FORMAT:
         raise BadReport(
-            f"the report's format is {head.get('format')!r}; this operator reads {FORMAT!r}", reason="UnknownFormat"
+            f"the report's format is {_echo(head.get('format'))}; this operator reads {FORMAT!r}",
+            reason="UnknownFormat",
         )
     try:
         report = codec.decode(Report, data)
     except codec.DecodeError as error:
-        raise BadReport(f"the report does not fit {FORMAT}: {error}", reason="ReportInvalid") from error
+        raise BadReport(f"the report does not fit {FORMAT}: {_said(error)}", reason="ReportInvalid") from error
     _check(report)
     return report
 
 
 def _check(report: Report) -> None:
+    _check_head(report)
+    if len(report.checks) > MAX_CHECKS:
+        raise BadReport(f"the report has {len(report.checks)} checks; {MAX_CHECKS} are read", reason="TooManyChecks")
+    if len(report.risks) > MAX_RISKS:
+        raise BadReport(
+            f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
+        )
+    seen: set[str] = set()
+    for risk in report.risks:
+        _check_risk(risk)
+        if risk.name in seen:
+            raise BadReport(f"risk {risk.name} is reported twice", reason="DuplicateRisk")
+        seen.add(risk.name)
+
+
+def _check_head(report: Report) -> None:
+    """What names the preflight ends up in keys and in lists of releases."""
     for name, time in (
         ("startedTime", report.started_time),
         ("completionTime", report.completion_time),
@@ -130,24 +174,45 @@ def _check(report: Report) -> None:
     ):
         if time is not None and time.utcoffset() is None:
             raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")
-    if len(report.risks) > MAX_RISKS:
+    for name, text, pattern in (
+        ("preflightID", report.preflight_id, ID),
+        ("sourceVersion", report.source_version, VERSION),
+        ("targetVersion", report.target_version, VERSION),
+        ("targetImage", report.target_image, IMAGE),
+        ("engineVersion", report.engine_version, VERSION),
+    ):
+        if not pattern.fullmatch(text):
+            raise BadReport(
+                f"the report's {name} {_echo(text)} does not match ^{pattern.pattern}$", reason="ReportInvalid"
+            )
+    if report.risks_omitted < 0:
+        raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
+
+
+def _check_risk(risk: ReportedRisk) -> None:
+    if len(risk.name) > MAX_NAME or not NAME.fullmatch(risk.name):
         raise BadReport(
-            f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
+            f"risk name {_echo(risk.name)} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",
+            reason="InvalidRiskName",
         )
-    seen: set[str] = set()
-    for risk in report.risks:
-        if len(risk.name) > MAX_NAME or not NAME.fullmatch(risk.name):
-            raise BadReport(
-                f"risk name {risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",
-                reason="InvalidRiskName",
-            )
-        if risk.name in seen:
-            raise BadReport(f"risk {risk.name} is reported twice", reason="DuplicateRisk")
-        seen.add(risk.name)
-        if not risk.message:
-            raise BadReport(f"risk {risk.name} has no message", reason="ReportInvalid")
-        if risk.url and (len(risk.url) > MAX_URL or not URL.fullmatch(risk.url)):
-            raise BadReport(
-                f"risk {risk.name} has the url {risk.url[:MAX_NAME]!r}; it must be http or https, up to {MAX_URL} long",
-                reason="InvalidRiskURL",
-            )
+    if not risk.message.strip():
+        raise BadReport(f"risk {risk.name} has no message", reason="ReportInvalid")
+    if len(risk.reason) > MAX_REASON:
+        raise BadReport(f"risk {risk.name} has a reason of {len(risk.reason)} characters", reason="ReportInvalid")
+    if risk.url and not is_url(risk.url):
+        raise BadReport(
+            f"risk {risk.name} has the url {_echo(risk.url)}; it must be http or https with a host, every escape whole, "
+            f"up to {MAX_URL} long",
+            reason="InvalidRiskURL",
+        )
+
+
+def _echo(value: object) -> str:
+    """As much of `value` as tells its author which one it is."""
+    text = repr(value)
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}... ({len(text)} characters)"
+
+
+def _said(error: Exception) -> str:
+    """A decoder quotes what it read, names of members among it."""
+    return cut(printable(str(error)), 4 * _MAX_ECHO)

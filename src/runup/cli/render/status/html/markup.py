@@ -9,6 +9,8 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import urlsplit
 
+from runup.lang.printable import printable
+
 _VOID = frozenset({"meta", "br", "hr", "link"})
 
 
@@ -23,13 +25,13 @@ Child = str | Markup | None
 
 def text(value: str) -> Markup:
     """`value` as it is to be read."""
-    return value if isinstance(value, Markup) else Markup(escape(value, quote=True))
+    return value if isinstance(value, Markup) else Markup(escape(printable(value), quote=True))
 
 
 def el(tag: str, *children: Child, **attributes: str | None) -> Markup:
     """An element. Of attributes, a last underscore is dropped (`class_`), others become dashes; None is left out."""
     written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(value, quote=True)}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escape(printable(value), quote=True)}"'
         for name, value in attributes.items()
         if value is not None
     )
