@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,11 +58,13 @@ def test_one_that_comes_after_the_work_is_too_late() -> None:
     interrupt()
 
 
-def test_a_command_is_ended_by_an_interrupt() -> None:
+def test_a_command_is_ended_by_an_interrupt(tmp_path: Path) -> None:
     """It does not outlive us."""
     interrupts = Interrupts()
-    program = f"import os, signal, time; os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
+    pid = tmp_path / "pid"
+    write = f"import os, signal, time; open({str(pid)!r}, 'w').write(str(os.getpid()))"
+    program = f"{write}; os.kill({os.getpid()}, signal.SIGTERM); time.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
         interrupts.guarding(lambda: interrupts.run([sys.executable, "-c", program], os.environ) and None)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
