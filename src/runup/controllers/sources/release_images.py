@@ -1,6 +1,6 @@
-"""Which version is in a release image that no update graph names: `release-metadata`, read out of the registry.
+"""What a release image says of itself: its version, where no update graph names it, and what its checks read.
 
-In: a pull spec by digest. Out: its version, or `Unread` in words that name the way out. The cluster's own pull secret
+In: a pull spec by digest. Out: a file of it, or `Unread` in words that name the way out. The cluster's own pull secret
 and mirrors are used, as its nodes do. Everything read hangs on the digest; reading starts nothing of the image.
 """
 
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runup.api.scheme import Resource
+from runup.domain.checks.rights import FILE as READS_FILE
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
 from runup.domain.release.payload import METADATA_FILE
 from runup.kube import calls
@@ -79,23 +80,33 @@ class ReleaseImages:
 
     async def version(self, image: str) -> str:
         """The version of the release in `image`; raises Unread."""
+        data = await self._file(image, METADATA_FILE, "or set version beside image")
+        try:
+            return parse_release_metadata(data).version
+        except MetadataError as error:
+            why = f"{image} is no release image: {error}"
+            raise Unread(f"{why}; name a release image, or set version beside image") from error
+
+    async def reads(self, image: str) -> bytes:
+        """The file that says what the checks of the release in `image` read; raises Unread."""
+        return await self._file(image, READS_FILE, "or give the account what its checks lack")
+
+    async def _file(self, image: str, path: str, instead: str) -> bytes:
+        """One file of `image`; raises Unread, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:
             async with asyncio.timeout(DEADLINE_S):
                 access = await self._access(stop, notes)
-                data = await asyncio.to_thread(
-                    lambda: RegistryClient(access).read_file(
-                        parse(image), METADATA_FILE, architecture=self._architecture
-                    )
+                return await asyncio.to_thread(
+                    lambda: RegistryClient(access).read_file(parse(image), path, architecture=self._architecture)
                 )
-            return parse_release_metadata(data).version
         except TimeoutError as error:
-            raise Unread(_told(f"it was not read within {DEADLINE_S:g} s", _WAYS_OUT[Unreachable], notes)) from error
-        except MetadataError as error:
-            raise Unread(_told(f"{image} is no release image: {error}", "name a release image", notes)) from error
+            why = f"it was not read within {DEADLINE_S:g} s"
+            raise Unread(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
         except OciError as error:
-            raise Unread(_told(error.message, _WAYS_OUT.get(type(error), "name a release image"), notes)) from error
+            way_out = _WAYS_OUT.get(type(error), "name a release image")
+            raise Unread(_told(error.message, way_out, notes, instead)) from error
         finally:
             stop.set()
 
@@ -147,6 +158,6 @@ class ReleaseImages:
         return page.items
 
 
-def _told(why: str, way_out: str, notes: Sequence[str]) -> str:
+def _told(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:
     noted = f" ({'; '.join(notes)})" if notes else ""
-    return f"{why}{noted}; {way_out}, or set version beside image"
+    return f"{why}{noted}; {way_out}, {instead}"
