@@ -23,6 +23,7 @@ from runup.controllers.sources import reports
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
+from runup.controllers.story import Story
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
@@ -140,6 +141,7 @@ class ClusterVersionController:
         self._queue = queue
         self._metrics = metrics
         self._clock = clock
+        self._story = Story()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -191,6 +193,7 @@ class ClusterVersionController:
         for name, argument in plan.work:
             self._workers[name](argument)
         self._metrics.count(observed, plan, now)
+        self._story.tell(observed, plan)
         if plan.actions:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:

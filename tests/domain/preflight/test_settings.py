@@ -56,7 +56,9 @@ UNUSABLE: list[Any] = [
     pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
     pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
     pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
-    pytest.param({"memoryRequest": "1Gi"}, "memoryRequest 1Gi is more than memoryLimit 512Mi", id="more than its limit"),
+    pytest.param(
+        {"memoryRequest": "1Gi"}, "memoryRequest 1Gi is more than memoryLimit 512Mi", id="more than its limit"
+    ),
     pytest.param({"timeout": "soon"}, "is no duration", id="no duration"),
     pytest.param({"timeout": ""}, "is no duration", id="an empty duration"),
     pytest.param({"timeout": "29s"}, "is not between 30s and 24h", id="too short to start in"),
