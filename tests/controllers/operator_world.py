@@ -196,7 +196,10 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
-    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options)."""
+    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options).
+
+    `account` is the user that the operator is.
+    """
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -211,7 +214,12 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             )
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
-            yield world, lambda **changes: Manager(loaded, replace(options, **changes), clock=SystemClock())
+
+            def make(account: str = "", **changes: Any) -> Manager:
+                headers = (("Impersonate-User", account),) if account else ()
+                return Manager(replace(loaded, headers=headers), replace(options, **changes), clock=SystemClock())
+
+            yield world, make
 
 
 @asynccontextmanager
