@@ -20,7 +20,7 @@ from runup.domain.preflight.workloads import Workplace
 from runup.kube import config
 from runup.kube.config import ClusterConfig
 
-COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted"
+COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
 
 
 async def _metrics(manager: Manager) -> dict[str, float]:

@@ -151,6 +151,41 @@ class ConfigMap(Object, frozen=True):
     binary_data: dict[str, bytes] = {}
 
 
+class ObjectReference(Wire, frozen=True):
+    """Which object something is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EventSeries(Wire, frozen=True):
+    """How often an event came, by newer reporters."""
+
+    count: int = 0
+    last_observed_time: datetime | None = None
+
+
+class Event(Object, frozen=True):
+    """What a component says about an object. Older reporters count in `count`, newer ones in `series`."""
+
+    involved_object: ObjectReference = ObjectReference()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    event_time: datetime | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    series: EventSeries | None = None
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """When it came last."""
+        last = self.series.last_observed_time if self.series else None
+        return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+
 class Namespace(Object, frozen=True):
     """A namespace."""
 

@@ -51,6 +51,7 @@ def _machineconfig(kind: str, plural: str) -> Resource:
 
 RESOURCES: dict[type[Object], Resource] = {
     core_v1.ConfigMap: Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    core_v1.Event: Resource("", "v1", "Event", "events", namespaced=True),
     core_v1.Namespace: Resource("", "v1", "Namespace", "namespaces", namespaced=False),
     core_v1.Node: Resource("", "v1", "Node", "nodes", namespaced=False),
     core_v1.Pod: Resource("", "v1", "Pod", "pods", namespaced=True),

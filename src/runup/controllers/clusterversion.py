@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
-from runup.api.core_v1 import ConfigMap, Pod
+from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
 from runup.controllers.execute import Executor
@@ -24,12 +24,14 @@ from runup.controllers.sources import reports
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
+from runup.controllers.story import Story
 from runup.domain.clusterversion.observed import Facts, Observed
-from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE
+from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.plan import Plan
-from runup.domain.preflight import history, workloads
+from runup.domain.preflight import history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
+from runup.domain.preflight.workloads import Workplace
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -51,6 +53,8 @@ class Caches:
     deployments: Cache[Deployment]
     pods: Cache[Pod]
     config_maps: Cache[ConfigMap]
+    settings: Cache[ConfigMap]
+    warnings: Cache[Event]
 
     @classmethod
     def new(cls) -> Caches:
@@ -62,11 +66,14 @@ class Caches:
             Cache(Deployment),
             Cache(Pod),
             Cache(ConfigMap),
+            Cache(ConfigMap),
+            Cache(Event),
         )
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Every cache."""
-        return (self.versions, self.operators, self.gates, self.deployments, self.pods, self.config_maps)
+        own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
+        return (self.versions, self.operators, self.gates, *own)
 
     def not_ready(self) -> str:
         """Which cache has neither a list nor a reason for having none, in words; empty when all do.
@@ -75,7 +82,8 @@ class Caches:
         its kind should be holds everything up; operators and gates may be unreadable, which the domain treats as "could
         not tell" and "closed".
         """
-        needed: tuple[Cache[Any], ...] = (self.versions, self.deployments, self.pods, self.config_maps)
+        # Settings too: a preflight that runs with others would be started anew for no reason.
+        needed: tuple[Cache[Any], ...] = (self.versions, self.deployments, self.pods, self.config_maps, self.settings)
         for cache in needed:
             if not cache.synced:
                 return f"{cache.kind.__name__} is not listed yet{f': {cache.error}' if cache.error else ''}"
@@ -92,7 +100,10 @@ class Caches:
 
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
     """What fills the caches: of the namespace only what is ours."""
+    settings = f"metadata.name={workloads.SETTINGS_MAP}"
     return (
+        Reflector(client, ConfigMap, caches.settings, namespace=namespace, field_selector=settings, clock=clock),
+        Reflector(client, Event, caches.warnings, namespace=namespace, field_selector="type=Warning", clock=clock),
         Reflector(client, ClusterVersion, caches.versions, field_selector="metadata.name=version", clock=clock),
         Reflector(client, ClusterOperator, caches.operators, clock=clock),
         Reflector(client, FeatureGate, caches.gates, field_selector="metadata.name=cluster", clock=clock),
@@ -137,10 +148,12 @@ class ClusterVersionController:
         self._metrics = metrics
         self._clock = clock
         self._odd: set[str] = set()
+        self._story = Story()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
+            READ_RIGHTS: checks.read_rights,
         }
         for cache in caches.all():
             cache.add_listener(lambda _change, _old, _new: queue.add(KEY))
@@ -188,6 +201,7 @@ class ClusterVersionController:
         for name, argument in plan.work:
             self._workers[name](argument)
         self._metrics.count(observed, plan, now)
+        self._story.tell(observed, plan)
         if plan.actions:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:
@@ -208,25 +222,31 @@ class ClusterVersionController:
             return None
         deployment = caches.deployments.get(NamespacedName(place.namespace, workloads.NAME))
         preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
+        wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
+        pods = tuple(caches.pods.all())
+        if not preflight_id and not pods:
+            self._reader.clear()
         return Observed(
             cluster_version=version,
-            facts=self._facts,
+            facts=replace(self._facts, place=wanted.place),
             feature_gate=caches.gates.get(NamespacedName("", "cluster")) if caches.gates.synced else None,
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
-            pods=tuple(caches.pods.all()),
+            pods=pods,
+            warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
-            report=self._report(preflight_id),
+            report=self._report(preflight_id, wanted.place),
             report_maps=tuple(sorted(reports.names_of(caches.config_maps.all()))),
+            unusable=wanted.unusable,
             service=self._service.state,
             releases=dict(self._checks.states),
         )
 
-    def _report(self, preflight_id: str) -> ReportSeen | None:
-        if self._facts.place.report_sink == "configmap":
-            key = NamespacedName(self._facts.place.namespace, workloads.report_map(preflight_id))
+    def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
+        if place.report_sink == "configmap":
+            key = NamespacedName(place.namespace, workloads.report_map(preflight_id))
             return reports.from_config_map(self._caches.config_maps.get(key), preflight_id, self._clock)
         self._reader.follow(preflight_id)
         return self._reader.seen

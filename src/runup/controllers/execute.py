@@ -36,14 +36,21 @@ class Executor:
 
     async def _act(self, action: Action) -> None:
         if isinstance(action, Apply):
-            call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
-            await self._client.send(call)
+            await self._apply(action)
         elif isinstance(action, PatchStatus):
             await self._patch_status(action)
         elif isinstance(action, Delete):
             await self._delete(action)
         else:
             await self._tell(action)
+
+    async def _apply(self, action: Apply) -> None:
+        call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
+        try:
+            await self._client.send(call)
+        except NotFound:
+            if not action.where_namespace:
+                raise
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key

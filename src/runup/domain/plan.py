@@ -13,11 +13,15 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Server-side apply of what we own of an object; `object` carries apiVersion, kind and metadata.name."""
+    """Server-side apply of what we own of an object; `object` carries apiVersion, kind and metadata.name.
+
+    `where_namespace`: it is of no use, and no error, where its namespace is not there.
+    """
 
     resource: Resource
     object: JSON
     force: bool = True
+    where_namespace: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from runup.api.core_v1 import (
     ContainerStateWaiting,
 )
 from runup.domain.plan import Delete, Plan
-from runup.domain.preflight import accounts, history, workloads
+from runup.domain.preflight import history, workloads
 from runup.domain.preflight.report import ReportedCheck
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
 
@@ -345,58 +345,6 @@ def _of_target(report: Any, number: int) -> Any:
     return replace(
         report, preflight_id=f"id-{number}", target_version=f"5.1.{number}", target_image=f"x@sha256:{number}"
     )
-
-
-def test_the_deployment_is_as_harmless_as_it_can_be() -> None:
-    """Decision D8 and D9: pinned, read-only, unprivileged, small, one host folder."""
-    world = started()
-    pod = world.applied["spec"]["template"]["spec"]
-    container = pod["containers"][0]
-    security = container["securityContext"]
-    assert pod["nodeName"] == "node-1"
-    assert world.applied["spec"]["strategy"] == {"type": "Recreate"}
-    assert container["image"] == image("5.2.0")
-    assert container["args"] == ["preflight", "--format=preflight-v1-json"]
-    assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
-    assert security["capabilities"] == {"drop": ["ALL"]}
-    assert [v.get("hostPath", {}).get("path") for v in pod["volumes"]] == [None, "/etc/cvo/preflight"]
-    assert world.applied["metadata"]["labels"] == {
-        "app": "cluster-version-operator-preflight",
-        "preflight-target": "5.2.0",
-    }
-
-
-def test_the_deployment_follows_the_operator_to_another_node() -> None:
-    """The report's folder is on the operator's node."""
-    from dataclasses import replace
-
-    world = started()
-    facts = world.observed.facts
-    world._set(facts=replace(facts, place=replace(facts.place, node_name="node-2"))).settle()
-    assert world.applied["spec"]["template"]["spec"]["nodeName"] == "node-2"
-
-
-def test_a_dedicated_account_comes_and_goes_with_the_deployment() -> None:
-    """No Secret is readable, and nothing of the account is left behind."""
-    world = started(service_account="dedicated")
-    assert [entry for entry in world.log if entry.startswith("apply")][-4:] == [
-        "apply ServiceAccount",
-        "apply ClusterRole",
-        "apply ClusterRoleBinding",
-        "apply Deployment",
-    ]
-    resources = [name for rule in accounts.read_rules() for name in rule["resources"]]
-    assert not {"secrets", "configmaps"} & set(resources)
-    assert {verb for rule in accounts.read_rules() for verb in rule["verbs"]} == {"get", "list", "watch"}
-    world.ask(None).settle()
-    assert [e for e in world.log if e.startswith("delete")] == [
-        "delete RoleBinding",
-        "delete Role",
-        "delete ClusterRoleBinding",
-        "delete ClusterRole",
-        "delete ServiceAccount",
-        "delete Deployment",
-    ]
 
 
 def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:

@@ -33,7 +33,7 @@ FAILED = [
     pytest.param(
         lambda w: w.pod(state=terminated("OOMKilled", 137), restart_count=2),
         "OOMKilled",
-        "raise --preflight-memory-limit of the managing operator and ask again",
+        "raise memoryLimit in ConfigMap cluster-version-operator-preflight-config and ask again",
         id="killed for memory",
     ),
     pytest.param(
@@ -69,13 +69,13 @@ FAILED = [
     pytest.param(
         lambda w: w.pass_time(600),
         "DeadlineExceeded",
-        "no complete report within 600 s; ask again, or raise --preflight-timeout of the managing operator",
+        "and nobody says why; ask again, or raise timeout in ConfigMap cluster-version-operator-preflight-config",
         id="hangs",
     ),
     pytest.param(
         lambda w: w.pod(**CRASHED).pass_time(600),
         "DeadlineExceeded",
-        "with exit code 1: Traceback; ask again, or raise --preflight-timeout of the managing operator",
+        "Traceback; ask again, or raise timeout in ConfigMap cluster-version-operator-preflight-config",
         id="crashes until the time is up",
     ),
 ]

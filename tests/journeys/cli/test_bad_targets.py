@@ -15,7 +15,11 @@ MEND = "choose another target, or clear the request"
 REASONS = {
     "has no preflight command": ("5.1.1", "TargetUnsupported", "choose a newer target or update without"),
     "crashes": ("5.1.2", "TargetCrashed", "see the log of Deployment cluster-version-operator-preflight"),
-    "is killed for memory": ("5.1.4", "OOMKilled", "raise --preflight-memory-limit of the managing operator"),
+    "is killed for memory": (
+        "5.1.4",
+        "OOMKilled",
+        "raise memoryLimit in ConfigMap cluster-version-operator-preflight-config",
+    ),
     "writes truncated JSON": ("5.1.5", "ReportInvalid", MEND),
     "writes 2 MiB": ("5.1.6", "ReportTooLarge", MEND),
     "writes a risk with a bad name": ("5.1.7", "InvalidRiskName", MEND),

@@ -34,6 +34,7 @@ AGENT = f"runup-preflight/{__version__}"
 OPTIONS = (
     click.option("--format", "format_", default=FORMAT, show_default=True, help="The report's format."),
     click.option("--once", is_flag=True, help="Write one report, then exit."),
+    click.option("--reads", is_flag=True, help="Print what the checks of this image's Python read, then exit."),
     click.option(
         "--report",
         envvar="PREFLIGHT_REPORT",
@@ -64,13 +65,24 @@ OPTIONS = (
 
 @click.command("preflight")
 @with_options(OPTIONS)
-def preflight(format_: str, **flags: Any) -> int:
+def preflight(format_: str, reads: bool, **flags: Any) -> int:
     """Check a cluster for an update to this release, changing nothing."""
+    if reads:
+        sys.stdout.buffer.write(_reads())
+        return 0
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
     import asyncio
 
     return asyncio.run(_run(flags))
+
+
+def _reads() -> bytes:
+    """What an image's builder stores as `preflight-checks/reads`."""
+    from runup.controllers.preflight_target.release import python_checks
+    from runup.domain.checks import rights
+
+    return rights.to_file(rights.own(), rights.of_checks(python_checks()))
 
 
 async def _run(flags: Mapping[str, Any]) -> int:

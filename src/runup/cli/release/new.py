@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runup.cli.errors import CommandError
-from runup.domain.release.payload import FOLDERS, load_payload
+from runup.domain.checks import packing, rights
+from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
 from runup.domain.version import Version, VersionError
 from runup.oci.access import Access
 from runup.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
 from runup.oci.errors import BadImage
-from runup.oci.layers import open_image, read_folders
+from runup.oci.layers import Image, open_image, read_folders
 from runup.oci.layout import Layout
 from runup.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
 from runup.oci.signatures import SigningKey
@@ -95,6 +96,7 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
         files |= files_in(Path(folder), FOLDERS)
     _check_flags_count(wanted, files)
     base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
+    files = _with_reads(files, base)
     return build_release(
         scratch / "layout",
         version=wanted.version,
@@ -106,6 +108,15 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
         operator=read_file("--entrypoint", wanted.entrypoint) if wanted.entrypoint else THIN_OPERATOR,
         base=base,
     )
+
+
+def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]:
+    """`files` and what the release's checks read; an image below knows that of its own Python."""
+    below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
+    try:
+        return packing.with_reads(files, below)
+    except rights.BadReads as error:
+        raise CommandError(f"--base: {error}") from error
 
 
 def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:

@@ -1,6 +1,6 @@
-"""Which version is in a release image that no update graph names: `release-metadata`, read out of the registry.
+"""What a release image says of itself: its version, where no update graph names it, and what its checks read.
 
-In: a pull spec by digest, whose signature was verified or waived before. Out: its version, or `Unread` in words that
+In: a pull spec by digest, whose signature was verified or waived before. Out: a file of it, or `Unread` in words that
 name the way out. The cluster's own pull secret and mirrors are used, as its nodes do. Everything read hangs on the
 digest; reading starts nothing of the image.
 """
@@ -17,6 +17,7 @@ from typing import Any
 from runup.api.codec import DecodeError
 from runup.api.scheme import Resource
 from runup.controllers.sources.threads import in_thread
+from runup.domain.checks.rights import FILE as READS_FILE
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
 from runup.domain.release.payload import METADATA_FILE
 from runup.kube import calls
@@ -82,26 +83,37 @@ class ReleaseImages:
 
     async def version(self, image: str) -> str:
         """The version of the release in `image`; raises Unread."""
+        data = await self._file(image, METADATA_FILE, "or set version beside image")
+        try:
+            return parse_release_metadata(data).version
+        except MetadataError as error:
+            why = f"{image} is no release image: {error}"
+            raise Unread(f"{why}; name a release image, or set version beside image") from error
+
+    async def reads(self, image: str) -> bytes:
+        """The file that says what the checks of the release in `image` read; raises Unread."""
+        return await self._file(image, READS_FILE, "or give the account what its checks lack")
+
+    async def _file(self, image: str, path: str, instead: str) -> bytes:
+        """One file of `image`; raises Unread, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:
             async with asyncio.timeout(DEADLINE_S):
                 access = await self._access(stop, notes)
                 client = RegistryClient(access)
-                data = await in_thread(
-                    lambda: client.read_file(parse(image), METADATA_FILE, architecture=self._architecture),
-                    f"read {image}",
+                return await in_thread(
+                    lambda: client.read_file(parse(image), path, architecture=self._architecture), f"read {image}"
                 )
-            return parse_release_metadata(data).version
         except TimeoutError as error:
-            raise Unread(_told(f"it was not read within {DEADLINE_S:g} s", _WAYS_OUT[Unreachable], notes)) from error
-        except MetadataError as error:
-            raise Unread(_told(f"{image} is no release image: {error}", "name a release image", notes)) from error
+            why = f"it was not read within {DEADLINE_S:g} s"
+            raise Unread(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
         except OciError as error:
-            raise Unread(_told(error.message, _WAYS_OUT.get(type(error), "name a release image"), notes)) from error
+            way_out = _WAYS_OUT.get(type(error), "name a release image")
+            raise Unread(_told(error.message, way_out, notes, instead)) from error
         except DecodeError as error:
             said = f"an answer of the API server could not be read: {error}"
-            raise Unread(_told(said, "it is read again", notes)) from error
+            raise Unread(_told(said, "it is read again", notes, instead)) from error
         finally:
             stop.set()
 
@@ -153,6 +165,6 @@ class ReleaseImages:
         return page.items
 
 
-def _told(why: str, way_out: str, notes: Sequence[str]) -> str:
+def _told(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:
     noted = f" ({'; '.join(notes)})" if notes else ""
-    return f"{why}{noted}; {way_out}, or set version beside image"
+    return f"{why}{noted}; {way_out}, {instead}"

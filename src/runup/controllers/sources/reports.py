@@ -35,13 +35,21 @@ class ReportReader:
         self._on_change = on_change
         self._id = ""
         self._signature: tuple[int, ...] | None = None
-        self._cleared_for = ""
+        # Whose folder stays when `run` clears up: None while that is not known, nothing where nobody writes any more.
+        self._keep: str | None = None
+        self._kept: str | None = None
+
+    def clear(self) -> None:
+        """Nobody writes a report any more: `run` removes what preflights left, the last one's included."""
+        self.follow("")
+        self._keep = ""
 
     def follow(self, preflight_id: str) -> None:
         """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
         if preflight_id != self._id:
             self._id, self._signature, self.seen = preflight_id, None, None
         if preflight_id:
+            self._keep = preflight_id
             self.poll()
 
     def poll(self) -> bool:
@@ -57,14 +65,14 @@ class ReportReader:
         return True
 
     async def run(self) -> None:
-        """Poll until cancelled; remove what earlier preflights left once another one is followed."""
+        """Poll until cancelled; remove what earlier preflights left once another one is followed, or none."""
         while True:
             await self._clock.sleep(POLL_S)
             if self.poll():
                 self._on_change()
-            if self._id and self._id != self._cleared_for:
-                self._cleared_for = self._id
-                await asyncio.to_thread(remove_others, self._folder, self._id)
+            if self._keep is not None and self._keep != self._kept:
+                self._kept = self._keep
+                await asyncio.to_thread(remove_others, self._folder, self._keep)
 
 
 def remove_others(folder: Path, preflight_id: str) -> None:

@@ -17,11 +17,13 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
+import structlog
 
 from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.threads import in_thread
+from runup.domain.checks import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
 from runup.kube.client import Client
@@ -31,6 +33,7 @@ from runup.oci.errors import Unverified
 from runup.oci.signatures import MAX_SIGNATURE_BYTES, Verification, Verifier, digest_to_verify
 from runup.oci.stores import MAX_SIGNATURES
 
+log = structlog.get_logger("releases")
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"
 TIMEOUT_S = 30.0
@@ -75,6 +78,12 @@ class ReleaseChecks:
             self._set(image, reading=True)
             self._start(self._read(image), f"read {image}")
 
+    def read_rights(self, image: str) -> None:
+        """Start reading what the checks in `image` read, unless that is under way."""
+        if not self._known(image).asking:
+            self._set(image, asking=True)
+            self._start(self._read_rights(image), f"read rights of {image}")
+
     async def close(self) -> None:
         """Give up what is under way."""
         for task in self._tasks:
@@ -112,6 +121,22 @@ class ReleaseChecks:
         finally:
             self._set(image, reading=False)
         self._set(image, version=version, unreadable=why, read_at=self._clock.now())
+        self._on_change()
+
+    async def _read_rights(self, image: str) -> None:
+        """What cannot be read is what this release's own checks read: a check that needs more says so."""
+        found = rights.own()
+        try:
+            found, refused = rights.of_file(await self._images.reads(image))
+            for why in refused:
+                log.warning("preflight: a right that is declared is not given", image=image, why=why)
+        except (Unread, rights.BadReads) as error:
+            log.warning(
+                "preflight: the target's account reads what this release's checks do", image=image, why=str(error)
+            )
+        finally:
+            self._set(image, asking=False)
+        self._set(image, rights=found)
         self._on_change()
 
     async def _verify(self, image: str) -> None:

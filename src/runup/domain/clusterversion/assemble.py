@@ -28,13 +28,13 @@ def candidates(view: View, checked: Sequence[Checked], risks: Sequence[SourceRis
 
 
 def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
-    found = list(view.advised.candidates)
+    found, base = list(view.advised.candidates), view.observed.facts.place.documentation_base
     for target in checked:
         index = _index(found, target.release)
         if index is None:
             found.append(_unlisted(view, target))
             index = len(found) - 1
-        found[index] = add_risks(found[index], results.judged_risks(target))
+        found[index] = add_risks(found[index], results.with_links(results.judged_risks(target), base))
     if view.accepts_risks:
         judged = [risk.judged() for risk in risks]
         found = [add_risks(c, judged) if leaves_minor(c, view.current.version) else c for c in found]
@@ -52,4 +52,5 @@ def _unlisted(view: View, target: Checked) -> Candidate:
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
     risk = results.path_not_offered(release, target.source_version)
-    return add_risks(Candidate(release, offered=False), [risk])
+    base = view.observed.facts.place.documentation_base
+    return add_risks(Candidate(release, offered=False), results.with_links([risk], base))

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
-from runup.api.core_v1 import ConfigMap, Pod
+from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
+from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
@@ -37,7 +38,8 @@ class ReleaseCheck:
     """What is known of a release image: its signature, and the version that its metadata names (`""`: not read yet).
 
     `error` says why the signature is not trusted, `unreadable` why the metadata could not be read. `running` and `at`
-    are of the verifying, `reading` and `read_at` of the reading.
+    are of the verifying, `reading` and `read_at` of the reading. `rights` are what the release's checks declare to
+    read, None while nobody asked; `asking` says that they are being looked up.
     """
 
     trust: Trust = Trust.PENDING
@@ -48,6 +50,8 @@ class ReleaseCheck:
     at: datetime | None = None
     reading: bool = False
     read_at: datetime | None = None
+    rights: tuple[Right, ...] | None = None
+    asking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class Observed:
     `unread_operators` are there and are not as their kind should be.
 
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
-    ConfigMaps that hold reports.
+    ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
+    preflights (`facts.place` has the others) cannot be used.
     """
 
     cluster_version: ClusterVersion
@@ -68,8 +73,10 @@ class Observed:
     unread_operators: tuple[Undecodable, ...] = ()
     deployment: Deployment | None = None
     pods: tuple[Pod, ...] = ()
+    warnings: tuple[Event, ...] = ()
     history: ConfigMap | None = None
     report: ReportSeen | None = None
     report_maps: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)

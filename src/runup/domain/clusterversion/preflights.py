@@ -23,7 +23,7 @@ from runup.domain.clusterversion.request import PreflightRequest, Refused, Updat
 from runup.domain.clusterversion.view import View
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.plan import Action, Apply, Delete
-from runup.domain.preflight import accounts, conditions, workloads
+from runup.domain.preflight import accounts, conditions, starting, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
@@ -34,6 +34,7 @@ from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
 
 CHECK_RELEASE = "check-release"
 READ_RELEASE = "read-release"
+READ_RIGHTS = "read-rights"
 RECHECK = timedelta(seconds=60)
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
@@ -230,12 +231,36 @@ def _refuse(case: _Case) -> Preflight:
 
 
 def _start(case: _Case) -> Preflight:
+    # A target that nobody vouches for never gets the operator's account (decision D9).
+    waived = case.check is None or case.check.trust is not Trust.VERIFIED
+    place = _place(case.view, waived)
+    rights = _rights(case, place)
+    if rights is None:
+        said = conditions.preparing(case.subject, "ReadingChecks", "what the target's checks read is being looked up")
+        return _pending(case, said, "what the target's checks read is being looked up", work=_rights_work(case))
     said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
-    place = case.view.observed.facts.place
+    roles = accounts.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
-    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
+    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
     pending = _pending(case, said, "the target is being started")
-    return replace(pending, actions=(*accounts.applies(place, case.attempt.id), wanted))
+    return replace(pending, actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+
+
+def _place(view: View, waived: bool) -> workloads.Workplace:
+    place = view.observed.facts.place
+    return replace(place, service_account="dedicated") if waived else place
+
+
+def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ...] | None:
+    """What its own account is to read; nothing where it has none, None while the image is being asked."""
+    if place.service_account != "dedicated":
+        return ()
+    return case.check.rights if case.check is not None else None
+
+
+def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
+    under_way = case.check is not None and case.check.asking
+    return () if under_way else ((READ_RIGHTS, case.target.image),)
 
 
 def _stop_other(case: _Case) -> Preflight:
@@ -270,6 +295,7 @@ def _watch(case: _Case) -> Preflight:
         completed_before=_completed_before(case),
         timeout_s=view.observed.facts.place.timeout_s,
         now=view.now,
+        events=view.observed.warnings,
     )
     found = outcome(scene)
     if found.final:
@@ -278,7 +304,8 @@ def _watch(case: _Case) -> Preflight:
     if found.state is State.COMPLETED and report is not None:
         history = histories.with_report(history, report)
     told = _told(case, found, report, history)
-    return replace(told, actions=_drift(case), requeue_after_s=_until(scene, found))
+    actions, work = _drift(case)
+    return replace(told, actions=actions, work=work, requeue_after_s=_until(scene, found))
 
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
@@ -345,14 +372,22 @@ def _completed_before(case: _Case) -> bool:
     )
 
 
-def _drift(case: _Case) -> tuple[Action, ...]:
-    """Apply the Deployment again where it is not as it should be: the operator moved, a flag or somebody's edit."""
-    place = case.view.observed.facts.place
-    wanted = workloads.deployment(case.attempt, place)
+def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+    """Apply the Deployment again where it is not as it should be: the operator moved, a setting or somebody's edit."""
     found = case.view.observed.deployment
-    if found is None or workloads.is_as_wanted(found, wanted):
-        return ()
-    return (*accounts.applies(place, case.attempt.id), Apply(DEPLOYMENT, wanted))
+    assert found is not None
+    place, waived = _place(case.view, workloads.was_waived(found)), workloads.was_waived(found)
+    if workloads.is_as_wanted(found, workloads.deployment(case.attempt, place, waived=waived)):
+        return (), ()
+    rights = _rights(case, place)
+    if rights is None:
+        return (), _rights_work(case)
+    roles = {*accounts.role_namespaces(place, rights), *workloads.roles_of(found)}
+    if place.account != workloads.NAME:
+        wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
+        return (wanted, *_without_account(case.view, found)), ()
+    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
+    return (*accounts.applies(place, case.attempt.id, rights), wanted), ()
 
 
 def _stop(view: View) -> tuple[Action, ...]:
@@ -362,11 +397,14 @@ def _stop(view: View) -> tuple[Action, ...]:
         return ()
     place = view.observed.facts.place
     gone = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=found.metadata.uid)
+    return (*_without_account(view, found), gone)
+
+
+def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
     if found.spec.template.spec.service_account_name != workloads.NAME:
-        return (gone,)
-    # All that it may have been given is taken away, whatever the flags say today.
-    made = replace(place, service_account="dedicated", report_sink="configmap")
-    return (*accounts.deletes(made, found.metadata.annotations.get(workloads.ID_ANNOTATION, "")), gone)
+        return ()
+    preflight_id = found.metadata.annotations.get(workloads.ID_ANNOTATION, "")
+    return accounts.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
 
 
 def _stale_reports(view: View) -> tuple[Action, ...]:
@@ -381,7 +419,10 @@ def _stale_reports(view: View) -> tuple[Action, ...]:
 
 
 def _until(scene: Scene, found: Outcome) -> float | None:
-    """Seconds to the deadline, where there still is one."""
+    """Seconds to the deadline, where there still is one, or to the moment at which waiting is worth a word."""
+    again = starting.look_again_s(scene.deployment, scene.pods, scene.now)
+    if again is not None:
+        return again
     if scene.completed_before or found.state is State.COMPLETED or scene.deadline is None:
         return None
     return max((scene.deadline - scene.now).total_seconds(), 1.0)

@@ -26,6 +26,7 @@ from runup.domain.conditions import find
 from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
+from runup.domain.preflight import settings
 from runup.domain.updates import risks, service, upgradeable
 from runup.domain.updates.risks.source import Cluster
 
@@ -33,7 +34,7 @@ CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
 # Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
-_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, *preflight_conditions.TYPES)
+_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, settings.CONDITION, *preflight_conditions.TYPES)
 _LEGACY = (
     "ImplicitlyEnabled",
     "UpgradeableAdminAckRequired",
@@ -86,6 +87,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     said = [
         *filter(None, (validation.condition(problems), seen.advised.condition, update.condition)),
         *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
+        *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from runup.api.core_v1 import ContainerStatus, Pod
+from runup.api.core_v1 import ContainerStatus, Event, Pod
 from runup.api.workloads_v1 import Deployment
-from runup.domain.preflight import workloads
+from runup.domain.preflight import starting, workloads
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import Report
 
@@ -70,7 +70,8 @@ class Outcome:
 class Scene:
     """Everything that bears on the outcome.
 
-    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once.
+    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once. `events` are
+    the namespace's warnings.
     """
 
     attempt: Attempt
@@ -81,6 +82,7 @@ class Scene:
     completed_before: bool
     timeout_s: float
     now: datetime
+    events: tuple[Event, ...] = ()
 
     @property
     def container(self) -> ContainerStatus | None:
@@ -154,7 +156,7 @@ def _killed_for_memory(scene: Scene) -> Outcome | None:
     if ended is None or ended.reason != "OOMKilled" or kills < MAX_OOM_KILLS:
         return None
     message = f"the target was killed for memory {kills} times"
-    way_out = "raise --preflight-memory-limit of the managing operator and ask again"
+    way_out = f"raise memoryLimit in ConfigMap {workloads.SETTINGS_MAP} and ask again"
     return Outcome(State.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
 
@@ -165,7 +167,7 @@ def _too_late(scene: Scene) -> Outcome | None:
     detail = next((found.message for rule in _HEALING if (found := rule(scene)) is not None), "")
     progress = f"; {counts(scene.report)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
-    way_out = "ask again, or raise --preflight-timeout of the managing operator"
+    way_out = f"ask again, or raise timeout in ConfigMap {workloads.SETTINGS_MAP}"
     return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
 
@@ -185,6 +187,17 @@ def _pull_failed(scene: Scene) -> Outcome | None:
 def _not_started(scene: Scene) -> Outcome | None:
     way_out = f"it is tried again: see the events of Deployment {workloads.NAME}"
     return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out)
+
+
+def _not_starting(scene: Scene) -> Outcome | None:
+    found = starting.trouble(scene.deployment, scene.pods, scene.events, name=workloads.NAME, now=scene.now)
+    if found is None:
+        return None
+    # One that only takes long says so until the first report; one that somebody refuses says that at any time.
+    if not found.failed and (scene.report is not None or scene.completed_before):
+        return None
+    state = State.FAILED if found.failed else State.STARTING
+    return Outcome(state, found.reason, found.message, way_out=found.way_out)
 
 
 def _waiting(scene: Scene, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
@@ -222,7 +235,7 @@ def _reported(scene: Scene) -> Outcome | None:
     return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report))
 
 
-_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _reported_failure)
+_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _not_starting, _reported_failure)
 RULES: tuple[Rule, ...] = (
     _already_over,
     _unsupported,

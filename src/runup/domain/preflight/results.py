@@ -6,12 +6,15 @@ is decided by the candidate that carries it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace as with_fields
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.preflight.report import Report, ReportedRisk, documentation_url
+from runup.domain.preflight.report import DOCUMENTATION, Report, ReportedRisk, documentation_url
 from runup.domain.updates.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, JudgedRisk
 from runup.domain.updates.rules import APPLIES
 
@@ -56,6 +59,18 @@ def path_not_offered(release: Release, source_version: str) -> JudgedRisk:
     text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
     risk = _risk(NOT_OFFERED, text, release.version, "")
     return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True)
+
+
+def with_links(risks: Iterable[JudgedRisk], base: str) -> tuple[JudgedRisk, ...]:
+    """`risks` whose links to our own pages lead to those below `base`, an administrator's copy, where there is one."""
+    if not base:
+        return tuple(risks)
+    return tuple(_linked(risk, base) if risk.risk.url.startswith(DOCUMENTATION) else risk for risk in risks)
+
+
+def _linked(risk: JudgedRisk, base: str) -> JudgedRisk:
+    page = risk.risk.url.removeprefix(DOCUMENTATION)
+    return replace(risk, risk=with_fields(risk.risk, url=f"{base}/checks/{page}"))
 
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import runup
 from runup.api import codec
+from runup.domain.checks import packing
 from runup.domain.version import Version
 from runup.oci.build import THIN_OPERATOR, BuiltImage, build_release
 from runup.oci.signatures import SigningKey, generate_key
@@ -73,7 +74,7 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
             files |= _below(folder)
-    return files
+    return packing.with_reads(files)
 
 
 def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:

@@ -1,0 +1,212 @@
+"""What log and metrics tell of a preflight, pass by pass; page and alerts agree with what is served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
+from tests.domain.clusterversion.test_preflight import terminated
+from tests.domain.clusterversion.world import World, risk
+
+from runup.api.config_v1 import Update
+from runup.controllers.metrics import Metrics
+from runup.controllers.story import Story
+from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
+from runup.domain.plan import Plan
+from runup.kube.clock import ManualClock
+
+ROOT = Path(__file__).parents[2]
+NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
+
+
+@dataclass
+class Listener(World):
+    """The tiny cluster, whose passes are told to log and metrics as the controller does."""
+
+    story: Story = field(default_factory=Story)
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock(self.now)
+        self.metrics = Metrics(self.clock)
+
+    def step(self) -> Plan:
+        """One pass, told."""
+        observed = self.observed
+        plan = super().step()
+        self.metrics.count(observed, plan, self.now)
+        self.story.tell(observed, plan)
+        return plan
+
+    def pass_time(self, seconds: float) -> World:
+        """Let time pass for whoever asks for metrics, too."""
+        super().pass_time(seconds)
+        self.clock.jump(seconds)
+        return self
+
+    @property
+    def samples(self) -> dict[str, float]:
+        """What Prometheus would read: `name{label values}` -> value."""
+        text = generate_latest(self.metrics.registry).decode()
+        families = text_string_to_metric_families(text)
+        return {f"{each.name}{{{','.join(each.labels.values())}}}": each.value for f in families for each in f.samples}
+
+
+@pytest.fixture
+def world() -> Listener:
+    """A cluster before anybody asks."""
+    made = World.new()
+    listener = Listener(made.observed)
+    listener.settle()
+    return listener
+
+
+def lines(logs: list[Any]) -> list[tuple[str, str, str]]:
+    """Level, line and reason."""
+    return [(each["log_level"], each["event"], each["reason"]) for each in logs]
+
+
+def test_the_log_has_one_line_a_step(world: Listener) -> None:
+    """From the request to its end, each with target and ID, and nothing twice."""
+    with capture_logs() as logs:
+        world.ask_preflight().settle()
+        preflight_id = world.attempt_id
+        world.report(execution_status="running", message="1 of 2 checks done").settle()
+        world.report(execution_status="running", message="2 of 2 checks done").settle()
+        world.report(risk("Found")).settle()
+        world.pass_time(60).settle()
+        world.ask(None).settle()
+    assert lines(logs) == [
+        ("info", "preflight step", "VerifyingImage"),
+        ("info", "preflight workload applied", "Start"),
+        ("info", "preflight step", "TargetStarting"),
+        ("info", "preflight step", "ChecksRunning"),
+        ("info", "preflight completed", "RisksFound"),
+        ("info", "preflight workload removed", "Cleared"),
+        ("info", "preflight ended", "Cleared"),
+    ]
+    assert {(each["target"], each["id"]) for each in logs} == {("5.2.0", preflight_id)}
+
+
+def test_a_target_without_the_command_is_a_warning(world: Listener) -> None:
+    """It names the release and says that nothing was checked."""
+    world.ask_preflight().settle()
+    with capture_logs() as logs:
+        world.pod(state=terminated(message=NO_COMMAND)).settle()
+    failed = next(each for each in logs if each["event"] == "preflight failed")
+    assert (failed["log_level"], failed["reason"], failed["target"]) == ("warning", "TargetUnsupported", "5.2.0")
+    assert "has no `preflight` command" in failed["message"]
+
+
+REFUSED: list[Any] = [
+    pytest.param(Update(mode="Preflight", version="5.7.7"), "TargetNotFound", id="an unknown version"),
+    pytest.param(Update(mode="Frobnicate", version="5.2.0"), "UnknownMode", id="an unknown mode"),
+]
+
+
+@pytest.mark.parametrize(("request_", "reason"), REFUSED)
+def test_a_refused_request_is_no_failure(world: Listener, request_: Update, reason: str) -> None:
+    """It is told and counted as what it is, and raises no alert."""
+    with capture_logs() as logs:
+        world.ask(request_).settle()
+    assert lines(logs)[-1] == ("warning", "preflight refused", reason)
+    assert world.samples[f"cluster_version_preflight_outcomes_total{{PreflightRefused,{reason}}}"] == 1
+    assert not [name for name in world.samples if name.startswith("cluster_version_preflight_failing")]
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 0
+
+
+def test_a_target_that_nobody_signed_is_refused(world: Listener) -> None:
+    """Nothing of it was started."""
+    world.trusted = False
+    world.ask_preflight("5.0.3").settle()
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightRefused,ImageVerificationFailed}"] == 1
+
+
+def test_a_request_that_cannot_be_met_after_one_that_ran_is_refused(world: Listener) -> None:
+    """The workload of the one before does not make it a failure."""
+    world.ask_preflight().settle()
+    world.ask_preflight("5.7.7").settle()
+    outcomes = [name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")]
+    assert outcomes == ["cluster_version_preflight_outcomes_total{PreflightRefused,TargetNotFound}"]
+
+
+def test_a_failure_has_its_reason_for_as_long_as_it_lasts(world: Listener) -> None:
+    """Final ones until the request goes; counted once."""
+    world.ask_preflight().settle()
+    world.pod(state=terminated("OOMKilled", 137), restart_count=2).settle().pass_time(60).settle()
+    assert world.samples["cluster_version_preflight_failing{OOMKilled}"] == 1
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightFailed,OOMKilled}"] == 1
+    world.ask(None).settle()
+    assert "cluster_version_preflight_failing{OOMKilled}" not in world.samples
+
+
+def test_ages_grow_by_themselves_and_are_absent_where_there_is_nothing(world: Listener) -> None:
+    """No report has no age; one that nobody writes any more grows old without a pass; a heartbeat renews it."""
+    age, waiting = "cluster_version_preflight_report_age_seconds{}", "cluster_version_preflight_waiting_seconds{}"
+    assert age not in world.samples and waiting not in world.samples
+    world.ask_preflight().settle().pass_time(30)
+    assert age not in world.samples
+    assert world.samples[waiting] == 30
+    assert world.samples["cluster_version_preflight_timeout_seconds{}"] == 600
+    world.report().settle().pass_time(400)
+    assert world.samples[age] == 400
+    assert waiting not in world.samples
+    world.report(observed_time=world.now + timedelta(seconds=1)).step()
+    assert world.samples[age] == 0
+    world.ask(None).settle()
+    assert age not in world.samples
+
+
+def test_a_completed_preflight_is_counted_once_with_its_duration(world: Listener) -> None:
+    """Also when it goes on watching."""
+    world.ask_preflight().settle().pass_time(7)
+    world.report(risk("Found")).settle().pass_time(60).settle()
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}"] == 1
+    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
+
+
+def served() -> Iterator[str]:
+    """The names of all metrics of both operators, as Prometheus stores them."""
+    for registry in (Metrics().registry, UpdateStatusMetrics().registry):
+        for family in registry.collect():
+            yield family.name + ("_total" if family.type == "counter" else "")
+
+
+def test_every_metric_is_on_the_page_and_every_one_of_the_page_is_served() -> None:
+    """docs/metrics.md and the registries are one."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    assert set(re.findall(r"^\| `([a-z_]+)` \| (?:counter|gauge|histogram) ", page, re.MULTILINE)) == set(served())
+
+
+def alerts() -> list[dict[str, Any]]:
+    """The rules of the manifest."""
+    path = ROOT / "deploy" / "manifests" / "0000_90_cluster-version-operator_02_alerts.yaml"
+    (group,) = yaml.safe_load(path.read_text())["spec"]["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
+    """An expression over a name that nobody serves never fires; parentheses match; each says what it is."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    known = set(served())
+    for rule in alerts():
+        names = set(re.findall(r"\b(?:cluster_version|update_status)_[a-z_]+", rule["expr"]))
+        assert names and names <= known, rule["alert"]
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+        assert {"summary", "description"} == set(rule["annotations"])
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+        assert f"| `{rule['alert']}` |" in page
+    documented = set(re.findall(r"^\| `(ClusterVersion\w+)` \|", page, re.MULTILINE))
+    assert documented == {rule["alert"] for rule in alerts()}

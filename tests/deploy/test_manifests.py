@@ -1,0 +1,119 @@
+"""The manifests as a release carries them: pods that can do little, and rights that the page argues for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+JSON = dict[str, Any]
+NAMESPACES = ("openshift-cluster-version-operator", "openshift-update-status-controller")
+# Whether a folder of the node has to be written, for which a pod is root.
+WORKLOADS = {"cluster-version-operator": True, "update-status-controller": False}
+
+
+def manifests() -> Iterator[JSON]:
+    """Every object of deploy/."""
+    for path in sorted((ROOT / "deploy").rglob("*.yaml")):
+        yield from yaml.safe_load_all(path.read_text())
+
+
+def named(kind: str, name: str) -> JSON:
+    """The only object of that kind and name."""
+    (found,) = (obj for obj in manifests() if (obj["kind"], obj["metadata"]["name"]) == (kind, name))
+    return found
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_pod_can_do_little(name: str) -> None:
+    """Seccomp, no privileges, limits; root only for a folder of the node."""
+    pod = named("Deployment", name)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    security = container["securityContext"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert security["readOnlyRootFilesystem"] is True and security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+    assert {"hostPID", "hostIPC", "hostNetwork"}.isdisjoint(pod)
+    folders = [volume["hostPath"]["path"] for volume in pod.get("volumes", ()) if "hostPath" in volume]
+    assert bool(folders) is WORKLOADS[name]
+    assert (security.get("runAsUser") == 0) is WORKLOADS[name]
+    assert pod["securityContext"].get("runAsNonRoot", False) is not WORKLOADS[name]
+
+
+def test_the_operator_can_remove_the_reports_of_preflights() -> None:
+    """A read-only mount left every preflight's folder on the node for ever."""
+    pod = named("Deployment", "cluster-version-operator")["spec"]["template"]["spec"]
+    (mount,) = (m for m in pod["containers"][0]["volumeMounts"] if m["mountPath"] == "/etc/cvo/preflight")
+    assert not mount.get("readOnly", False)
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_nobody_talks_where_no_policy_lets_him(namespace: str) -> None:
+    """Each namespace denies everything, then allows by pod."""
+    policies = [
+        obj for obj in manifests() if obj["kind"] == "NetworkPolicy" and obj["metadata"]["namespace"] == namespace
+    ]
+    denied = [policy["spec"] for policy in policies if policy["spec"]["podSelector"] == {}]
+    assert denied == [{"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}]
+    for policy in policies:
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+
+
+def test_every_network_policy_is_about_a_pod_that_there_is() -> None:
+    """A selector that fits nobody protects nobody."""
+    labels = [named("Deployment", name)["spec"]["template"]["metadata"]["labels"] for name in WORKLOADS]
+    labels.append({"app": "cluster-version-operator-preflight"})
+    for policy in (obj for obj in manifests() if obj["kind"] == "NetworkPolicy"):
+        selected = policy["spec"]["podSelector"].get("matchLabels", {})
+        assert any(selected.items() <= each.items() for each in labels), policy["metadata"]
+
+
+Row = tuple[str, str, str, str, str]
+
+
+def argued() -> set[Row]:
+    """The table of docs/security.md."""
+    section = (ROOT / "docs" / "security.md").read_text().partition("## What the operator may do")[2]
+    rows = re.findall(r"^\| (cluster|own namespace) \| (.*) \|$", section, re.MULTILINE)
+    found = set()
+    for where, rest in rows:
+        groups, resources, names, verbs, why = (cell.strip() for cell in rest.split("|"))
+        assert why, rest
+        found.add((where, groups, resources, names, verbs))
+    return found
+
+
+def given() -> Iterator[Row]:
+    """The rules of the manifests, in the words of the table."""
+    for kind, where in (("ClusterRole", "cluster"), ("Role", "own namespace")):
+        for rule in named(kind, "cluster-version-operator")["rules"]:
+            groups = ", ".join(group or "core" for group in rule["apiGroups"])
+            names = ", ".join(rule.get("resourceNames", ()))
+            yield where, groups, ", ".join(rule["resources"]), names, ", ".join(rule["verbs"])
+
+
+def test_each_right_of_the_operator_is_argued_for_and_none_is_argued_for_that_it_has_not() -> None:
+    """The page and the manifests are one, rule by rule."""
+    assert argued() == set(given())
+
+
+def test_nobody_is_bound_to_more_than_these_roles() -> None:
+    """No binding to cluster-admin or to another release's role."""
+    bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view"}
+    assert {binding["roleRef"]["name"] for binding in bindings} == own
+
+
+def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
+    """Wildcards are for reading alone; no escalation, no impersonation, no Secret that could be written."""
+    for obj in manifests():
+        for rule in obj.get("rules", ()) if obj["kind"] in ("ClusterRole", "Role") else ():
+            reads = set(rule["verbs"]) <= {"get", "list", "watch"}
+            assert reads or not {"*", "secrets"} & {*rule["apiGroups"], *rule["resources"]}, rule
+            assert not {"*", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule

@@ -1,0 +1,114 @@
+"""What a release says that its checks read: written when it is made, read back as somebody else's data."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runup.domain.checks import packing, rights
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.preflight import accounts
+from runup.domain.preflight.accounts import Right
+
+CHECK = """
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheck
+metadata: {name: certificates}
+spec:
+  component: etcd
+  reads:
+  - {name: pods, version: v1, resource: pods, kind: Pod, fields: [status.phase], namespace: openshift-etcd}
+  - {name: routes, group: route.openshift.io, version: v1, resource: routes, kind: Route, fields: [spec.host]}
+  for: routes
+  expression: "false"
+  risk: {name: Certificates, message: m}
+"""
+
+
+def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
+    """A file as an image may hold it."""
+    return json.dumps({"format": format_, "reads": reads}).encode()
+
+
+def test_what_a_release_packs_is_what_is_read_back() -> None:
+    """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
+    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"})
+    found, refused = rights.of_file(files[rights.FILE])
+    assert refused == ()
+    assert {Right("", "pods", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
+    assert {(r.group, r.plural) for check in CHECKS for r in check.reads} <= {(r.group, r.resource) for r in found}
+    assert {Right("config.openshift.io", "clusterversions"), Right("config.openshift.io", "featuregates")} <= set(found)
+
+
+def test_python_of_the_image_below_counts_and_not_the_own() -> None:
+    """A release that is built upon another operator's image has that one's Python."""
+    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, declared({"group": "x", "resource": "ys"}))
+    found, _ = rights.of_file(files[rights.FILE])
+    assert Right("x", "ys") in found
+    assert Right("", "nodes") not in found
+    assert Right("route.openshift.io", "routes") in found
+
+
+def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
+    """Whoever brings it knows better."""
+    assert packing.with_reads({rights.FILE: b"theirs"}) == {rights.FILE: b"theirs"}
+
+
+def test_a_check_that_cannot_be_used_reads_nothing() -> None:
+    """And does not hide the others."""
+    files = {"preflight-checks/a.yaml": b"kind: [", "preflight-checks/b.yaml": CHECK.encode()}
+    assert Right("route.openshift.io", "routes") in packing.of_files(files)
+
+
+REFUSED: list[Any] = [
+    pytest.param({"group": "", "resource": "secrets"}, id="Secrets"),
+    pytest.param({"group": "", "resource": "secrets", "namespace": "openshift-config"}, id="Secrets of one namespace"),
+    pytest.param({"group": "", "resource": "*"}, id="every kind of a group"),
+    pytest.param({"group": "*", "resource": "nodes"}, id="every group"),
+    pytest.param({"group": "*", "resource": "*"}, id="everything"),
+    pytest.param({"group": "", "resource": "nodes/proxy"}, id="a connection to a kubelet"),
+    pytest.param({"group": "", "resource": "pods/exec"}, id="a command in a pod"),
+    pytest.param({"group": "", "resource": "serviceaccounts/token"}, id="a token"),
+    pytest.param({"group": "", "resource": ""}, id="nothing"),
+    pytest.param({"group": "", "resource": "SECRETS"}, id="another way to write it"),
+    pytest.param({"group": "oauth.openshift.io", "resource": "oauthaccesstokens"}, id="tokens of people"),
+    pytest.param({"group": "", "resource": "pods", "namespace": "*"}, id="no namespace"),
+]
+
+
+@pytest.mark.parametrize("read", REFUSED)
+def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
+    """It is named and not given; what is beside it is."""
+    found, refused = rights.of_file(declared(read, {"group": "", "resource": "pods"}))
+    assert len(refused) == 1
+    names = {right.resource for right in found}
+    assert names == {"pods", "clusterversions", "featuregates"}
+    rules = accounts.read_rules(found)
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+BAD: list[Any] = [
+    pytest.param(b"{", "is not as expected", id="no JSON"),
+    pytest.param(b"[]", "is not as expected", id="no object"),
+    pytest.param(b'{"format": "x", "reads": [1]}', "is not as expected", id="no right"),
+    pytest.param(declared(format_="preflight-reads-v9"), "has format 'preflight-reads-v9'", id="a later format"),
+    pytest.param(declared(*[{"group": "", "resource": f"k{n}"} for n in range(501)]), "names 501 kinds", id="too many"),
+    pytest.param(b" " * (rights.MAX_BYTES + 1), "bytes", id="too large"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), BAD)
+def test_a_file_that_cannot_be_used(data: bytes, words: str) -> None:
+    """It says why; whoever asked falls back."""
+    with pytest.raises(rights.BadReads, match=words.replace("(", r"\(")):
+        rights.of_file(data)
+
+
+def test_one_right_for_the_whole_cluster_covers_those_for_a_namespace() -> None:
+    """No Role where there is a ClusterRole already."""
+    found, _ = rights.of_file(
+        declared({"group": "", "resource": "pods", "namespace": "a"}, {"group": "", "resource": "pods"})
+    )
+    assert Right("", "pods") in found and Right("", "pods", "a") not in found

@@ -1,0 +1,138 @@
+"""The administrator's ConfigMap: what is taken, what is named as unusable, and that the pages tell of every key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.api.core_v1 import ConfigMap
+from runup.domain.preflight import settings
+from runup.domain.preflight.workloads import Quantities, Workplace
+
+DEFAULTS = Workplace(namespace="ns", node_name="node-1")
+OPERATOR_PAGE = Path(__file__).parents[3] / "docs" / "operator.md"
+
+
+def read(**data: str) -> settings.Settings:
+    """What holds with those keys set."""
+    return settings.read(ConfigMap(data=data), DEFAULTS)
+
+
+TAKEN: list[Any] = [
+    pytest.param({"cpuLimit": "1"}, "quantities", Quantities(cpu_limit="1"), id="a limit"),
+    pytest.param({"memoryRequest": " 64Mi\n"}, "quantities", Quantities(memory_request="64Mi"), id="a block's newline"),
+    pytest.param({"timeout": "1h30m"}, "timeout_s", 5400.0, id="hours and minutes"),
+    pytest.param({"timeout": "90"}, "timeout_s", 90.0, id="seconds alone"),
+    pytest.param({"tolerations": "[]"}, "tolerations", (), id="no toleration at all"),
+    pytest.param(
+        {"tolerations": "- {key: dedicated, operator: Equal, value: infra, effect: NoSchedule}"},
+        "tolerations",
+        ({"key": "dedicated", "operator": "Equal", "value": "infra", "effect": "NoSchedule"},),
+        id="one toleration",
+    ),
+    pytest.param({"priorityClassName": ""}, "priority_class", "", id="no priority class"),
+    pytest.param({"serviceAccount": "dedicated"}, "service_account", "dedicated", id="an account of its own"),
+    pytest.param({"reportSink": "configmap"}, "report_sink", "configmap", id="no folder of the node"),
+    pytest.param(
+        {"documentationBase": "http://docs.lan:8080/x/"}, "documentation_base", "http://docs.lan:8080/x", id="a mirror"
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "field", "expected"), TAKEN)
+def test_a_setting_that_is_taken(data: dict[str, str], field: str, expected: Any) -> None:
+    """It replaces its default, and nothing else."""
+    found = read(**data)
+    assert found.unusable == ()
+    assert getattr(found.place, field) == expected
+
+
+UNUSABLE: list[Any] = [
+    pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is no quantity", id="no quantity"),
+    pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
+    pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
+    pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
+    pytest.param(
+        {"memoryRequest": "1Gi"}, "memoryRequest 1Gi is more than memoryLimit 512Mi", id="more than its limit"
+    ),
+    pytest.param({"timeout": "soon"}, "is no duration", id="no duration"),
+    pytest.param({"timeout": ""}, "is no duration", id="an empty duration"),
+    pytest.param({"timeout": "29s"}, "is not between 30s and 24h", id="too short to start in"),
+    pytest.param({"timeout": "25h"}, "is not between 30s and 24h", id="longer than a day"),
+    pytest.param({"tolerations": "all"}, "is not a list of tolerations", id="no list"),
+    pytest.param({"tolerations": "- {keys: x}"}, "unknown field `keys`", id="a typo in a toleration"),
+    pytest.param({"tolerations": "- {key: x, effect: NoRun}"}, "Invalid enum value 'NoRun'", id="no such effect"),
+    pytest.param({"tolerations": "- {value: x}"}, "without key", id="a toleration of nothing"),
+    pytest.param({"tolerations": "- {key: x, operator: Exists, value: z}"}, "value beside", id="a value too many"),
+    pytest.param({"tolerations": "- {key: a b}"}, "which no taint can have", id="no taint's key"),
+    pytest.param(
+        {"tolerations": "- {key: x, effect: NoSchedule, tolerationSeconds: 1}"}, "tolerationSeconds", id="for a while"
+    ),
+    pytest.param({"tolerations": "["}, "is not a list of tolerations", id="no YAML"),
+    pytest.param({"affinity": "podAffinity: {}"}, "is not an affinity with nodeAffinity", id="a pod's affinity"),
+    pytest.param(
+        {"affinity": "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}"},
+        "which no node fits",
+        id="no term",
+    ),
+    pytest.param(
+        {
+            "affinity": "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+            "[{matchExpressions: [{key: x, operator: In}]}]}}"
+        },
+        "operator In without values",
+        id="one of no values",
+    ),
+    pytest.param(
+        {
+            "affinity": "nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: "
+            "{matchExpressions: [{key: x, operator: Exists}]}}]}"
+        },
+        "weight",
+        id="a weight of nothing",
+    ),
+    pytest.param({"priorityClassName": "No Class"}, "is no name of a PriorityClass", id="no class's name"),
+    pytest.param({"serviceAccount": "admin"}, "is neither operator nor dedicated", id="anybody's account"),
+    pytest.param({"reportSink": "s3"}, "is neither volume nor configmap", id="another sink"),
+    pytest.param({"documentationBase": "ftp://x"}, "is no http or https URL", id="no web page"),
+    pytest.param({"documentationBase": "https://x/?q"}, "is no http or https URL", id="a query that swallows paths"),
+    pytest.param({"documentationBase": "https://[x"}, "is no http or https URL", id="no URL at all"),
+    pytest.param({"cpuLimits": "1"}, "'cpuLimits' is no setting (there are cpuRequest, ", id="a typo in a key"),
+]
+
+
+@pytest.mark.parametrize(("data", "words"), UNUSABLE)
+def test_a_setting_that_cannot_be_used(data: dict[str, str], words: str) -> None:
+    """It is named with its value and why, and the default counts; what is good beside it is taken."""
+    found = read(**{"reportSink": "configmap"} | data)
+    assert len(found.unusable) == 1
+    assert words in found.unusable[0]
+    expected = DEFAULTS.report_sink if "reportSink" in data else "configmap"
+    assert found.place == replace(DEFAULTS, report_sink=expected)  # type: ignore[arg-type]
+
+
+def test_binary_data_is_no_setting() -> None:
+    """`kubectl create configmap --from-file` with a binary file makes such keys."""
+    found = settings.read(ConfigMap(binary_data={"cpuLimit": b"1"}), DEFAULTS)
+    assert found.unusable == ("'cpuLimit' is binary data, which no setting is",)
+
+
+def test_a_long_value_is_cut_where_it_is_named() -> None:
+    """A ConfigMap holds a mebibyte, a condition 32 KiB."""
+    (told,) = read(cpuLimit="x" * 10**6).unusable
+    assert len(told) < 200
+
+
+def test_no_config_map_leaves_the_defaults() -> None:
+    """Nor does an empty one change anything."""
+    assert settings.read(None, DEFAULTS) == read() == settings.Settings(DEFAULTS)
+
+
+def test_every_setting_is_on_the_operators_page_and_every_one_of_that_page_exists() -> None:
+    """The table of docs/operator.md and the table of the code are one."""
+    section = OPERATOR_PAGE.read_text().partition("## Settings of preflights")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(settings.KEYS)

@@ -1,0 +1,96 @@
+"""An administrator's settings, as typed: the target's own account, no folder of the node, and a node that is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.journeys.conftest import Sandbox, _started
+from tests.servers import eventually
+
+from runup.api.core_v1 import ConfigMap, Node, Pod
+from runup.api.scheme import resource_of
+from runup.domain.conditions import find
+from runup.domain.preflight import accounts, workloads
+from runup.kube import calls
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("where-it-runs")]
+
+NAMESPACE = "openshift-cluster-version-operator"
+CONFIG_MAPS = resource_of(ConfigMap)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """5.0.0, and a 5.2.0 that ships a check of its own, of a kind that 5.0.0's checks do not read."""
+    yield from _started("skip-level")
+
+
+def set_to(sandbox: Sandbox, **data: str) -> None:
+    """Write the administrator's ConfigMap."""
+    metadata = {"name": workloads.SETTINGS_MAP, "namespace": NAMESPACE}
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    sandbox.client.send(calls.apply(CONFIG_MAPS, obj, field_manager="admin"))
+
+
+def pods(sandbox: Sandbox) -> list[Pod]:
+    """The target's."""
+    return sandbox.client.list_all(Pod, NAMESPACE, label_selector=workloads.SELECTOR)[0]
+
+
+def folders(sandbox: Sandbox) -> list[Path]:
+    """Reports that lie on the nodes."""
+    return list(sandbox.data.glob("nodes/*/etc/cvo/preflight/*"))
+
+
+def failed(sandbox: Sandbox) -> tuple[str, str]:
+    """Reason and message of PreflightFailed, where it is True."""
+    found = find(sandbox.cluster_version().status.conditions, "PreflightFailed")
+    return (found.reason, found.message) if found is not None and found.status == "True" else ("", "")
+
+
+def test_the_targets_own_check_answers_under_its_own_account(sandbox: Sandbox) -> None:
+    """5.2.0's check of removed APIs reads what 5.0.0 never heard of; the report goes into a ConfigMap."""
+    set_to(sandbox, serviceAccount="dedicated", reportSink="configmap")
+    done = sandbox.run("upgrade", "--preflight", "--to=5.2.0", "--wait", "--timeout=90s")
+    assert done.code == 2, done.out + done.err
+    assert "RemovedAPIInUse" in done.out
+    assert "Unknown" not in done.out
+    (pod,) = pods(sandbox)
+    assert pod.spec.service_account_name == workloads.NAME
+    assert folders(sandbox) == []
+    rules: list[dict[str, Any]] = sandbox.client.send(calls.get_raw(accounts.CLUSTER_ROLE, workloads.NAME))["rules"]
+    assert {name for rule in rules for name in rule["resources"]} >= {"apirequestcounts", "nodes"}
+    assert "secrets" not in {name for rule in rules for name in rule["resources"]}
+
+
+def test_a_setting_changes_the_target_that_runs_and_its_folder_goes_with_it(sandbox: Sandbox) -> None:
+    """Back to the node's folder without a command; clearing leaves nothing on the node."""
+    set_to(sandbox)
+    eventually(lambda: folders(sandbox), "the target writes its report into its folder")
+    eventually(lambda: pods(sandbox)[0].spec.service_account_name == "cluster-version-operator", "the account is back")
+    assert sandbox.run("upgrade", "--clear-preflight").code == 0
+    eventually(lambda: not folders(sandbox) and not pods(sandbox), "everything of it is gone")
+
+
+def test_a_node_that_takes_nobody_is_told_in_the_schedulers_words(sandbox: Sandbox) -> None:
+    """Within ten seconds; once the node takes pods again the preflight goes on by itself."""
+    node = resource_of(Node)
+    where = next(n.metadata.name for n in sandbox.client.list_all(Node)[0] if _runs_the_operator(sandbox, n))
+    set_to(sandbox, tolerations="[]")
+    done = sandbox.run("upgrade", "--preflight", "--to=5.2.0")
+    assert done.code == 0, done.out + done.err
+    eventually(lambda: failed(sandbox)[0] == "Unschedulable", "the condition has the reason")
+    assert "0/6 nodes are available" in failed(sandbox)[1]
+    sandbox.client.send(calls.merge_patch(node, where, {"spec": {"taints": None}}))
+    eventually(lambda: failed(sandbox)[0] == "" and pods(sandbox)[0].status.phase == "Running", "it runs")
+    (log,) = sandbox.data.glob(f"pods/{NAMESPACE}_cluster-version-operator-*/cluster-version-operator.log")
+    story = [line for line in log.read_text().splitlines() if "preflight" in line]
+    assert any("Unschedulable" in line and "5.2.0" in line for line in story)
+
+
+def _runs_the_operator(sandbox: Sandbox, node: Node) -> bool:
+    found = sandbox.client.list_all(Pod, NAMESPACE, label_selector="k8s-app=cluster-version-operator")[0]
+    return any(pod.spec.node_name == node.metadata.name for pod in found)
