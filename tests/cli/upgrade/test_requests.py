@@ -113,11 +113,11 @@ def test_clear_preflight_leaves_an_update_alone(run: Run, server: Server) -> Non
 
 
 def test_clear(run: Run, server: Server) -> None:
-    """oc's texts; a preflight is cancelled like an update, and nothing is left of it."""
+    """oc's texts for an update; a preflight is called one, and nothing is left of it."""
     server.set_cluster_version(status=OFFERED)
     assert _upgrade(run, server, "--clear").out == "info: No update in progress\n"
     server.patch_spec(desiredUpdate={"version": "5.1.0", "mode": "Preflight"})
-    assert _upgrade(run, server, "--clear").out == "Cancelled requested upgrade to 5.1.0\n"
+    assert _upgrade(run, server, "--clear").out == "Ended the preflight of 5.1.0\n"
     assert _spec(server) is None
 
 

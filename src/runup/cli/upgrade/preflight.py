@@ -17,6 +17,7 @@ from runup.cli.errors import CommandError
 from runup.cli.findings import MODE, wanted
 from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
+from runup.cli.upgrade.going_on import before_a_preflight, going_on
 from runup.cli.upgrade.targets import Flags, update_patch
 from runup.domain.conditions import find
 from runup.kube import calls
@@ -70,8 +71,9 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     before = wanted(cluster)
     if before and before not in ((flags.to, ""), ("", flags.to_image)):
         said.append(err(f"warning: this takes the place of the preflight of {before[0] or before[1]}\n"))
+    said.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
-    if progressing and progressing.status == "True":
+    if progressing and progressing.status == "True" and going_on(cluster) is None:
         said.append(err("warning: an update is in progress; what is found now may be different when it is done\n"))
     if flags.force:
         said.append(err(_FORCED))

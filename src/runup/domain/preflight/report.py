@@ -71,7 +71,10 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
 
 
 class Report(Wire, frozen=True, kw_only=True):
-    """One evaluation of a target's checks on this cluster. Times are UTC."""
+    """One evaluation of a target's checks on this cluster. Times are UTC.
+
+    `observed_time` is when the checks were evaluated, `heartbeat_time` when the target last wrote the same again.
+    """
 
     format: str
     preflight_id: str = msgspec.field(default="", name="preflightID")
@@ -82,6 +85,7 @@ class Report(Wire, frozen=True, kw_only=True):
     started_time: datetime | None = None
     completion_time: datetime | None = None
     observed_time: datetime | None = None
+    heartbeat_time: datetime | None = None
     engine_version: str = ""
     message: str = ""
     checks: tuple[ReportedCheck, ...] = ()
@@ -127,6 +131,7 @@ def _check(report: Report) -> None:
         ("startedTime", report.started_time),
         ("completionTime", report.completion_time),
         ("observedTime", report.observed_time),
+        ("heartbeatTime", report.heartbeat_time),
     ):
         if time is not None and time.utcoffset() is None:
             raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")
