@@ -262,6 +262,8 @@ class World:
         self.log.append(f"delete {action.resource.kind}")
         if action.resource.kind == "Deployment":
             self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
+        elif action.resource.kind == "Pod":
+            self._set(pods=tuple(pod for pod in self.observed.pods if pod.metadata.name != action.key.name))
         elif action.resource.kind == "ConfigMap":
             left = tuple(name for name in self.observed.report_maps if name != action.key.name)
             self._set(report_maps=left)

@@ -28,7 +28,7 @@ from runup.domain.preflight import accounts, conditions, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
-from runup.domain.preflight.outcome import Outcome, Scene, State, outcome, seen_report
+from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, outcome, seen_report
 from runup.domain.preflight.report import Report
 from runup.domain.preflight.results import Checked
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
@@ -93,7 +93,7 @@ def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) 
     if attempt is None or not attempt.became_update or attempt.failed:
         return decided
     if update_ready and not attempt.making_way:
-        leaving = with_fields(attempt, making_way=True)
+        leaving = with_fields(attempt, making_way=True, silent=_is_silent(view, attempt))
         return replace(
             decided, history=histories.with_attempt(decided.history, leaving), actions=_stop(view), requeue_after_s=None
         )
@@ -179,8 +179,15 @@ def _making_way(case: _Case) -> Preflight:
     """Nothing speaks against the update: the workload goes; what it said last counts until the update is accepted."""
     deployed = _deployed(case.view, case.attempt)
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
-    checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=case.last_good_is_older)
+    ended = case.last_good_is_older or case.attempt.silent
+    checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
     return Preflight((), _with_wanted(case, checked), case.view.history, actions, gone=deployed is Deployed.NONE)
+
+
+def _is_silent(view: View, attempt: Attempt) -> bool:
+    seen = view.observed.report
+    limit_s = max(view.observed.facts.place.timeout_s, STALE_AFTER_S)
+    return seen is not None and seen.preflight_id == attempt.id and seen.unchanged_s >= limit_s
 
 
 def _target_of(attempt: Attempt) -> Release:

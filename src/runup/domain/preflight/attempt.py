@@ -20,7 +20,8 @@ class Attempt(Wire, frozen=True):
     """A preflight that was started. `failed` and `failure` are set once it is over for good.
 
     `became_update`: its request has lost its mode, and was told so; the update waits for it. `making_way`: nothing
-    speaks against that update any more, so the workload goes, and what was found last counts until it is gone.
+    speaks against that update any more, so the workload goes, and what was found last counts until it is gone;
+    `silent`: what was found last counted no more, as the target had not been heard of for its whole time limit.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Attempt(Wire, frozen=True):
     failure: str = ""
     became_update: bool = False
     making_way: bool = False
+    silent: bool = False
 
     def is_for(self, target: Release, source: str) -> bool:
         """Whether this attempt checks `target` from `source`."""
