@@ -7,6 +7,7 @@ the commands' own functions, so that both ends are held to the promise. `RUNUP_P
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,12 +52,19 @@ def send(world: World, patch: dict[str, Any] | None) -> None:
         world.ask(merged)
 
 
+BASE = World.new().settle()
+
+
+def _settled() -> World:
+    return replace(BASE, events=[], plans=[], log=[], ran=[], applied={})
+
+
 class ChangesNothing(RuleBasedStateMachine):
     """`real` has preflights, `twin` has not. The operator works after each step unless it is down."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.real, self.twin = World.new().settle(), World.new().settle()
+        self.real, self.twin = _settled(), _settled()
         self.up = True
         self.found: tuple[Any, ...] = ()
 
@@ -228,13 +236,18 @@ class ChangesNothing(RuleBasedStateMachine):
         return status.history[0].state == "Partial" and len(status.history) > 1
 
     def _overwrites_what_was_not_accepted(self) -> None:
-        """Spec is one field: a request that nothing came of is gone, and the command says so. One under way is not."""
-        desired = self._spec(self.twin)
+        """Spec is one field: a request that nothing came of is gone, and the command says so. One under way is not.
+
+        Taking an update back is such a request, too, for as long as the operator has not seen it.
+        """
+        desired, status = self._spec(self.twin), self.twin.version.status
+        if view.look(self.twin.observed, self.twin.now).current.image != status.desired.image:
+            named = {"version": status.desired.version, "image": status.desired.image}
+            send(self.twin, update_patch(self.twin.version.spec.desired_update, **named))
+            return
         if not (desired.version or desired.image) or asks_for(desired, self.twin.version.status.desired):
             return
-        found = going_on.going_on(self.twin.version)
-        if found is None or not asks_for(desired, found.back_to):
-            send(self.twin, clear_patch(desired))
+        send(self.twin, clear_patch(desired))
 
 
 def _killed_after(world: World, actions: int) -> None:

@@ -63,6 +63,10 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     if found is not None:
         text = f"warning: the update to {found.to.version} is under way and goes on; what is found now may be different"
         said.append(err(f"{text} when it is done\n"))
+        if desired is None and cluster.status.observed_generation < cluster.metadata.generation:
+            said.append(
+                err("warning: a request to take it back has not been seen by the operator and is lost by this\n")
+            )
     pending = desired is not None and not desired.mode and bool(desired.version or desired.image)
     running = found.to if found else cluster.status.desired
     if desired is not None and pending and not asks_for(desired, running):
