@@ -26,7 +26,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def old_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose ClusterVersion has neither `mode` nor `acceptRisks`: unknown fields are dropped."""
-    yield from serve(tmp_path_factory.mktemp("default"), "Default")
+    yield from serve(tmp_path_factory.mktemp("default"), "Default", unknown="mode")
+
+
+@pytest.fixture(scope="session")
+def closed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of our releases with the gate closed: `mode` is known, and refused."""
+    yield from serve(tmp_path_factory.mktemp("closed"), "Default")
 
 
 @dataclass(frozen=True)

@@ -192,3 +192,23 @@ def test_our_definitions_are_accepted_without_a_warning(api: Api, file: Path) ->
     answer = api.post(CRDS, yaml.safe_load(file.read_text()), dryRun="All", fieldValidation="Strict")
     answer.ok()
     assert answer.warnings == ()
+
+
+CLOSED = [file for file in SHIPPED if file.name.endswith(("-Default.crd.yaml", "-OKD.crd.yaml"))]
+
+
+@pytest.mark.parametrize("file", CLOSED, ids=lambda file: file.name)
+def test_a_closed_gate_refuses_the_mode(api: Api, file: Path) -> None:
+    """D22: by hand, and without strict validation; what would be left of the patch is an update's request."""
+    (served,) = yaml.safe_load(file.read_text())["spec"]["versions"]
+    path = define(api, served["schema"]["openAPIV3Schema"])
+    group = path.split("/")[2]
+    version = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "version"}}
+    api.post(path, {**version, "spec": {"clusterID": "f0f0"}}).ok()
+    answer = api.merge(f"{path}/version", {"spec": {"desiredUpdate": {"version": "5.2.0", "mode": "Preflight"}}})
+    assert (answer.code, answer.body["reason"]) == (422, "Invalid")
+    (cause,) = answer.body["details"]["causes"]
+    assert cause["field"] == "spec.desiredUpdate.mode"
+    assert "nothing was started: a preflight takes the feature gate ClusterUpdatePreflight" in cause["message"]
+    assert "desiredUpdate" not in api.get(f"{path}/version").ok()["spec"]
+    api.merge(f"{path}/version", {"spec": {"desiredUpdate": {"version": "5.2.0"}}}).ok()

@@ -42,14 +42,16 @@ VERSION_RESOURCE = resource_of(ClusterVersion)
 DEADLINE_S = 20.0
 OWN = "registry.example/release@sha256:" + "5" * 64
 TARGET = "registry.example/release@sha256:" + "52" * 32
+OFFERED = "registry.example/release@sha256:" + "53" * 32
 UNSIGNED = "registry.example/release@sha256:" + "51" * 32
 GRAPH = {
     "nodes": [
         {"version": "5.0.0", "payload": OWN},
         {"version": "5.1.0", "payload": UNSIGNED},
         {"version": "5.2.0", "payload": TARGET},
+        {"version": "5.0.3", "payload": OFFERED},
     ],
-    "edges": [[0, 1], [1, 2]],
+    "edges": [[0, 1], [1, 2], [0, 3]],
     "conditionalEdges": [],
 }
 
@@ -76,10 +78,11 @@ def payload(folder: Path) -> Path:
     """The running release's files, with the keys and the store by which it verifies others."""
     key = generate_key()
     store = folder / "signatures"
-    signed = TARGET.rpartition("@")[2]
-    place = store / signed.replace(":", "=")
-    place.mkdir(parents=True)
-    (place / "signature-1").write_bytes(key.sign(signed, "registry.example/release"))
+    for image in (TARGET, OFFERED):
+        signed = image.rpartition("@")[2]
+        place = store / signed.replace(":", "=")
+        place.mkdir(parents=True)
+        (place / "signature-1").write_bytes(key.sign(signed, "registry.example/release"))
     (folder / "signing.key").write_bytes(key.secret)
     config_map = {
         "apiVersion": "v1",
@@ -175,17 +178,17 @@ class Cluster:
 
     def report(self, preflight_id: str, *risks: str, **changes: Any) -> None:
         """Write a report as a target does: beside, then renamed."""
-        report = Report(
-            format=FORMAT,
-            preflight_id=preflight_id,
-            source_version="5.0.0",
-            target_version="5.2.0",
-            target_image=TARGET,
-            execution_status="completed",
-            checks=(ReportedCheck(name="Check", result="Applies" if risks else "Clear"),),
-            risks=tuple(ReportedRisk(name=name, message=f"{name}.", url="https://example.com/") for name in risks),
-        )
-        self.write(preflight_id, encode(report))
+        fields: dict[str, Any] = {
+            "format": FORMAT,
+            "preflight_id": preflight_id,
+            "source_version": "5.0.0",
+            "target_version": "5.2.0",
+            "target_image": TARGET,
+            "execution_status": "completed",
+            "checks": (ReportedCheck(name="Check", result="Applies" if risks else "Clear"),),
+            "risks": tuple(ReportedRisk(name=name, message=f"{name}.", url="https://example.com/") for name in risks),
+        }
+        self.write(preflight_id, encode(Report(**fields | changes)))
 
     def write(self, preflight_id: str, data: bytes) -> None:
         """Put `data` where the report belongs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.controllers.operator_world import TARGET, cluster, running
+from tests.controllers.operator_world import OFFERED, OWN, TARGET, cluster, running
 
 from runup.domain.conditions import find
 from runup.domain.preflight import workloads
@@ -77,14 +77,55 @@ async def test_an_operator_that_starts_anew_finds_its_own_work(tmp_path: Path) -
 
 
 async def test_an_update_with_unaccepted_risks_is_blocked(tmp_path: Path) -> None:
-    """Without its mode the request is an update: the workload goes first, then the risks that nobody accepted block."""
+    """Without its mode the request is an update: risks that nobody accepted block it, and the preflight goes on."""
     async with cluster(tmp_path) as (world, manager), running(manager()):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         world.report(await world.started("5.2.0"), "PoolPaused")
         await world.condition("PreflightCompleted", "True")
         await world.ask({"version": "5.2.0"})
         version = await world.condition("ReleaseAccepted", "False", "UnacceptedRisks")
-        assert await world.deployment() is None
+        assert await world.deployment() is not None
         condition = find(version.status.conditions, "ReleaseAccepted")
         assert condition is not None and "[PoolPaused,UpdatePathNotOffered]" in condition.message
         assert version.status.desired.version == "5.0.0"
+
+
+async def test_a_fix_frees_a_held_back_update(tmp_path: Path) -> None:
+    """No command is typed: the target sees the fix, the operator sees the report, the update is accepted, at once."""
+    of_target = {"target_version": "5.0.3", "target_image": OFFERED}
+    async with cluster(tmp_path) as (world, manager), running(manager()):
+        await world.ask({"mode": "Preflight", "version": "5.0.3"})
+        preflight_id = await world.started("5.0.3")
+        world.report(preflight_id, "PoolPaused", **of_target)
+        await world.condition("PreflightCompleted", "True", "RisksFound")
+        await world.ask({"version": "5.0.3"})
+        await world.condition("ReleaseAccepted", "False", "UnacceptedRisks")
+        world.report(preflight_id, **of_target)
+        version = await world.until(lambda v: v.status.desired.version == "5.0.3")
+        assert await world.deployment() is None
+        assert version.status.history[0].state == "Partial"
+        assert "PoolPaused" not in {risk.name for risk in version.status.conditional_update_risks}
+
+
+async def test_a_preflight_during_an_update_takes_nothing_back(tmp_path: Path) -> None:
+    """Request, retarget and clear, over a restart of the operator; then the update is taken back by name."""
+    async with cluster(tmp_path) as (world, manager):
+        async with running(manager()):
+            await world.ask({"version": "5.0.3"})
+            await world.until(lambda v: v.status.desired.version == "5.0.3")
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            await world.condition("PreflightFailed", "True")
+        async with running(manager()):
+            await world.ask({"mode": "Preflight", "image": TARGET, "version": "5.2.0"})
+            await world.started("5.2.0")
+            await world.ask(None)
+            version = await world.until(lambda v: find(v.status.conditions, "PreflightRunning") is None)
+            assert version.status.desired.version == "5.0.3"
+            assert [(e.version, e.state) for e in version.status.history] == [
+                ("5.0.3", "Partial"),
+                ("5.0.0", "Partial"),
+            ]
+            await world.ask({"version": "5.0.0", "image": OWN})
+            version = await world.until(lambda v: v.status.desired.version == "5.0.0")
+            accepted = find(version.status.conditions, "ReleaseAccepted")
+            assert accepted is not None and 'version="5.0.0"' in accepted.message

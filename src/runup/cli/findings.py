@@ -17,7 +17,7 @@ from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource
-from runup.domain.preflight.results import is_preflights
+from runup.domain.preflight.results import OUTDATED, is_preflights
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
@@ -93,6 +93,20 @@ def current(cluster: ClusterVersion, history: History) -> Findings | None:
     """The preflight that is asked for, or None where none is."""
     target = wanted(cluster)
     return of_target(cluster, history, *target) if target else None
+
+
+def ended_findings(cluster: ClusterVersion, history: History) -> tuple[Findings, ...]:
+    """What ended preflights of this source found, the newest first; without the target that is asked for now."""
+    source, asked = cluster.status.desired.version, wanted(cluster)
+    found = []
+    for report in history.reports:
+        version, image = report.target_version, report.target_image
+        if report.source_version != source or asked in ((version, ""), (version, image), ("", image)):
+            continue
+        one = of_target(cluster, history, version, image)
+        if any(risk.reason == OUTDATED for risk in one.risks):
+            found.append(one)
+    return tuple(found)
 
 
 def of_target(cluster: ClusterVersion, history: History, version: str, image: str = "") -> Findings:

@@ -247,8 +247,9 @@ class ClusterVersionController:
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
         if place.report_sink == "configmap":
             key = NamespacedName(place.namespace, workloads.report_map(preflight_id))
-            return reports.from_config_map(self._caches.config_maps.get(key), preflight_id, self._clock)
-        self._reader.follow(preflight_id)
+            self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))
+        else:
+            self._reader.follow(preflight_id)
         return self._reader.seen
 
 

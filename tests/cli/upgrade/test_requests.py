@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Ran, Run, Server, eventually
 
+from runup.kube.errors import Invalid
+
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}
 ACCEPTED = [{"name": "RiskA"}]
@@ -67,6 +69,20 @@ def test_a_server_that_does_not_know_the_mode(run: Run, old_server: Server) -> N
     assert _spec(old_server) is None
 
 
+def test_a_server_that_refuses_the_mode(run: Run, closed_server: Server) -> None:
+    """D22: our own definition says why, the command in its words; a patch by hand is refused, and nothing starts."""
+    before = closed_server.set_cluster_version(status=OFFERED)
+    ran = _upgrade(run, closed_server, "--mode=preflight", "--to=5.1.0")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: a preflight cannot be run on 5.0.0 with the feature set ")
+    for words in ("refuses spec.desiredUpdate.mode", "Nothing was changed.", "DevPreviewNoUpgrade"):
+        assert words in ran.err
+    with pytest.raises(Invalid, match="nothing was started: a preflight takes the feature gate"):
+        closed_server.patch_spec(desiredUpdate={"mode": "Preflight", "version": "5.1.0"})
+    assert closed_server.cluster_version()["metadata"]["generation"] == before["metadata"]["generation"]
+    assert _spec(closed_server) is None
+
+
 def test_a_second_target_takes_the_place_of_the_first(run: Run, server: Server) -> None:
     """Two administrators: the second one is told whose preflight ends."""
     server.set_cluster_version(status=OFFERED)
@@ -113,11 +129,11 @@ def test_clear_preflight_leaves_an_update_alone(run: Run, server: Server) -> Non
 
 
 def test_clear(run: Run, server: Server) -> None:
-    """oc's texts; a preflight is cancelled like an update, and nothing is left of it."""
+    """oc's texts for an update; a preflight is called one, and nothing is left of it."""
     server.set_cluster_version(status=OFFERED)
     assert _upgrade(run, server, "--clear").out == "info: No update in progress\n"
     server.patch_spec(desiredUpdate={"version": "5.1.0", "mode": "Preflight"})
-    assert _upgrade(run, server, "--clear").out == "Cancelled requested upgrade to 5.1.0\n"
+    assert _upgrade(run, server, "--clear").out == "Ended the preflight of 5.1.0\n"
     assert _spec(server) is None
 
 

@@ -24,6 +24,7 @@ from runup.controllers.preflight_target.target import PreflightTarget, Request, 
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal
+from runup.domain.preflight.outcome import STALE_AFTER_S
 from runup.domain.preflight.report import Report, read
 from runup.kube import calls
 from runup.kube.client import Client
@@ -223,6 +224,40 @@ async def test_a_hanging_check_is_unknown_and_started_once(
             release.set()
     finally:
         release.set()
+
+
+async def test_a_long_evaluation_does_not_look_dead(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """While a check takes its time the last report is written again: its time moves, that of the findings not."""
+    reports = Reports(tmp_path / "report.json")
+    release, busy = threading.Event(), threading.Event()
+
+    def slow(snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        if any(found.spec.unschedulable for found in snapshot.all(Node)):
+            busy.set()
+            release.wait(DEADLINE_S)
+        return ()
+
+    check = Check("Slow", "tests", (resource_of(Node),), slow)
+    timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=DEADLINE_S, progress_s=0.01, latest_s=0.05)
+    try:
+        async with Running(config, reports, checks=[check], timing=timing):
+            first = await reports.until(has())
+            await put(admin, node("a", unschedulable=True))
+            await asyncio.to_thread(busy.wait, DEADLINE_S)
+            written = reports.count
+            later = await reports.until(lambda _report: reports.count > written + 2)
+            release.set()
+    finally:
+        release.set()
+    assert later.heartbeat_time is not None
+    assert (later.execution_status, later.observed_time) == ("completed", first.observed_time)
+
+
+def test_the_report_is_a_heartbeat() -> None:
+    """Decision D24: written every 30 s at the latest; a reader waits for 90."""
+    timing = Timing()
+    assert timing.heartbeat_s <= timing.latest_s <= 30
+    assert 3 * timing.latest_s <= STALE_AFTER_S
 
 
 async def test_what_may_not_be_read_is_unknown_with_the_rule(config: ClusterConfig, tmp_path: Path) -> None:

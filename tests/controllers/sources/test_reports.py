@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from runup.api.core_v1 import ConfigMap
+from runup.api.meta_v1 import ObjectMeta
 from runup.controllers.sources.reports import ReportReader, read_file
 from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.preflight.report import FORMAT, Report, ReportedRisk, encode
@@ -71,6 +75,53 @@ def test_a_renamed_report_is_seen_and_an_unchanged_one_is_not_read_again(tmp_pat
     assert not reader.poll()
     reader.follow("another")
     assert reader.seen is None
+
+
+async def test_how_long_a_report_has_not_changed(tmp_path: Path) -> None:
+    """By the reader's own clock: what is written again unchanged has changed, what goes has not."""
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+    (tmp_path / "id").mkdir()
+
+    def age() -> float | None:
+        reader.follow("id")
+        return reader.seen.unchanged_s if reader.seen else None
+
+    def write() -> None:
+        new = tmp_path / "id" / "new"
+        new.write_bytes(encode(GOOD))
+        new.rename(tmp_path / "id" / "report.json")
+
+    assert age() is None
+    write()
+    assert age() == 0
+    await clock.advance(40)
+    assert age() == 40
+    write()
+    assert age() == 0
+    await clock.advance(90)
+    (tmp_path / "id" / "report.json").unlink()
+    assert age() == 90
+
+
+async def test_how_long_a_report_in_a_config_map_has_not_changed(tmp_path: Path) -> None:
+    """What counts is the report, not what else happens to the object; the target's heartbeat is part of it."""
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+
+    def age(beat: int, **labels: str) -> float:
+        written = encode(replace(GOOD, heartbeat_time=datetime(2026, 1, 1, 0, beat, tzinfo=UTC)))
+        config_map = ConfigMap(metadata=ObjectMeta(labels=labels), data={"report.json": written.decode()})
+        reader.follow_map("id", config_map)
+        assert reader.seen is not None
+        return reader.seen.unchanged_s
+
+    assert age(0) == 0
+    await clock.advance(60)
+    assert age(0, touched="yes") == 60
+    assert age(1) == 0
+    reader.follow_map("id", None)
+    assert reader.seen is not None
 
 
 async def test_folders_of_earlier_preflights_are_removed(tmp_path: Path) -> None:

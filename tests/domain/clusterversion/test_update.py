@@ -76,6 +76,7 @@ def test_losing_nothing_but_the_mode_is_an_update_with_a_warning_first() -> None
 def test_the_update_waits_for_the_preflights_pods() -> None:
     """Removed first and confirmed gone: only then is anything accepted."""
     world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.report().settle()
     world.pod().finalizing = True
     world.ask(Update(version="5.0.3")).settle()
     assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")

@@ -5,7 +5,7 @@ The outside world is what is not ours: the API server's bookkeeping, the kubelet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from runup.api.workloads_v1 import Deployment
 from runup.domain import conditions
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
-from runup.domain.plan import Apply, Delete, Event, PatchStatus, Plan
+from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.domain.preflight import workloads
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
@@ -119,8 +119,7 @@ class World:
         """One pass: reconcile, then carry the plan out."""
         plan = reconcile.reconcile(self.observed, now=self.now)
         self.plans.append(plan)
-        for action in plan.actions:
-            _CARRY_OUT[type(action)](self, action)
+        self._carry_out(plan.actions)
         for name, argument in plan.work:
             self._work(name, argument)
         return plan
@@ -223,6 +222,10 @@ class World:
         self.observed = replace(self.observed, **changes)
         return self
 
+    def _carry_out(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            _CARRY_OUT[type(action)](self, action)
+
     def _work(self, name: str, argument: Any) -> None:
         self.ran.append(name)
         if name == "retrieve-updates":
@@ -264,6 +267,8 @@ class World:
         self.log.append(f"delete {action.resource.kind}")
         if action.resource.kind == "Deployment":
             self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
+        elif action.resource.kind == "Pod":
+            self._set(pods=tuple(pod for pod in self.observed.pods if pod.metadata.name != action.key.name))
         elif action.resource.kind == "ConfigMap":
             left = tuple(name for name in self.observed.report_maps if name != action.key.name)
             self._set(report_maps=left)

@@ -210,11 +210,22 @@ def test_rules_behind_the_update_gates(variant: str, obj: JSON, expected: list[s
 
 
 @pytest.mark.parametrize("variant", DEFAULT)
-def test_closed_gates_prune(variant: str) -> None:
-    """Without the gates the fields are unknown: dropped, and named so that a strict request fails."""
-    obj, unknown = VARIANTS[variant].prune(update(mode="Preflight", version="5.2.0", acceptRisks=[{"name": "A"}]))
-    assert obj["spec"]["desiredUpdate"] == {"version": "5.2.0"}
-    assert unknown == ("spec.desiredUpdate.acceptRisks", "spec.desiredUpdate.mode")
+def test_closed_gates(variant: str) -> None:
+    """acceptRisks is unknown and dropped; mode is known and refused, since the rest would ask for an update (D22)."""
+    asked = update(mode="Preflight", version="5.2.0", acceptRisks=[{"name": "A"}])
+    obj, unknown = VARIANTS[variant].prune(copy.deepcopy(asked))
+    assert obj["spec"]["desiredUpdate"] == {"version": "5.2.0", "mode": "Preflight"}
+    assert unknown == ("spec.desiredUpdate.acceptRisks",)
+    (fault,) = faults(variant, asked)
+    assert fault.startswith('spec.desiredUpdate.mode: Invalid value: "string": nothing was started: ')
+    assert "ClusterUpdatePreflight" in fault and "TechPreviewNoUpgrade" in fault
+
+
+@pytest.mark.parametrize("variant", DEFAULT)
+@pytest.mark.parametrize("fields", [{"version": "5.2.0"}, {"version": "5.2.0", "mode": ""}])
+def test_closed_gates_let_updates_pass(variant: str, fields: JSON) -> None:
+    """A request without a mode is an update as ever."""
+    assert faults(variant, update(**fields)) == []
 
 
 @pytest.mark.parametrize("variant", PREVIEW)

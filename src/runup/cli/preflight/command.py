@@ -70,11 +70,12 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
     A and B are versions, or preflight IDs as `history` lists them.
     """
     from runup.cli.render import history as rendered
+    from runup.kube.clock import SystemClock
 
     cluster, found = _read(ctx)
     source = cluster.status.desired.version
     compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
-    _print(rendered.comparison(compared), rendered.comparison_data(compared), output)
+    _print(rendered.comparison(compared, now=SystemClock().now()), rendered.comparison_data(compared), output)
 
 
 @preflight.command("explain")

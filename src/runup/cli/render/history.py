@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from runup.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.render.text import shortened, table, timestamp
+from runup.cli.render.text import age, shortened, table, timestamp
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedRisk
 
@@ -78,8 +79,8 @@ def compare(before: Report, after: Report) -> Comparison:
     )
 
 
-def comparison(compared: Comparison) -> str:
-    """The comparison as text: new, gone, the same."""
+def comparison(compared: Comparison, *, now: datetime | None = None) -> str:
+    """The comparison as text: how old each side is (where `now` is known), new, gone, the same."""
     before, after = compared.before, compared.after
     head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}\n"
     aside = "".join(
@@ -92,7 +93,12 @@ def comparison(compared: Comparison) -> str:
         _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone]),
         _part("For both", [(right, _changed(left, right)) for left, right in compared.both]),
     ]
-    return head + aside + "".join(parts)
+    return head + (_ages(compared, now) if now else "") + aside + "".join(parts)
+
+
+def _ages(compared: Comparison, now: datetime) -> str:
+    reports = (compared.before, compared.after)
+    return "".join(f"{r.target_version} was checked {age(r.observed_time, now)}\n" for r in reports)
 
 
 def _changed(left: ReportedRisk, right: ReportedRisk) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
-from runup.cli.render.text import Output, out, shortened, table, timestamp
+from runup.cli.render.text import Output, age, out, shortened, table, timestamp
+from runup.domain.preflight.results import OUTDATED
 
 _SHORT = 100
 # What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.
@@ -26,6 +28,17 @@ def section(found: Findings) -> Iterator[Output]:
     if shown:
         yield out("\n" + _indented(_table(shown, details=False)))
     yield out(f"\n{_hint(found)}\n")
+
+
+def ended(found: Sequence[Findings], *, now: datetime) -> Iterator[Output]:
+    """What preflights found that have ended: how old it is, and how to check again. It holds nothing up."""
+    yield out("\nEnded preflights; what they found may have changed since and holds no update up:\n\n")
+    rows = [("  TARGET", "OBSERVED", "AGE", "FOUND THEN")]
+    for one in found:
+        names = ", ".join(risk.name for risk in one.risks if risk.reason == OUTDATED)
+        rows.append((f"  {one.target}", timestamp(one.observed), age(one.observed, now), shortened(names, _SHORT)))
+    yield out(table(rows))
+    yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
 
 
 def _hint(found: Findings) -> str:

@@ -85,6 +85,17 @@ def timestamp(moment: datetime | None) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
+def age(moment: datetime | None, now: datetime) -> str:
+    """How long ago `moment` was, in its largest unit: `42 s ago`, `5 min ago`, `3 h ago`, `12 days ago`."""
+    if moment is None:
+        return "at a time that was not told"
+    seconds = max(int((now - moment).total_seconds()), 0)
+    for unit, length, from_ in (("days", 86400, 2 * 86400), ("h", 3600, 2 * 3600), ("min", 60, 120)):
+        if seconds >= from_:
+            return f"{seconds // length} {unit} ago"
+    return f"{seconds} s ago"
+
+
 def machine(value: Any, form: str) -> str:
     """`value` (dicts, lists, text, numbers) as JSON or YAML (`form`), ready to be read by a program."""
     if form == "json":

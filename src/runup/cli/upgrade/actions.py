@@ -11,15 +11,16 @@ from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, current, wanted
+from runup.cli.findings import Findings, current, ended_findings, wanted
 from runup.cli.render import overview
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
+from runup.cli.upgrade import going_on, targets
 from runup.cli.upgrade import preflight as preflight_request
-from runup.cli.upgrade import targets
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.kube.client_sync import SyncClient
+from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
 
 
@@ -66,26 +67,35 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 def _show(request: Request, client: SyncClient) -> None:
     cluster = clusters.read(client)
-    found = current(cluster, clusters.read_history(client, namespace())) if wanted(cluster) else None
+    history = clusters.read_history(client, namespace())
+    found = current(cluster, history)
+    ended = ended_findings(cluster, history)
     if request.output:
-        data = overview.as_data(cluster) | {"preflight": rendered.as_data(found) if found else None}
+        data = overview.as_data(cluster) | {
+            "preflight": rendered.as_data(found) if found else None,
+            "endedPreflights": [rendered.as_data(one) for one in ended],
+        }
         write([("out", machine(data, request.output))])
         return
     write(overview.overview(cluster, include_not_recommended=request.flags.include_not_recommended))
+    write(going_on.unasked(cluster))
     if found:
         write(rendered.section(found))
+    if ended:
+        write(rendered.ended(ended, now=SystemClock().now()))
 
 
 def _start(request: Request, client: SyncClient) -> None:
     flags = request.flags
     cluster = clusters.read(client)
-    found = targets.choose(cluster, flags)
+    found = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
     write(found.said)
     if isinstance(found, targets.Nothing):
         return
     if flags.force:
         write([("err", targets.FORCE_WARNING)])
-    write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    if not found.takes_back:
+        write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     body = targets.update_patch(
         cluster.spec.desired_update, version=found.version, image=found.image, force=flags.force
     )
@@ -120,16 +130,16 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
 
 
 def _clear(_: Request, client: SyncClient) -> None:
-    cluster = clusters.read(client)
-    desired = cluster.spec.desired_update
-    if desired is None:
-        write([("out", "info: No update in progress\n")])
-        return
     try:
-        answer = clusters.patch(client, targets.clear_patch(desired))
+        before, _answer = clusters.change(
+            client,
+            clusters.read(client),
+            lambda seen: going_on.clearing(seen).patch,
+            send=lambda body: clusters.patch(client, body),
+        )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    write([("out", targets.cleared(desired, answer))])
+    write(going_on.clearing(before).said)
 
 
 def _clear_preflight(_: Request, client: SyncClient) -> None:
@@ -138,6 +148,7 @@ def _clear_preflight(_: Request, client: SyncClient) -> None:
         client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
     )
     write([("out", rendered.cleared(before if after else None))])
+    write(going_on.goes_on(going_on.going_on(before)) if after else ())
 
 
 def _preflight(request: Request, client: SyncClient) -> int | None:

@@ -17,10 +17,11 @@ from runup.cli.errors import CommandError
 from runup.cli.findings import MODE, wanted
 from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
+from runup.cli.upgrade.going_on import before_a_preflight, going_on
 from runup.cli.upgrade.targets import Flags, update_patch
 from runup.domain.conditions import find
 from runup.kube import calls
-from runup.kube.errors import BadRequest, Invalid, KubeError
+from runup.kube.errors import ApiError, BadRequest, Invalid, KubeError
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -70,8 +71,9 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     before = wanted(cluster)
     if before and before not in ((flags.to, ""), ("", flags.to_image)):
         said.append(err(f"warning: this takes the place of the preflight of {before[0] or before[1]}\n"))
+    said.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
-    if progressing and progressing.status == "True":
+    if progressing and progressing.status == "True" and going_on(cluster) is None:
         said.append(err("warning: an update is in progress; what is found now may be different when it is done\n"))
     if flags.force:
         said.append(err(_FORCED))
@@ -102,16 +104,24 @@ def clear_patch(cluster: ClusterVersion) -> Patch | None:
 
 
 def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, cluster: ClusterVersion) -> None:
-    """Raise CommandError unless the server would store `mode`: it refuses the field, or drops it in its answer."""
+    """Raise CommandError unless the server would store `mode`: it refuses it, or drops it in its answer."""
     try:
         kept = wanted(dry_run()) is not None
     except (BadRequest, Invalid) as error:
+        if _is_refused(error):
+            raise CommandError(_cannot(cluster, _feature_set(client), _REFUSED)) from error
         # A real server answers a strict patch with 422, and quotes the whole object before the fault.
         if 'unknown field "spec.desiredUpdate.mode"' not in error.message:
             raise
         kept = False
     if not kept:
-        raise CommandError(_unknown_mode(cluster, _feature_set(client)))
+        raise CommandError(_cannot(cluster, _feature_set(client), _UNKNOWN))
+
+
+def _is_refused(error: ApiError) -> bool:
+    """Whether the field is known and a rule of the definition refuses it (decision D22)."""
+    causes = error.status.details.causes if error.status.details else ()
+    return any(cause.field == "spec.desiredUpdate.mode" for cause in causes) and GATE in error.message
 
 
 def _feature_set(client: SyncClient) -> str:
@@ -121,13 +131,14 @@ def _feature_set(client: SyncClient) -> str:
         return "unknown"
 
 
-def _unknown_mode(cluster: ClusterVersion, feature_set: str) -> str:
+_REFUSED = "refuses spec.desiredUpdate.mode"
+_UNKNOWN = "has no field spec.desiredUpdate.mode, and without that field the request would start the update itself"
+
+
+def _cannot(cluster: ClusterVersion, feature_set: str, why: str) -> str:
     version = cluster.status.desired.version or "this cluster"
     return (
-        # The words "update" and "set" make no SQL.
-        f"a preflight cannot be run on {version} with the feature set {feature_set}: its "  # noqa: S608
-        "ClusterVersion has no field "
-        "spec.desiredUpdate.mode, and without that field the request would start the update itself. "
+        f"a preflight cannot be run on {version} with the feature set {feature_set}: its ClusterVersion {why}. "
         "Nothing was changed.\n"
         f"The field comes with the feature gate {GATE}: in the feature sets TechPreviewNoUpgrade, "
         "DevPreviewNoUpgrade and CustomNoUpgrade (which forbid minor updates and cannot all be left again), "

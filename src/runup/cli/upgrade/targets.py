@@ -6,16 +6,19 @@ CommandError. The walk over the lists, its order and its texts are those of `oc 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api.config_v1 import ClusterVersion, Release, Update
+from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
-from runup.cli.findings import not_recommended
+from runup.cli.findings import accepted_names, not_recommended
 from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
 from runup.cli.render.text import Output, err, out, reason_and_message
 from runup.domain.conditions import find
+from runup.domain.preflight import results
 from runup.lang.gotext import quoted
 
 FORCE_WARNING = (
@@ -36,6 +39,14 @@ EXPLICIT_WARNING = (
     "warning: The requested upgrade image is not one of the available updates. You have used --allow-explicit-upgrade "
     "for the update to proceed anyway\n"
 )
+_NOTES = {
+    results.OUTDATED: (
+        "what the preflight of {version} found is old, and nobody has looked since; "
+        "check again with runup upgrade --mode=preflight --to={version}"
+    ),
+    results.FAILED: "the preflight of {version} has failed, so its risks are not known",
+    results.RUNNING: "the preflight of {version} has not finished; the update waits for it, at most its time limit",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +72,15 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The release to ask for; `version` is empty for an image that no list knows. `said` is printed first."""
+    """The release to ask for; `version` is empty for an image that no list knows. `said` is printed first.
+
+    `takes_back`: it is the release that an update under way started from, so no guard of an update stands before it.
+    """
 
     version: str
     image: str
     said: tuple[Output, ...] = ()
+    takes_back: bool = False
 
     @property
     def name(self) -> str:
@@ -132,6 +147,7 @@ class _Walk:
 
     def __init__(self, cluster: ClusterVersion, flags: Flags) -> None:
         self.status = cluster.status
+        self.accepted = accepted_names(cluster)
         self.flags = flags
         self.said: list[Output] = []
         self.candidates: list[Release] = []
@@ -157,6 +173,9 @@ class _Walk:
     def _conditional(self) -> tuple[str, str] | None:
         for update, condition in not_recommended(self.status.conditional_updates):
             if self._matches(update.release, "available conditional updates"):
+                if notes := informs_only(update, condition, self.accepted):
+                    self.said.extend(notes)
+                    return update.release.version, update.release.image
                 if not self.flags.allow_not_recommended:
                     raise CommandError(_refused(update.release.version, condition))
                 self.said.append(_accepted(update.release.version, condition))
@@ -203,6 +222,32 @@ class _Walk:
             version = self.status.desired.version
             return Nothing((out(f"info: Cluster is already at the latest available version {version}\n"),))
         raise CommandError(f"no recommended updates, {rest}")
+
+
+def informs_only(
+    update: ConditionalUpdate, condition: Condition, accepted: AbstractSet[str]
+) -> tuple[Output, ...] | None:
+    """What is to be said of an update that only a preflight's old, failed or unfinished words speak against; or None.
+
+    Such words hold no update up (decisions D21, D24): the operator waits for an unfinished preflight by itself.
+    """
+    verdicts = [(risk.name, find(risk.conditions, "Applies")) for risk in update.risks]
+    if any(verdict is None for _, verdict in verdicts):
+        # Without the gate for accepted risks a risk has no verdict of its own.
+        verdicts = [("", condition)]
+    there = [(name, v) for name, v in verdicts if v is not None and v.status != "False" and name not in accepted]
+    if not there or any(verdict.reason not in _NOTES for _, verdict in there):
+        return None
+    version = update.release.version
+    return tuple(
+        err(f"warning: {_NOTES[reason].format(version=version)}\n{_listed(there, reason)}")
+        for reason in dict.fromkeys(verdict.reason for _, verdict in there)
+    )
+
+
+def _listed(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
+    lines = dict.fromkeys(f"  {name or v.type}: {v.message}\n" for name, v in verdicts if v.reason == reason)
+    return "".join(lines)
 
 
 def _digest(image: str) -> str:

@@ -44,12 +44,14 @@ from runup.kube.errors import Forbidden, NotFound, Transient
 class Timing:
     """Seconds: a change is evaluated after `quiet_s` without another, `longest_s` at most; see the module.
 
-    An unchanged report is written again every `heartbeat_s`, so that a reader sees that somebody still looks.
+    An unchanged report is evaluated and written again every `heartbeat_s`, so that a reader sees that somebody still
+    looks; while that takes long, it is written as it was every `latest_s` (a reader waits three times as long).
     """
 
     quiet_s: float = 0.1
     longest_s: float = 1.0
-    heartbeat_s: float = 60.0
+    heartbeat_s: float = 20.0
+    latest_s: float = 30.0
     progress_s: float = 0.2
     check_limit_s: float = LIMIT_S
     retry_s: float = 1.0
@@ -89,12 +91,22 @@ class PreflightTarget:
         self._once = False
         self._started = self.clock.now()
         self._last: Report | None = None
+        self._writing = asyncio.Lock()
         self._written_at = float("-inf")
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
         _version(self.request.target_version, "target")
         self._once = once
+        beating = asyncio.create_task(self._beat())
+        try:
+            await self._run()
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+    async def _run(self) -> None:
         await self._write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
         try:
             source, checks = await self._prepare()
@@ -117,7 +129,7 @@ class PreflightTarget:
                 _raise_if_over(following)
                 self._changed.clear()
                 await self._evaluate(checks, reads, source)
-                if once:
+                if self._once:
                     return
                 await self._until_changed()
         finally:
@@ -215,6 +227,31 @@ class PreflightTarget:
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
             report = replace(self._last, observed_time=report.observed_time)
+        async with self._writing:
+            if not await self._put(report):
+                return
+        self.log.info(
+            "report written",
+            status=report.execution_status,
+            message=report.message,
+            risks=[risk.name for risk in report.risks],
+        )
+
+    async def _beat(self) -> None:
+        """Write the last report again where nothing else was written for `latest_s`: a check that takes its time, an
+        API server that does not answer, are no reason to look dead."""
+        while True:
+            left_s = self._written_at + self.timing.latest_s - self.clock.monotonic()
+            if self._last is None or self._once or left_s > 0:
+                await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
+                continue
+            async with self._writing:
+                written = await self._put(replace(self._last, heartbeat_time=self.clock.now()), again=False)
+            if not written:
+                await self.clock.sleep(self.timing.retry_s)
+
+    async def _put(self, report: Report, *, again: bool = True) -> bool:
+        """Put the report where it belongs; says whether it is there. A full one is tried `again` until it is."""
         wait_s = self.timing.retry_s
         while True:
             try:
@@ -224,17 +261,12 @@ class PreflightTarget:
                 if self._once:
                     raise
                 self.log.error("the report could not be written; the last one stays", error=str(error))
-                if report.execution_status == "running":
-                    return
+                if report.execution_status == "running" or not again:
+                    return False
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
         self._last, self._written_at = report, self.clock.monotonic()
-        self.log.info(
-            "report written",
-            status=report.execution_status,
-            message=report.message,
-            risks=[risk.name for risk in report.risks],
-        )
+        return True
 
 
 def _raise_if_over(following: asyncio.Task[None]) -> None:
@@ -250,7 +282,7 @@ def _same(a: Report, b: Report) -> bool:
 def _timeless(report: Report) -> Report:
     checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
     epoch: datetime | None = None
-    return replace(report, observed_time=epoch, completion_time=epoch, checks=checks)
+    return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
 
 
 def _version(text: str, which: str) -> Version:

@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from runup.api.core_v1 import ConfigMap
@@ -26,15 +27,19 @@ POLL_S = 0.25
 
 
 class ReportReader:
-    """Follows the report of one preflight at a time. `seen` is None while there is none."""
+    """Follows the report of one preflight at a time, and how long it has not been seen to change.
+
+    That is told by this process's own clock: the report's times are the target's, and the file's are the node's.
+    """
 
     def __init__(self, folder: Path, clock: Clock, on_change: Callable[[], None]) -> None:
-        self.seen: ReportSeen | None = None
         self._folder = folder
         self._clock = clock
         self._on_change = on_change
         self._id = ""
-        self._signature: tuple[int, ...] | None = None
+        self._signature: tuple[int, ...] | str | None = None
+        self._seen: ReportSeen | None = None
+        self._changed_at = clock.monotonic()
         # Whose folder stays when `run` clears up: None while that is not known, nothing where nobody writes any more.
         self._keep: str | None = None
         self._kept: str | None = None
@@ -44,13 +49,26 @@ class ReportReader:
         self.follow("")
         self._keep = ""
 
+    @property
+    def seen(self) -> ReportSeen | None:
+        """What was read last; None while there was none. A report that vanishes is one that does not change."""
+        if self._seen is None:
+            return None
+        return replace(self._seen, unchanged_s=self._clock.monotonic() - self._changed_at)
+
     def follow(self, preflight_id: str) -> None:
         """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
-        if preflight_id != self._id:
-            self._id, self._signature, self.seen = preflight_id, None, None
+        self._turn_to(preflight_id)
         if preflight_id:
             self._keep = preflight_id
             self.poll()
+
+    def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
+        """Take this preflight's report from `config_map`, for clusters that forbid host paths."""
+        self._turn_to(preflight_id)
+        text = config_map.data.get(report.FILE_NAME) if config_map else None
+        if text is not None and text != self._signature:
+            self._take(text, parse(text.encode(), preflight_id, self._clock))
 
     def poll(self) -> bool:
         """Read the file if it is not the one that was read last; says whether it changed."""
@@ -58,11 +76,17 @@ class ReportReader:
             return False
         path = self._folder / self._id / report.FILE_NAME
         signature = _signature(path)
-        if signature == self._signature:
+        if signature is None or signature == self._signature:
             return False
-        self._signature = signature
-        self.seen = None if signature is None else read_file(path, self._id, self._clock)
+        self._take(signature, read_file(path, self._id, self._clock))
         return True
+
+    def _turn_to(self, preflight_id: str) -> None:
+        if preflight_id != self._id:
+            self._id, self._signature, self._seen = preflight_id, None, None
+
+    def _take(self, signature: tuple[int, ...] | str, seen: ReportSeen) -> None:
+        self._signature, self._seen, self._changed_at = signature, seen, self._clock.monotonic()
 
     async def run(self) -> None:
         """Poll until cancelled; remove what earlier preflights left once another one is followed, or none."""
@@ -93,13 +117,6 @@ def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
     except BadReport as error:
         return ReportSeen(preflight_id, BadReportSeen(error.reason, error.message), clock.now())
     return parse(data, preflight_id, clock)
-
-
-def from_config_map(config_map: ConfigMap | None, preflight_id: str, clock: Clock) -> ReportSeen | None:
-    """The report in `config_map`, for clusters that forbid host paths."""
-    if config_map is None or report.FILE_NAME not in config_map.data:
-        return None
-    return parse(config_map.data[report.FILE_NAME].encode(), preflight_id, clock)
 
 
 def names_of(config_maps: Iterable[ConfigMap]) -> Iterator[str]:

@@ -51,6 +51,6 @@ def _unlisted(view: View, target: Checked) -> Candidate:
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
-    risk = results.path_not_offered(release, target.source_version)
+    risk = results.path_not_offered(release, target.source_version, holds_up=not target.ended)
     base = view.observed.facts.place.documentation_base
     return add_risks(Candidate(release, offered=False), results.with_links([risk], base))

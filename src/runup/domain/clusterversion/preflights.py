@@ -14,10 +14,11 @@ from msgspec.structs import replace as with_fields
 
 from runup.api import scheme
 from runup.api.config_v1 import Release, Update
-from runup.api.core_v1 import ConfigMap
+from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion import targets
+from runup.domain.clusterversion.goal import asks_for, same_release
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
 from runup.domain.clusterversion.view import View
@@ -27,7 +28,7 @@ from runup.domain.preflight import accounts, conditions, starting, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
-from runup.domain.preflight.outcome import Outcome, Scene, State, outcome, seen_report
+from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, outcome, seen_report
 from runup.domain.preflight.report import Report
 from runup.domain.preflight.results import Checked
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
@@ -38,6 +39,7 @@ READ_RIGHTS = "read-rights"
 RECHECK = timedelta(seconds=60)
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
+POD = scheme.resource_of(Pod)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def decide(view: View) -> Preflight:
 
 def _decide(view: View) -> Preflight:
     request = view.request
+    if isinstance(request, UpdateRequest):
+        return _during_update_request(view, request.update)
     if not isinstance(request, PreflightRequest):
         said = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
         return _unwanted(view, said)
@@ -81,17 +85,31 @@ def _decide(view: View) -> Preflight:
         return replace(unwanted, **again(view, request.update, error))
     except Waiting as error:
         return _resolving(view, error)
-    return _wanted(view, request, target)
+    return _wanted(view, request.update, target)
+
+
+def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) -> Preflight:
+    """`decided` once it is known what the update request comes to: its preflight makes way, or goes on again."""
+    attempt = decided.history.attempt
+    if attempt is None or not attempt.became_update or attempt.failed:
+        return decided
+    if update_ready and not attempt.making_way:
+        leaving = with_fields(attempt, making_way=True, silent=_is_silent(view, attempt))
+        return replace(
+            decided, history=histories.with_attempt(decided.history, leaving), actions=_stop(view), requeue_after_s=None
+        )
+    if refused and attempt.making_way:
+        anew = with_fields(_new_attempt(view, _target_of(attempt)), became_update=True)
+        return replace(decided, history=histories.with_attempt(decided.history, anew))
+    return decided
 
 
 def became_update(view: View) -> Attempt | None:
-    """The attempt whose request lost nothing but its mode, and is an update now (decision D20)."""
+    """The attempt whose request just lost nothing but its mode, and is an update now (decision D20)."""
     attempt = view.history.attempt
-    if attempt is None or not isinstance(view.request, UpdateRequest):
+    if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
         return None
-    update = view.request.update
-    same = update.image == attempt.target_image if update.image else update.version == attempt.target_version
-    return attempt if same else None
+    return attempt if asks_for(view.request.update, _target_of(attempt)) else None
 
 
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
@@ -127,9 +145,53 @@ def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
 
 def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
     seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
-    history = histories.with_attempt(view.history, None)
+    history = histories.with_attempt(_with_last_words(view), None)
     actions = _stop(view) if STEPS[seen] is Step.STOP else ()
     return Preflight(said, _kept(view, history, None), history, actions, gone=seen.deployed is Deployed.NONE)
+
+
+def _with_last_words(view: View) -> History:
+    """The history with the running attempt's newest report: from now on its time says how old the findings are."""
+    attempt = view.history.attempt
+    report = seen_report(attempt, view.observed.report)[0] if attempt is not None else None
+    if report is None or report.execution_status != "completed":
+        return view.history
+    return histories.with_report(view.history, report, even_if_only_newer=True)
+
+
+def _during_update_request(view: View, update: Update) -> Preflight:
+    """The preflight of the very update that is asked for goes on until that is accepted (decision D24)."""
+    attempt = view.history.attempt
+    target = _target_of(attempt) if attempt is not None else None
+    if attempt is None or target is None or attempt.failed or not asks_for(update, target):
+        return _unwanted(view, ())
+    if attempt.source_version != view.current.version or same_release(target, view.current):
+        return _unwanted(view, ())
+    told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
+    found = _deployed(told, attempt)
+    if attempt.making_way:
+        return _making_way(_case(told, update, target))
+    going_on = _wanted(told, update, target)
+    return replace(going_on, gone=found is Deployed.NONE)
+
+
+def _making_way(case: _Case) -> Preflight:
+    """Nothing speaks against the update: the workload goes; what it said last counts until the update is accepted."""
+    deployed = _deployed(case.view, case.attempt)
+    actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
+    ended = case.last_good_is_older or case.attempt.silent
+    checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
+    return Preflight((), _with_wanted(case, checked), case.view.history, actions, gone=deployed is Deployed.NONE)
+
+
+def _is_silent(view: View, attempt: Attempt) -> bool:
+    seen = view.observed.report
+    limit_s = max(view.observed.facts.place.timeout_s, STALE_AFTER_S)
+    return seen is not None and seen.preflight_id == attempt.id and seen.unchanged_s >= limit_s
+
+
+def _target_of(attempt: Attempt) -> Release:
+    return Release(version=attempt.target_version, image=attempt.target_image)
 
 
 def _resolving(view: View, error: Waiting) -> Preflight:
@@ -150,10 +212,10 @@ def _resolving(view: View, error: Waiting) -> Preflight:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A wanted preflight: the view, the target, and the attempt that is (or would be) its own."""
+    """A wanted preflight: the view, the request, the target, and the attempt that is (or would be) its own."""
 
     view: View
-    request: PreflightRequest
+    update: Update
     target: Release
     attempt: Attempt
     check: ReleaseCheck | None
@@ -171,16 +233,28 @@ class _Case:
                 return report
         return None
 
+    @property
+    def last_good_is_older(self) -> bool:
+        """Whether that report is one of an attempt before this one."""
+        return self.last_good is not None and self.last_good.preflight_id != self.attempt.id
 
-def _wanted(view: View, request: PreflightRequest, target: Release) -> Preflight:
+
+def _wanted(view: View, update: Update, target: Release) -> Preflight:
+    case = _case(view, update, target)
+    seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
+    return replace(_STEPS[STEPS[seen]](case), gone=False)
+
+
+def _case(view: View, update: Update, target: Release) -> _Case:
     recorded = view.history.attempt
     if recorded is None or not recorded.is_for(target, view.current.version):
         recorded = None
-    case = _Case(
-        view, request, target, recorded or _new_attempt(view, target), view.observed.releases.get(target.image)
-    )
-    seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
-    return replace(_STEPS[STEPS[seen]](case), gone=False)
+    if recorded is not None and update.mode:
+        # Asked for as a preflight again. One that has made way already is gone: another takes its place.
+        recorded = None if recorded.making_way else with_fields(recorded, became_update=False)
+    attempt = recorded or _new_attempt(view, target)
+    view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
+    return _Case(view, update, target, attempt, view.observed.releases.get(target.image))
 
 
 def _new_attempt(view: View, target: Release) -> Attempt:
@@ -196,7 +270,7 @@ def _new_attempt(view: View, target: Release) -> Attempt:
 
 
 def _trust(case: _Case) -> Trust:
-    if case.request.update.force:
+    if case.update.force:
         return Trust.VERIFIED
     return case.check.trust if case.check is not None else Trust.PENDING
 
@@ -223,7 +297,7 @@ def _refuse(case: _Case) -> Preflight:
     work = check_work(case.target.image, case.check, case.view.now)
     return Preflight(
         conditions.refused("ImageVerificationFailed", text),
-        _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text)),
+        _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)),
         histories.with_attempt(case.view.history, case.attempt),
         work=work,
         requeue_after_s=RECHECK.total_seconds(),
@@ -296,6 +370,7 @@ def _watch(case: _Case) -> Preflight:
         timeout_s=view.observed.facts.place.timeout_s,
         now=view.now,
         events=view.observed.warnings,
+        unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
     )
     found = outcome(scene)
     if found.final:
@@ -303,9 +378,9 @@ def _watch(case: _Case) -> Preflight:
     history = view.history
     if found.state is State.COMPLETED and report is not None:
         history = histories.with_report(history, report)
-    told = _told(case, found, report, history)
+    told = _told(case, found, report, history, scene)
     actions, work = _drift(case)
-    return replace(told, actions=actions, work=work, requeue_after_s=_until(scene, found))
+    return replace(told, actions=(*actions, *_restart(scene)), work=work, requeue_after_s=_until(scene, found))
 
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
@@ -315,21 +390,29 @@ def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
     if report is not None and case.last_good is None:
         partial = with_fields(report, execution_status="failed", message=found.message)
         history = histories.with_report(history, partial)
+    elif report is not None and report.execution_status == "completed":
+        history = histories.with_report(history, report, even_if_only_newer=True)
     told = _told(replace(case, attempt=over), found, report, histories.with_attempt(history, over))
     return replace(told, actions=_stop(case.view))
 
 
-def _told(case: _Case, found: Outcome, report: Report | None, history: History) -> Preflight:
-    """Conditions and risks of an attempt that was started."""
+def _told(
+    case: _Case, found: Outcome, report: Report | None, history: History, scene: Scene | None = None
+) -> Preflight:
+    """Conditions and risks of an attempt that was started; `scene` where it still goes on."""
     good = case.last_good
     shown = report if found.state is State.COMPLETED or good is None else good
     unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
+    stale = scene is not None and scene.stale
     checked = Checked(
         case.target,
         case.attempt.source_version,
         shown,
         running=unfinished if found.state is not State.FAILED else "",
         failed=unfinished if found.state is State.FAILED else "",
+        stale=unfinished if stale else "",
+        ended=found.final or (shown is good and case.last_good_is_older),
+        waits=scene is None or not scene.restart_due,
     )
     subject = replace(case.subject, observed_at=shown.observed_time if shown else None)
     kept = good.observed_time if good is not None and good is shown else None
@@ -339,7 +422,16 @@ def _told(case: _Case, found: Outcome, report: Report | None, history: History) 
 
 def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
     """A request of which nothing runs yet: the target is not recommended until it has been checked (D21)."""
-    checked = Checked(case.target, case.attempt.source_version, case.last_good, running=f"{why[0].upper()}{why[1:]}.")
+    started = case.attempt.started_time or case.view.now
+    limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
+    checked = Checked(
+        case.target,
+        case.attempt.source_version,
+        case.last_good,
+        running=f"{why[0].upper()}{why[1:]}.",
+        ended=True,
+        waits=case.view.now - started < limit,
+    )
     # Recorded before anything runs: a request that loses its mode now is noticed all the same (D20).
     history = histories.with_attempt(case.view.history, case.attempt)
     return Preflight(said, _with_wanted(case, checked), history, work=work)
@@ -350,7 +442,7 @@ def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
 
 
 def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
-    """Other targets' results, for comparison, as long as the source version is the same (decision D7)."""
+    """What ended preflights found, dated, as long as the source version is the same (decisions D7, D24)."""
     kept = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
@@ -358,10 +450,7 @@ def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked
             continue
         if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
             continue
-        incomplete = (
-            "" if report.execution_status == "completed" else f"The last preflight did not complete: {report.message}"
-        )
-        kept.append(Checked(release, report.source_version, report, failed=incomplete))
+        kept.append(Checked(release, report.source_version, report, ended=True))
     return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
 
 
@@ -418,14 +507,24 @@ def _stale_reports(view: View) -> tuple[Action, ...]:
     return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)
 
 
+def _restart(scene: Scene) -> tuple[Action, ...]:
+    """Remove pods whose target has said nothing for the whole time limit; the Deployment makes another."""
+    return tuple(
+        Delete(POD, NamespacedName(p.metadata.namespace, p.metadata.name), uid=p.metadata.uid) for p in scene.hung
+    )
+
+
 def _until(scene: Scene, found: Outcome) -> float | None:
-    """Seconds to the deadline, where there still is one, or to the moment at which waiting is worth a word."""
+    """Seconds to the deadline, where there still is one, or to when waiting or an unchanged report is worth a word."""
+    waits = []
     again = starting.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:
-        return again
-    if scene.completed_before or found.state is State.COMPLETED or scene.deadline is None:
-        return None
-    return max((scene.deadline - scene.now).total_seconds(), 1.0)
+        waits.append(again)
+    if not (scene.completed_before or found.state is State.COMPLETED or scene.deadline is None):
+        waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
+    if scene.report is not None or scene.bad is not None:
+        waits.append(scene.until_stale_s)
+    return min(waits, default=None)
 
 
 def _nothing(case: _Case) -> Preflight:

@@ -17,9 +17,10 @@ from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.domain.clusterversion import assemble, history, preflights, updates, validation, view
 from runup.domain.clusterversion import status as statuses
+from runup.domain.clusterversion.goal import asks_for, same_release
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.preflights import Preflight
-from runup.domain.clusterversion.request import Refused
+from runup.domain.clusterversion.request import Refused, UpdateRequest
 from runup.domain.clusterversion.updates import Decision
 from runup.domain.clusterversion.view import View
 from runup.domain.conditions import find
@@ -64,12 +65,13 @@ class _Decided:
 def reconcile(observed: Observed, *, now: datetime) -> Plan:
     """What is to be done about `observed` at `now` (UTC)."""
     first = _decide(observed, now)
+    said = (*_became_update(first.view), *_cautions(first))
     if first.update.accepted is None:
-        return _plan(observed, first, (*_became_update(first.view), *_cautions(first)))
+        return _plan(observed, first, said)
     # What an accepted update changes (source version, lists, kept risks) is decided in this very pass.
     status = updates.accept(first.view, first.update.accepted)
     told = with_fields(observed.cluster_version, status=status)
-    return _plan(observed, _decide(replace(observed, cluster_version=told), now), _cautions(first))
+    return _plan(observed, _decide(replace(observed, cluster_version=told), now), said)
 
 
 def _decide(observed: Observed, now: datetime) -> _Decided:
@@ -80,6 +82,8 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     )
     candidates = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
+    preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
+    preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
     status = _settle(seen)
     lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     spec = observed.cluster_version.spec
@@ -94,11 +98,24 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     return _Decided(seen, preflight, update, with_fields(lists, conditions=conditions))
 
 
+def _is_refused(update: Decision) -> bool:
+    return update.condition is not None and update.condition.status == "False"
+
+
+def _asked_at(seen: View) -> int:
+    """The generation that last asked for the update under way. It stays until the status says that none is."""
+    if not seen.updating:
+        return 0
+    request = seen.request
+    asks = isinstance(request, UpdateRequest) and asks_for(request.update, seen.status.desired)
+    return seen.generation if asks else seen.history.update_asked_at
+
+
 def _settle(seen: View) -> ClusterVersionStatus:
     """Desired release, history, generation and hash. An update that is called off leads back."""
     status, facts = seen.status, seen.observed.facts
     entries, conditions = status.history, status.conditions
-    called_off = bool(status.desired.version) and status.desired.version != seen.current.version
+    called_off = bool(status.desired.version) and not same_release(status.desired, seen.current)
     if called_off or not entries:
         # Nothing of an update that was only accepted is applied yet, so going back is complete at once.
         entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if called_off else "Partial")
@@ -110,7 +127,7 @@ def _settle(seen: View) -> ClusterVersionStatus:
         desired=seen.current,
         history=entries,
         conditions=conditions,
-        observed_generation=seen.observed.cluster_version.metadata.generation,
+        observed_generation=seen.generation,
         version_hash=status.version_hash or facts.version_hash,
     )
 
@@ -133,7 +150,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
         version = observed.cluster_version.metadata.resource_version
         actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
     actions.extend(decided.preflight.actions)
-    actions.extend(_events(found, decided.status))
+    actions.extend((*_taken_back(decided), *_events(found, decided.status)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))
 
 
@@ -165,6 +182,14 @@ def _became_update(seen: View) -> tuple[Event, ...]:
         "To end a preflight without updating use `runup upgrade --clear-preflight`."
     )
     return (Event(CLUSTER_VERSION, NAME, "Warning", "PreflightBecameUpdate", text),)
+
+
+def _taken_back(decided: _Decided) -> tuple[Event, ...]:
+    seen = decided.view
+    if not seen.updating or same_release(seen.status.desired, seen.current):
+        return ()
+    text = f"The update to {seen.status.desired.version} was taken back; the cluster stays at {seen.current.version}."
+    return (Event(CLUSTER_VERSION, NAME, "Normal", "UpdateTakenBack", text),)
 
 
 def _cautions(decided: _Decided) -> tuple[Event, ...]:

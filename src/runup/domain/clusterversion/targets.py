@@ -161,9 +161,11 @@ def _check_distance(update: Update, current: Release, target: Release) -> None:
             f"{current.version or 'the current version'} or {target.version or 'the target'} is no semantic version",
             reason="InvalidTargetVersion",
         )
-    migrates = update.architecture == MULTI and digest_of(current.image) != digest_of(target.image)
-    if there == here and not migrates:
-        raise Terminal(f"the cluster is at {target.version} already; choose a newer target", reason="TargetIsCurrent")
+    if there == here and not _is_another_image(update, current, target):
+        raise Terminal(
+            f"the cluster is at {target.version} already; choose a newer target, or another image of it by digest",
+            reason="TargetIsCurrent",
+        )
     if there < here:
         raise Terminal(
             f"{target.version} is older than {current.version}, and no downgrade is supported; choose a newer target",
@@ -175,6 +177,14 @@ def _check_distance(update: Update, current: Release, target: Release) -> None:
             "check a nearer release first",
             reason="TargetTooFar",
         )
+
+
+def _is_another_image(update: Update, current: Release, target: Release) -> bool:
+    """Whether `target` is the running version in another image: a preflight of that is one like any other."""
+    if not target.image:
+        return update.architecture == MULTI
+    here, there = digest_of(current.image), digest_of(target.image)
+    return bool(here and there) and here != there
 
 
 def _majors(here: Version, there: Version) -> int:

@@ -1,7 +1,8 @@
 """The update's part of a pass: what a request without `mode` comes to. Accepting is all that happens here.
 
-Guards in order: the preflight's workload is gone, no unaccepted risk (D11), signature, preconditions. The first that
-does not hold says so in ReleaseAccepted and the pass ends; nothing of the running release changes.
+Guards in order: its preflight has finished (D24), no unaccepted risk (D11), signature, preconditions, and then that
+the preflight's workload is gone. The first that does not hold says so in ReleaseAccepted and the pass ends; nothing of
+the running release changes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec.structs import replace as with_fields
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.clusterversion import history, preconditions, targets
+from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preconditions import Objection
 from runup.domain.clusterversion.preflights import RECHECK, again, check_work, look_work
@@ -22,9 +24,10 @@ from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
 from runup.domain.conditions import with_condition
 from runup.domain.errors import Terminal, Waiting
+from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.candidates import Candidate
+from runup.domain.updates.candidates import Candidate, holding
 from runup.domain.updates.recommended import recommended, unaccepted
 from runup.domain.version import parse
 
@@ -52,10 +55,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the request comes to in this pass. `condition` is ReleaseAccepted, without a time; None: as found."""
+    """What the request comes to in this pass. `condition` is ReleaseAccepted, without a time; None: as found.
+
+    `ready`: nothing speaks against the update; it is accepted once the preflight's workload is gone.
+    """
 
     condition: Condition | None = None
     accepted: Accepted | None = None
+    ready: bool = False
     invalid: str = ""
     warnings: tuple[Caution, ...] = ()
     work: tuple[tuple[str, Any], ...] = ()
@@ -80,18 +87,18 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         return replace(Decision(_failed(update, error.message)), **again(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded(view))
-    if not workload_gone:
-        return Decision(_unknown("Waiting for the preflight's workload to be removed.", reason="PreflightStopping"))
-    return _guard(view, update, target, candidates)
+    decided = _guard(view, update, target, candidates)
+    if decided.accepted is None or workload_gone:
+        return decided
+    waiting = _unknown("Waiting for the preflight's workload to be removed.", reason="PreflightStopping")
+    return replace(decided, condition=waiting, accepted=None, ready=True)
 
 
 def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
     """The status of a cluster that is told to go to `accepted`. The applying itself is the sync worker's."""
     status, now = view.status, view.now
     release = accepted.release
-    architecture = release.architecture or view.observed.facts.architecture
-    text = f'Payload loaded version="{release.version}" image="{release.image}" architecture="{architecture}"'
-    done = _condition("True", "PayloadLoaded", text)
+    done = _condition("True", "PayloadLoaded", _loaded_text(view, release))
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
     conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
     entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
@@ -101,6 +108,8 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
     candidate = _candidate(candidates, target)
     exposed = unaccepted(candidate, view.accepted) if candidate else ()
+    if not update.force and results.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
+        return Decision(_unknown(_unfinished(candidate, target), reason=results.RUNNING))
     if exposed and view.accepts_risks and not update.force:
         return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
@@ -152,7 +161,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     version = update.version or view.current.version
     if parse(version) == parse(view.current.version) and not _migrates(view, update):
         return view.current
-    offered = [c for c in candidates if view.accepts_risks or recommended(c, ()).status == "True"]
+    offered = [c for c in candidates if view.accepts_risks or recommended(_by_version(c), ()).status == "True"]
     found = targets.by_version(version, (candidate.release for candidate in offered))
     if len(found) == 1:
         return _with_texts(found[0], view)
@@ -165,6 +174,12 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     raise Terminal(_NOT_AVAILABLE, reason="TargetNotFound")
 
 
+def _by_version(candidate: Candidate) -> Candidate:
+    """`candidate` as far as it decides whether its version may be asked for: an unfinished preflight is waited for."""
+    held = holding(candidate)
+    return replace(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
+
+
 def _with_texts(release: Release, view: View) -> Release:
     return with_fields(release, architecture=release.architecture or view.current.architecture)
 
@@ -174,10 +189,7 @@ def _migrates(view: View, update: Update) -> bool:
 
 
 def _is_current(view: View, target: Release) -> bool:
-    if target.image == view.current.image:
-        return True
-    digest = digest_of(target.image)
-    return bool(digest) and digest == digest_of(view.current.image)
+    return same_image(target.image, view.current.image)
 
 
 def _candidate(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
@@ -202,7 +214,10 @@ def _taken(
         )
     if found:
         lines.append(preconditions.summary(found, was_forced=was_forced))
-    names = sorted(risk.name for risk in candidate.risks) if candidate else []
+    old = sorted(r.name for r in candidate.risks if not r.holds_up) if candidate else []
+    if old:
+        lines.append(f"Nobody looked anew at what preflights said before: [{','.join(old)}].")
+    names = sorted(risk.name for risk in candidate.risks if risk.holds_up) if candidate else []
     if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
         lines.append(
             f"The target release {target.image} is exposed to the risks [{','.join(names)}] "
@@ -218,13 +233,23 @@ def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str
     )
 
 
+def _unfinished(candidate: Candidate | None, target: Release) -> str:
+    said = next((r.applies.message for r in candidate.risks if r.name == results.IN_PROGRESS), "") if candidate else ""
+    return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {said}"
+
+
 def _loaded(view: View) -> Condition | None:
-    """Nothing is asked for, or what is asked for runs: the running release is the accepted one again."""
+    """Nothing new is asked for: the release that is worked towards is the accepted one, whoever said so."""
     found = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
-    if found is not None and found.status == "True":
+    said = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
+    if found is not None and found.status == "True" and found.message.startswith(said):
         return None
-    current = view.current
-    return _condition("True", "PayloadLoaded", f'Payload loaded version="{current.version}" image="{current.image}"')
+    return _condition("True", "PayloadLoaded", _loaded_text(view, view.current))
+
+
+def _loaded_text(view: View, release: Release) -> str:
+    architecture = release.architecture or view.observed.facts.architecture
+    return f'Payload loaded version="{release.version}" image="{release.image}" architecture="{architecture}"'
 
 
 def _retrieving(release: Release) -> str:

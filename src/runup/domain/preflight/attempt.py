@@ -17,7 +17,12 @@ _ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
 class Attempt(Wire, frozen=True):
-    """A preflight that was started. `failed` and `failure` are set once it is over for good."""
+    """A preflight that was started. `failed` and `failure` are set once it is over for good.
+
+    `became_update`: its request has lost its mode, and was told so; the update waits for it. `making_way`: nothing
+    speaks against that update any more, so the workload goes, and what was found last counts until it is gone;
+    `silent`: what was found last counted no more, as the target had not been heard of for its whole time limit.
+    """
 
     id: str
     source_version: str
@@ -26,6 +31,9 @@ class Attempt(Wire, frozen=True):
     started_time: datetime | None = None
     failed: str = ""
     failure: str = ""
+    became_update: bool = False
+    making_way: bool = False
+    silent: bool = False
 
     def is_for(self, target: Release, source: str) -> bool:
         """Whether this attempt checks `target` from `source`."""

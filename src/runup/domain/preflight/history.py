@@ -1,4 +1,4 @@
-"""ConfigMap `preflight-history`: the last five reports, and the attempt that is going on.
+"""ConfigMap `preflight-history`: the last five reports, the attempt that is going on, and when an update was asked for.
 
 One key a report, `<preflightID>.json`, whose value is the report as the target wrote it. A newer report of the same
 target (from the same source version) takes the place of the older one, so that five targets can be compared; what
@@ -7,7 +7,9 @@ comes out is what `status` is built from after a restart, and what `runup prefli
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from dataclasses import replace as with_values
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +26,9 @@ from runup.lang.printable import encoded, printable
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
+UPDATE_ASKED_AT = "preflight.runup.dev/update-asked-at-generation"
 APP = {"app": "cluster-version-operator-preflight"}
+_GENERATION = re.compile(r"[0-9]{1,18}", re.ASCII)
 MAX_REPORTS = 5
 # The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
 MAX_BYTES = 900 * 1024
@@ -36,10 +40,14 @@ _FEW_CHECKS = 200
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the ConfigMap holds. `reports` are the newest first."""
+    """What the ConfigMap holds. `reports` are the newest first.
+
+    `update_asked_at` is the last generation of ClusterVersion that was seen to ask for the update under way; 0: none.
+    """
 
     attempt: Attempt | None = None
     reports: tuple[Report, ...] = ()
+    update_asked_at: int = 0
 
 
 def read(config_map: ConfigMap | None) -> History:
@@ -47,38 +55,56 @@ def read(config_map: ConfigMap | None) -> History:
     if config_map is None:
         return History()
     found = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
-    attempt = _attempt(config_map.metadata.annotations.get(ATTEMPT))
-    return History(attempt, _newest_first(found)[:MAX_REPORTS])
+    annotations = config_map.metadata.annotations
+    asked_at = annotations.get(UPDATE_ASKED_AT, "")
+    return History(
+        _attempt(annotations.get(ATTEMPT)),
+        _newest_first(found)[:MAX_REPORTS],
+        int(asked_at) if _GENERATION.fullmatch(asked_at) else 0,
+    )
 
 
-def with_report(history: History, new: Report) -> History:
-    """`history` with `new` in the place of what it had for the same target and source."""
+def with_report(history: History, new: Report, *, even_if_only_newer: bool = False) -> History:
+    """`history` with `new` in the place of what it had for the same target and source.
+
+    One that differs in nothing but times is not worth a write, except as the last of its preflight.
+    """
     kept = [old for old in history.reports if not _same_subject(old, new)]
     fitted = _fit([new, *kept])
     # As it would be stored: what was cut to fit is no news every time that it is read.
     told = next((report for report in fitted if _same_subject(report, new)), new)
-    if any(_same_subject(old, told) and same_findings(old, told) for old in history.reports):
+    if not even_if_only_newer and any(_same_subject(old, told) and same_findings(old, told) for old in history.reports):
         return history
-    return History(history.attempt, fitted)
+    return with_values(history, reports=fitted)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:
     """`history` with another attempt, or none. Why it failed has to fit an annotation."""
     if attempt is not None:
         attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE))
-    return History(attempt, history.reports)
+    return with_values(history, attempt=attempt)
+
+
+def with_update_asked_at(history: History, generation: int) -> History:
+    """`history` with another generation that asked for the update under way, 0 where none is under way."""
+    return with_values(history, update_asked_at=generation)
 
 
 def same_findings(one: Report, other: Report) -> bool:
-    """Whether two reports differ in nothing but times: such a change is not worth a write."""
+    """Whether two reports differ in nothing but times."""
     return _timeless(one) == _timeless(other)
 
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
     """The ConfigMap to apply."""
     metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
+    annotations = {}
     if history.attempt is not None:
-        metadata["annotations"] = {ATTEMPT: encoded(codec.encode(history.attempt).decode())}
+        annotations[ATTEMPT] = encoded(codec.encode(history.attempt).decode())
+    if history.update_asked_at:
+        annotations[UPDATE_ASKED_AT] = str(history.update_asked_at)
+    if annotations:
+        metadata["annotations"] = annotations
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
@@ -161,7 +187,9 @@ def _same_subject(one: Report, other: Report) -> bool:
 
 def _timeless(report: Report) -> Report:
     checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
-    return replace(report, started_time=None, completion_time=None, observed_time=None, checks=checks)
+    return replace(
+        report, started_time=None, completion_time=None, observed_time=None, heartbeat_time=None, checks=checks
+    )
 
 
 def _newest_first(found: list[Report]) -> tuple[Report, ...]:

@@ -17,6 +17,7 @@ from runup.domain.preflight import starting, workloads
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import Report
 
+STALE_AFTER_S = 90.0
 MAX_OOM_KILLS = 3
 MAX_CRASHES = 3
 _PULL = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
@@ -43,11 +44,15 @@ class BadReportSeen:
 
 @dataclass(frozen=True, slots=True)
 class ReportSeen:
-    """What lies in the attempt's folder: a report, or why it is none. `read_at` is when the reader saw it."""
+    """What lies in the attempt's folder: a report, or why it is none. `read_at` is when the reader saw it.
+
+    `unchanged_s`: how long the reader has not seen it change, in seconds of the reader's own monotonic clock.
+    """
 
     preflight_id: str
     content: Report | BadReportSeen
     read_at: datetime
+    unchanged_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,8 @@ class Outcome:
 class Scene:
     """Everything that bears on the outcome.
 
-    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once. `events` are
-    the namespace's warnings.
+    `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once; `events` are
+    the namespace's warnings; `unchanged_s`: for how long the report has not been seen to change.
     """
 
     attempt: Attempt
@@ -83,6 +88,38 @@ class Scene:
     timeout_s: float
     now: datetime
     events: tuple[Event, ...] = ()
+    unchanged_s: float = 0.0
+
+    @property
+    def stale(self) -> bool:
+        """Whether the report's heartbeat has stopped (decision D24)."""
+        return self.unchanged_s >= STALE_AFTER_S
+
+    @property
+    def restart_due(self) -> bool:
+        """Whether it stopped so long ago that waiting is over."""
+        return self.unchanged_s >= max(self.timeout_s, STALE_AFTER_S)
+
+    @property
+    def until_stale_s(self) -> float:
+        """Seconds until one of the two changes, or until pods started meanwhile have had their time."""
+        limit = max(self.timeout_s, STALE_AFTER_S)
+        steps = (STALE_AFTER_S - self.unchanged_s, limit - self.unchanged_s)
+        return max(next((step for step in steps if step > 0), limit), 1.0)
+
+    @property
+    def hung(self) -> tuple[Pod, ...]:
+        """The pods that have had the whole time limit and said nothing in it."""
+        if not self.restart_due:
+            return ()
+        latest = self.now - timedelta(seconds=max(self.timeout_s, STALE_AFTER_S))
+        return tuple(
+            pod
+            for pod in self.pods
+            if pod.metadata.deletion_timestamp is None
+            and pod.metadata.creation_timestamp is not None
+            and pod.metadata.creation_timestamp <= latest
+        )
 
     @property
     def container(self) -> ContainerStatus | None:
@@ -226,6 +263,16 @@ def _reported_failure(scene: Scene) -> Outcome | None:
     return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
 
 
+def _stale(scene: Scene) -> Outcome | None:
+    if not scene.stale:
+        return None
+    way_out = (
+        f"its pod is restarted after {max(scene.timeout_s, STALE_AFTER_S):.0f} s; see the log of the pod, or end it"
+    )
+    message = f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer"
+    return Outcome(State.FAILED, "ReportStale", message, way_out=way_out)
+
+
 def _reported(scene: Scene) -> Outcome | None:
     if scene.report is None:
         return None
@@ -242,6 +289,7 @@ RULES: tuple[Rule, ...] = (
     _killed_for_memory,
     _too_late,
     *_HEALING,
+    _stale,
     _reported,
 )
 

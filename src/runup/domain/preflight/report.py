@@ -88,6 +88,7 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
 class Report(Wire, frozen=True, kw_only=True):
     """One evaluation of a target's checks on this cluster. Times are UTC.
 
+    `observed_time` is when the checks were evaluated, `heartbeat_time` when the target last wrote the same again;
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
     """
 
@@ -100,6 +101,7 @@ class Report(Wire, frozen=True, kw_only=True):
     started_time: datetime | None = None
     completion_time: datetime | None = None
     observed_time: datetime | None = None
+    heartbeat_time: datetime | None = None
     engine_version: str = ""
     message: str = ""
     checks: tuple[ReportedCheck, ...] = ()
@@ -171,6 +173,7 @@ def _check_head(report: Report) -> None:
         ("startedTime", report.started_time),
         ("completionTime", report.completion_time),
         ("observedTime", report.observed_time),
+        ("heartbeatTime", report.heartbeat_time),
     ):
         if time is not None and time.utcoffset() is None:
             raise BadReport(f"the report's {name} has no time zone", reason="ReportInvalid")

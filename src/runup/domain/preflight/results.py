@@ -25,7 +25,9 @@ VALIDATION = "PreflightValidation"
 RUNNING = "PreflightRunning"
 FAILED = "PreflightFailed"
 PARTIAL = "PreflightPartial"
-REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL})
+OUTDATED = "PreflightOutdated"
+STALE = "ReportStale"
+REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE})
 # What the API takes of a condition's message.
 _MAX_MESSAGE = 32768
 # Room in an update for the risks that are not the preflight's.
@@ -34,13 +36,20 @@ _RESERVED = 20
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A target that a preflight looked at. `running` and `failed` say why what was found may not be all there is."""
+    """A target that a preflight looked at.
+
+    `running`, `stale` and `failed` say why what was found may not be all there is. `ended`: nobody looks any more, so
+    that what was found only informs. `waits`: an update waits for what runs or is stale, as its time is not over.
+    """
 
     release: Release
     source_version: str
     report: Report | None = None
     running: str = ""
     failed: str = ""
+    stale: str = ""
+    ended: bool = False
+    waits: bool = True
 
 
 def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
@@ -54,11 +63,11 @@ def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
     return tuple(sorted(found, key=lambda risk: risk.name))
 
 
-def path_not_offered(release: Release, source_version: str) -> JudgedRisk:
+def path_not_offered(release: Release, source_version: str, *, holds_up: bool = True) -> JudgedRisk:
     """The risk of a hop that the update service does not offer: no preflight's findings outweigh it."""
     text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
     risk = _risk(NOT_OFFERED, text, release.version, "")
-    return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True)
+    return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True, holds_up=holds_up)
 
 
 def with_links(risks: Iterable[JudgedRisk], base: str) -> tuple[JudgedRisk, ...]:
@@ -83,35 +92,66 @@ def is_preflights(risk: ConditionalUpdateRisk) -> bool:
 
 
 def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
+    found = _risk(risk.name, risk.message, checked.release.version, risk.url)
+    holds_up = not checked.ended and (checked.waits or not checked.stale)
+    return JudgedRisk(found, _verdict(risk, checked), from_preflight=True, holds_up=holds_up)
+
+
+def _verdict(risk: ReportedRisk, checked: Checked) -> Condition:
     target, source = checked.release.version, checked.source_version
+    if checked.ended:
+        return _applies("Unknown", OUTDATED, _outdated(checked))
+    if checked.stale:
+        return _applies("Unknown", STALE, f"Found{_when(checked.report)}; since then: {checked.stale}")
     if risk.applies == "True":
-        text = f"Risk identified during preflight check for {target} from {source}."
-        verdict = _applies("True", VALIDATION, text)
-    else:
-        text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
-        verdict = _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
-    return JudgedRisk(_risk(risk.name, risk.message, target, risk.url), verdict, from_preflight=True)
+        return _applies("True", VALIDATION, f"Risk identified during preflight check for {target} from {source}.")
+    text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
+    return _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
+
+
+def _outdated(checked: Checked) -> str:
+    target = checked.release.version
+    return (
+        f"Found by the preflight for {target} from {checked.source_version}{_when(checked.report)}, which has ended: "
+        f"whether it applies now is not known. Check again: runup upgrade --mode=preflight --to={target}"
+    )
+
+
+def _when(report: Report | None) -> str:
+    at = report.observed_time if report else None
+    return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
 
 
 def _standing_for(checked: Checked, omitted: int) -> list[JudgedRisk]:
     """The risks that stand for what is not known yet, or could not be found out."""
-    target = checked.release.version
+    if checked.stale:
+        return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
     if checked.failed:
-        return [_special(INCOMPLETE, FAILED, checked.failed, target)]
+        # Seed 000: failures do not prevent updates (decision D21).
+        return [_special(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
     if checked.running:
-        return [_special(IN_PROGRESS, RUNNING, checked.running, target)]
+        return [_special(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
+    text = _not_told(checked.report, omitted)
+    if not text:
+        return []
+    reason = OUTDATED if checked.ended else PARTIAL
+    return [_special(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
+
+
+def _not_told(report: Report | None, omitted: int) -> str:
     if omitted:
-        return [_special(INCOMPLETE, PARTIAL, f"{omitted} more risks than an update can carry were found.", target)]
-    report = checked.report
+        return f"{omitted} more risks than an update can carry were found."
     unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
     if report and unknown and all(risk.applies == "True" for risk in report.risks):
-        return [_special(INCOMPLETE, PARTIAL, f"Could not be told: {', '.join(unknown)}.", target)]
-    return []
+        return f"Could not be told: {', '.join(unknown)}."
+    return ""
 
 
-def _special(name: str, reason: str, message: str, target: str) -> JudgedRisk:
+def _special(name: str, reason: str, message: str, checked: Checked, *, holds_up: bool) -> JudgedRisk:
     verdict = _applies("Unknown", reason, message)
-    return JudgedRisk(_risk(name, message, target, ""), verdict, from_preflight=True)
+    return JudgedRisk(
+        _risk(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
+    )
 
 
 def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:

@@ -22,11 +22,15 @@ _WORST = {"False": 0, "Unknown": 1, "True": 2}
 
 @dataclass(frozen=True, slots=True)
 class JudgedRisk:
-    """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one."""
+    """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one.
+
+    `holds_up` is False where the risk only informs: no update waits for it (decisions D21, D24).
+    """
 
     risk: ConditionalUpdateRisk
     applies: Condition
     from_preflight: bool = False
+    holds_up: bool = True
 
     @property
     def name(self) -> str:
@@ -77,7 +81,17 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
         url=first.risk.url,
         matching_rules=first.risk.matching_rules or ALWAYS,
     )
-    return JudgedRisk(risk, worse.applies, from_preflight=first.from_preflight and second.from_preflight)
+    return JudgedRisk(
+        risk,
+        worse.applies,
+        from_preflight=first.from_preflight and second.from_preflight,
+        holds_up=any(one.holds_up for one in (first, second) if one.applies.status != "False"),
+    )
+
+
+def holding(candidate: Candidate) -> Candidate:
+    """`candidate` with the risks that an update to it waits for."""
+    return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
 
 
 def leaves_minor(candidate: Candidate, current: str) -> bool:

@@ -40,10 +40,9 @@ def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
 
 
 def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
-    """Names of the risks that apply, or of which we cannot tell, and that nobody accepted; sorted."""
-    return tuple(
-        sorted(risk.name for risk in candidate.risks if risk.applies.status != "False" and risk.name not in accepted)
-    )
+    """Names of the risks that hold the update up: they apply, or we cannot tell, and nobody accepted them; sorted."""
+    risks = (risk for risk in candidate.risks if risk.holds_up and risk.applies.status != "False")
+    return tuple(sorted(risk.name for risk in risks if risk.name not in accepted))
 
 
 def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:

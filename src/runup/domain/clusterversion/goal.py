@@ -1,0 +1,74 @@
+"""What the operator works towards: its own release, or the one that an accepted update goes to (decision D23).
+
+An accepted update is remembered by the status (`desired`, and the newest entry of the history), because the request
+that led to it is one field, which a preflight's request overwrites. So nothing but a request of its own takes an
+update back: one for the operator's own release, or the removal of the very request that is under way. The second
+looks, once done, like the removal of a preflight's request that came in between; the two are told apart by the
+generation at which the update was last asked for (decision record 23).
+"""
+
+from __future__ import annotations
+
+from runup.api.config_v1 import ClusterVersionStatus, Release, Update
+from runup.domain.clusterversion.request import Nothing, Request, UpdateRequest
+from runup.domain.preflight.attempt import digest_of
+from runup.domain.version import parse
+
+
+def goal(request: Request, status: ClusterVersionStatus, own: Release, *, generation: int, asked_at: int) -> Release:
+    """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none."""
+    found = status.desired
+    if not under_way(status, own):
+        return _filled(found, own) if found.version == own.version else own
+    if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
+        return own
+    return _filled(found, Release(architecture=own.architecture))
+
+
+def under_way(status: ClusterVersionStatus, own: Release) -> bool:
+    """Whether `status` says that an update from `own` was accepted and is not complete."""
+    found, newest = status.desired, status.history[0] if status.history else None
+    if newest is None or newest.state != "Partial" or not found.version or newest.version != found.version:
+        return False
+    if found.version != own.version:
+        return True
+    # The running version's other image: an update only where the cluster is known to come from this one.
+    came_from = any(same_image(entry.image, own.image) for entry in status.history[1:])
+    return came_from and same_image(newest.image, found.image) and not same_image(found.image, own.image)
+
+
+def asks_for(update: Update, release: Release) -> bool:
+    """Whether `update` names `release`: by image where it has one, else by version."""
+    if update.image:
+        return same_image(update.image, release.image)
+    return parse(update.version) is not None and parse(update.version) == parse(release.version)
+
+
+def same_release(one: Release, other: Release) -> bool:
+    """Whether two releases are one: of the same version, and not of images that are known to differ."""
+    known = bool(one.image and other.image)
+    return one.version == other.version and (not known or same_image(one.image, other.image))
+
+
+def same_image(one: str, other: str) -> bool:
+    """Whether two pull specs are one image, wherever it is kept."""
+    return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
+
+
+def _taken_back(request: Request, status: ClusterVersionStatus, own: Release, *, removed: bool) -> bool:
+    if isinstance(request, Nothing):
+        return removed
+    if not isinstance(request, UpdateRequest) or not asks_for(request.update, own):
+        return False
+    # Of two images of one version only an image tells which is meant.
+    return bool(request.update.image) or status.desired.version != own.version
+
+
+def _filled(release: Release, gaps: Release) -> Release:
+    return Release(
+        version=release.version or gaps.version,
+        image=release.image or gaps.image,
+        url=release.url or gaps.url,
+        architecture=release.architecture or gaps.architecture,
+        channels=release.channels or gaps.channels,
+    )
