@@ -14,7 +14,7 @@ from runup.sandbox.dump.load import Dump, guess_plural
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 from runup.sandbox.scenario.manifests import JSON, identity
 
-GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
 # Set where a cluster has none: without a channel no version can be found by name.
 CHANNEL = "sandbox"
 # Kinds that checks list: an empty list of them looks like nothing to worry about.
