@@ -1,5 +1,6 @@
-"""All checks on 10, 500 and 5,000 nodes, a budget for five nodes and ten pods on each (aims for the largest: under 10 s,
-under 300 MiB). `python -m bench checks` prints the figures that docs/preflight-design.md states.
+"""All checks on 10, 500 and 5,000 nodes, a budget for five nodes and ten pods on each.
+
+The aims for the largest: under 10 s, under 300 MiB. docs/preflight-design.md states the figures.
 
 The objects are written to files as pages of a list, as an API server sends them. A fresh process decodes them page by
 page into the types that the target's process uses, evaluates the ten checks and one PreflightCheck that ranges over all

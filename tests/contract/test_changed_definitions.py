@@ -111,7 +111,7 @@ def test_the_status_and_the_end_have_the_defaults(api: Api, defaulted: str) -> N
     assert (last["type"], last["object"]["spec"]) == ("DELETED", {"size": 1, "mode": "Slow", "more": MORE})
 
 
-# -- watches -------------------------------------------------------------------------------------------------------------
+# -- watches -----------------------------------------------------------------------------------------------------------
 
 
 def _unserved(api: Api, path: str) -> None:
@@ -127,7 +127,9 @@ def _unserved(api: Api, path: str) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        pytest.param(lambda api, path: api.delete(f"{CRDS}/widgets.{_group(path)}").ok(), ["ADDED", "DELETED"], id="goes"),
+        pytest.param(
+            lambda api, path: api.delete(f"{CRDS}/widgets.{_group(path)}").ok(), ["ADDED", "DELETED"], id="goes"
+        ),
         pytest.param(_unserved, ["ADDED"], id="is not served in that version any more"),
         pytest.param(
             lambda api, path: _change(api, path, {"op": "add", "path": f"{SPEC}/new", "value": {"type": "string"}}),
@@ -166,7 +168,7 @@ def test_a_watch_of_a_kind_that_is_gone(api: Api) -> None:
     assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
-# -- server-side apply -----------------------------------------------------------------------------------------------------
+# -- server-side apply -------------------------------------------------------------------------------------------------
 
 OPEN: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

@@ -159,9 +159,7 @@ class UpdateStatusController:
     def _assess(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
         now, nodes = self._now.insights(), self._now.nodes()
         with self._metrics.assessment.time():
-            return assess(
-                snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools
-            )
+            return assess(snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools)
 
     def _look_again(self, snapshot: Snapshot) -> None:
         longest = self._timing.longest_s

@@ -36,8 +36,8 @@ def assess(
     """The status as it is at `now`; equal to `previous` where nothing but time went by.
 
     `node_now` judges how long nodes have been unavailable, if not `now`: `oc` uses the real clock there even for its
-    example files. `max_bytes` is what the status may have as JSON; None leaves nothing out. `others_pools`
-    are worker pools in which other informers have entries: they stay, and count.
+    example files. `max_bytes` is what the status may have as JSON; None leaves nothing out. `others_pools` are worker
+    pools in which other informers have entries: they stay, and count.
     """
     memory = Memory(previous, now.replace(microsecond=0))
     found = draft(snapshot, memory, now, node_now or now)

@@ -10,8 +10,8 @@ The rule, in this order, until the JSON of the status has at most `MAX_BYTES`:
 4. Texts and health insights become fewer and shorter in steps, and at last nodes fewer than ten.
 
 What informers other than ours contributed is never cut: it counts towards the limit, and ours becomes smaller, down to
-`LEAST_BYTES`. Of more than 32 worker pools those that are done are left out first. What is missing is counted in `omitted` beside the
-list, and the condition Complete is False.
+`LEAST_BYTES`. Of more than 32 worker pools those that are done are left out first. What is missing is counted in
+`omitted` beside the list, and the condition Complete is False.
 """
 
 from __future__ import annotations

@@ -166,7 +166,9 @@ def _capped(managers: Managers) -> Managers:
     return kept
 
 
-def everything(tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str) -> Managers:
+def everything(
+    tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
+) -> Managers:
     """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now.
 
     Through a subresource it is that one's fields alone that get an owner.

@@ -139,7 +139,9 @@ def _type(number: int, value: str | list[str]) -> bytes:
 
 
 def _items(number: int, value: JSON | list[JSON]) -> bytes:
-    return _bytes(number, b"".join(_bytes(1, _schema(each)) for each in (value if isinstance(value, list) else [value])))
+    return _bytes(
+        number, b"".join(_bytes(1, _schema(each)) for each in (value if isinstance(value, list) else [value]))
+    )
 
 
 def _additional(number: int, value: JSON | bool) -> bytes:
