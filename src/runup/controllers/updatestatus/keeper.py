@@ -1,9 +1,10 @@
 """The one UpdateStatus: read once, made where there is none, written whole, and read again when somebody else wrote it.
 
 Other informers' entries are written back as they were read. Held is what we wrote last; what is watched is its metadata
-alone, which tells of a deletion or of another's edit at the cost of a line. Two mistakes are prevented: writing over an edit unseen (every write carries the version that it was
-decided on), and an object whose `managedFields` are as large as itself. With lists of type map a server notes every
-field of every insight; so the notes are emptied once, after which it keeps none for an object that is never applied to.
+alone, which tells of a deletion or of another's edit at the cost of a line. Two mistakes are prevented: writing over an
+edit unseen (every write carries the version that it was decided on), and an object whose `managedFields` are as large
+as itself. With lists of type map a server notes every field of every insight; so the notes are emptied once, after
+which it keeps none for an object that is never applied to.
 """
 
 from __future__ import annotations

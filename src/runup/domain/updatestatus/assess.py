@@ -47,7 +47,7 @@ def assess(
 
 
 def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
-    """How many worker pools of ours may stand there, so that with those of others there are no more than the API has."""
+    """How many worker pools of ours may stand there; with those of others they are no more than the API has."""
     if len({pool.name for pool in found.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
         return limits.MAX_POOLS
     return max(0, limits.MAX_POOLS - len(others_pools))
