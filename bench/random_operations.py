@@ -1,8 +1,8 @@
 """`python -m bench.random_operations [--sequences N] [--seed N]`: the sandbox's API server against kube-apiserver.
 
-In: how many random sequences, and which. Out: JSON on stdout: the seed, sequences, operations, their codes, seconds, and each kind of difference
-with how often it was met and the shortest sequence that shows it. Exit code 1 if there is any. Needs the programs that
-`make e2e` builds.
+In: how many random sequences, and which. Out: JSON on stdout: the seed, sequences, operations, their codes, seconds,
+and each kind of difference with how often it was met and the shortest sequence that shows it. Exit code 1 if there is
+any. Needs the programs that `make e2e` builds.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 usage: tools/generate_protobuf_fields.py
 
-Field numbers and JSON names come from the struct tags in MODULES at VERSION, which the Go module proxy serves (`go` must
-be installed). The result is checked in; run this again for a newer version.
+Field numbers and JSON names come from the struct tags in MODULES at VERSION, which the Go module proxy serves (`go`
+must be installed). The result is checked in; run this again for a newer version.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_the_status_and_the_end_have_the_defaults(api: Api, defaulted: str) -> N
     assert (last["type"], last["object"]["spec"]) == ("DELETED", {"size": 1, "mode": "Slow", "more": MORE})
 
 
-# -- watches -------------------------------------------------------------------------------------------------------------
+# -- watches -----------------------------------------------------------------------------------------------------------
 
 
 def _unserved(api: Api, path: str) -> None:
@@ -168,7 +168,7 @@ def test_a_watch_of_a_kind_that_is_gone(api: Api) -> None:
     assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
-# -- server-side apply -----------------------------------------------------------------------------------------------------
+# -- server-side apply -------------------------------------------------------------------------------------------------
 
 OPEN: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

@@ -1,4 +1,4 @@
-"""What Go operators are made of, as it comes: client-go's typed and dynamic clients, informers, elections, a reconciler.
+"""What Go operators are made of, as it comes: client-go's clients, informers, elections, and a reconciler.
 
 Each case of `tests/goclient` is one run of its program. client-go encodes built-in kinds in protobuf by default, which
 neither kubectl nor the Python clients show.

@@ -1,4 +1,4 @@
-"""What kubectl says of a kind that the server does not have: it asks for discovery and for OpenAPI in protobuf first."""
+"""What kubectl says of a kind that the server does not have; it asks for discovery and for OpenAPI first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.contract.api import Api
 KUBECTL = shutil.which("kubectl") or "kubectl"
 NO_TYPE = 'error: the server doesn\'t have a resource type "{}"\n'
 NO_MATCH = (
-    'error: resource mapping not found for name: "a" namespace: "" from "STDIN": no matches for kind "{}" in version "{}"\n'
+    'error: resource mapping not found for name: "a" namespace: "" from "STDIN": '
+    'no matches for kind "{}" in version "{}"\n'
     "ensure CRDs are installed first\n"
 )
 

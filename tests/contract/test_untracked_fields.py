@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.contract.api import APPLY, MERGE, Api
+from tests.contract.api import APPLY, MERGE, Api, managed
 from tests.contract.conftest import define
 
 SCHEMA: dict[str, Any] = {
@@ -39,3 +39,33 @@ def test_writes_of_the_status_do_not_bring_them_back(api: Api) -> None:
     labelled = {**body, "metadata": {"name": "one", "labels": {"a": "b"}}}
     api.send("PATCH", path, labelled, type_=APPLY, fieldManager="x").ok()
     assert fields_of(api, path)
+
+
+def test_an_apply_to_an_untracked_status_owns_its_own_items_alone(api: Api) -> None:
+    """What was there gets an owner by name, through the status as through the object: nobody takes it unasked."""
+    items = {"type": "object", "required": ["name"]}
+    items["properties"] = {"name": {"type": "string"}, "value": {"type": "integer"}}  # type: ignore[assignment]
+    keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+    status = {"type": "object", "properties": {"items": {"type": "array", "items": items, **keyed}}}
+    widgets = define(api, {"type": "object", "properties": {"status": status}}, status=True)
+    path, api_version = f"{widgets}/one", "/".join(widgets.split("/")[2:4])
+    body: dict[str, Any] = {"apiVersion": api_version, "kind": "Widget", "metadata": {"name": "one"}}
+    api.post(widgets, body).ok()
+    api.merge(path, {"metadata": {"managedFields": [{}]}}).ok()
+    api.put(f"{path}/status", {**api.get(path).ok(), "status": {"items": [{"name": "x", "value": 1}]}}).ok()
+    taken = api.apply(f"{path}/status", {**body, "status": {"items": [{"name": "x", "value": 2}]}}, "two")
+    assert taken.failure == (
+        409,
+        "Conflict",
+        'Apply failed with 1 conflict: conflict with "before-first-apply" with subresource "status" using '
+        f'{api_version}: .status.items[name="x"].value',
+    )
+    added = api.apply(f"{path}/status", {**body, "status": {"items": [{"name": "y", "value": 2}]}}, "two").ok()
+    assert [item["name"] for item in added["status"]["items"]] == ["x", "y"]
+    owned = {".": {}, "f:name": {}, "f:value": {}}
+    assert managed(added) == {
+        "two Apply status": {"f:status": {"f:items": {'k:{"name":"y"}': owned}}},
+        "before-first-apply Update status": {
+            "f:status": {".": {}, "f:items": {".": {}, 'k:{"name":"x"}': owned}},
+        },
+    }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.sandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, Cluster
 
+from runup.kube import calls
 from runup.sandbox.controllers.furnishing import ACCOUNTS
 
 
@@ -25,6 +27,25 @@ async def test_what_is_deleted_comes_back(cluster: Cluster) -> None:
         await cluster.until(
             lambda found, uid=uid: found is not None and found["metadata"]["uid"] != uid, name, resource
         )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param({"ca.crt": "another's"}, id="another certificate"),
+        pytest.param({"ca.crt": None}, id="none"),
+        pytest.param({"more": "x"}, id="more than that"),
+    ],
+)
+async def test_a_changed_certificate_is_put_back(cluster: Cluster, data: dict[str, str | None]) -> None:
+    """Its data is the server's certificate alone; what else somebody wrote to the object stays."""
+    name, right = "kube-root-ca.crt", {"ca.crt": cluster.client.config.ca_data.decode()}
+    await cluster.until(lambda found: found is not None, name)
+    patch = {"metadata": {"labels": {"a": "b"}}, "data": data}
+    changed = await cluster.client.send(calls.merge_patch(CONFIG_MAPS, name, patch, "default"))
+    assert changed.get("data") != right
+    found = await cluster.until(lambda found: found is not None and found.get("data") == right, name)
+    assert found["metadata"]["labels"] == {"a": "b"}
 
 
 async def test_not_in_a_namespace_that_is_being_deleted(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Which clusters run the update status controller: those with the capability UpdateStatus, which is all but a few."""
+"""Which clusters run the update status controller: those with the gate UpdateStatus, and with the capability."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from runup.sandbox.setup import objects as setup
 ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
-def cluster(folder: Path, capabilities: JSON | None, extra: str = "") -> scenario.Scenario:
-    """A scenario whose ClusterVersion asks for these capabilities."""
+OPEN = ", gates: [UpdateStatus]"
+
+
+def cluster(folder: Path, capabilities: JSON | None, extra: str = OPEN) -> scenario.Scenario:
+    """A scenario whose ClusterVersion asks for these capabilities; by default its gate is open."""
     (folder / "cluster").mkdir(parents=True)
     text = f"title: t\nbase: common\ncluster: {{version: 5.0.0{extra}}}\nreleases: [{{version: 5.0.0}}]\n"
     (folder / "scenario.yaml").write_text(text)
@@ -61,9 +64,22 @@ def test_the_capability_decides(tmp_path: Path, capabilities: JSON | None, has_i
     assert found == (ALL | {"CustomResourceDefinition"} if has_it else set())
 
 
+@pytest.mark.parametrize(
+    "gates",
+    [
+        pytest.param("", id="no gate"),
+        pytest.param(", gates: [ClusterUpdatePreflight]", id="another gate"),
+        pytest.param(", disabledGates: [UpdateStatus]", id="a closed one"),
+    ],
+)
+def test_without_the_gate_there_is_nothing_of_it(tmp_path: Path, gates: str) -> None:
+    """Whatever the capabilities say: neither its definition nor its rights."""
+    assert of_update_status(objects(cluster(tmp_path / "scenario", None, gates), tmp_path / "data")) == set()
+
+
 def test_a_cluster_out_of_a_dump_has_its_own_time(tmp_path: Path) -> None:
     """The controller is told; nobody is asked for alerts in a sandbox."""
-    made = cluster(tmp_path / "scenario", None, ', now: "2023-11-03T17:26:01.000368Z"')
+    made = cluster(tmp_path / "scenario", None, OPEN + ', now: "2023-11-03T17:26:01.000368Z"')
     found = objects(made, tmp_path / "data")
     deployments = {obj["metadata"]["name"]: obj for obj in found if obj["kind"] == "Deployment"}
     arguments = deployments["update-status-controller"]["spec"]["template"]["spec"]["containers"][0]["args"]

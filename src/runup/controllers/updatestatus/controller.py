@@ -22,6 +22,7 @@ from runup.controllers.updatestatus.keeper import Keeper
 from runup.controllers.updatestatus.metrics import Metrics
 from runup.controllers.updatestatus.observe import observe
 from runup.domain.updatestatus.assess import assess, next_change_s
+from runup.domain.updatestatus.informers import Room
 from runup.domain.updatestatus.snapshot import Snapshot, is_drain_wanted, readable
 from runup.kube.clock import Clock
 from runup.kube.errors import Conflict, KubeError
@@ -140,7 +141,7 @@ class UpdateStatusController:
             self._caches, alerts=alerts.state, draining_pods=drains.pods(), unread_pods=drains.undecoded()
         )
         drains.follow(node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
-        status = self._assess(snapshot, previous)
+        status = self._assess(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)
             # From the beginning, so that a slow server does not make the interval longer, but never without a pause.
@@ -158,9 +159,10 @@ class UpdateStatusController:
         self._lacking = why
         return bool(why)
 
-    def _assess(self, snapshot: Snapshot, previous: UpdateStatusStatus | None) -> UpdateStatusStatus:
+    def _assess(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
+        now, nodes = self._now.insights(), self._now.nodes()
         with self._metrics.assessment.time():
-            return assess(snapshot, previous, self._now.insights(), node_now=self._now.nodes())
+            return assess(snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools)
 
     def _look_again(self, snapshot: Snapshot) -> None:
         longest = self._timing.longest_s

@@ -1,9 +1,10 @@
 """The one UpdateStatus: read once, made where there is none, written whole, and read again when somebody else wrote it.
 
-Held is what we wrote last; what is watched is its metadata alone, which tells of a deletion or of another's edit at the
-cost of a line. Two mistakes are prevented: writing over an edit unseen (every write carries the version that it was
-decided on), and an object whose `managedFields` are as large as itself. With lists of type map a server notes every
-field of every insight; so the notes are emptied once, after which it keeps none for an object that is never applied to.
+Other informers' entries are written back as they were read. Held is what we wrote last; what is watched is its metadata
+alone, which tells of a deletion or of another's edit at the cost of a line. Two mistakes are prevented: writing over an
+edit unseen (every write carries the version that it was decided on), and an object whose `managedFields` are as large
+as itself. With lists of type map a server notes every field of every insight; so the notes are emptied once, after
+which it keeps none for an object that is never applied to.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from runup.api import codec
 from runup.api.meta_v1 import NamespacedName, Object
 from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
+from runup.domain.updatestatus.informers import Others, Room, merged, others_of, ours_of, room_beside
 from runup.kube import calls
 from runup.kube.cache import Cache
 from runup.kube.client import Client
@@ -44,7 +46,13 @@ class Keeper:
         )
         self._known: deque[str] = deque(maxlen=_REMEMBERED)
         self._version = ""
+        self._others = Others()
         self.status: UpdateStatusStatus | None = None
+
+    @property
+    def room(self) -> Room:
+        """What other informers leave to ours, as of the last `read`."""
+        return room_beside(self._others)
 
     @property
     def lacking(self) -> str:
@@ -65,25 +73,27 @@ class Keeper:
         return bool(self._version)
 
     async def read(self) -> UpdateStatusStatus | None:
-        """What the object says; asks the server only where the watch tells of something that is not ours.
+        """What we said in the object; asks the server only where the watch tells of a write that was not ours.
 
         Of an object that was deleted the last status is kept: since when things are so does not change by that.
         """
         if self.is_current:
             return self.status
         try:
-            found = await self._client.send(calls.get(UpdateStatus, NAME))
+            found = await self._client.send(calls.get_raw(RESOURCE, NAME))
         except NotFound:
-            self._version = ""
+            self._version, self._others = "", Others()
             return self.status
-        self._hold(found.metadata.resource_version, found.status)
+        status = found.get("status")
+        self._others = others_of(status)
+        self._hold(found["metadata"]["resourceVersion"], None if status is None else ours_of(status))
         return self.status
 
     async def write(self, status: UpdateStatusStatus) -> None:
         """Make `status` the object's; raises Conflict when it was changed since `read`."""
         if not self._version:
             await self._create()
-        body = {**_empty(), "status": codec.to_dict(status)}
+        body = {**_empty(), "status": merged(status, self._others)}
         body["metadata"]["resourceVersion"] = self._version
         call = calls.replace(RESOURCE, body, subresource="status", field_manager=FIELD_MANAGER)
         try:
@@ -101,7 +111,9 @@ class Keeper:
         except AlreadyExists as error:
             raise Conflict(error.status, error.request) from error
         self._known.append(made.metadata.resource_version)
-        untracked: dict[str, Any] = {"metadata": {"managedFields": [{}]}}
+        # Of this version alone: who has applied to it meanwhile must not lose what it owns.
+        version = made.metadata.resource_version
+        untracked: dict[str, Any] = {"metadata": {"managedFields": [{}], "resourceVersion": version}}
         reset = calls.merge_patch(RESOURCE, NAME, untracked, field_manager=FIELD_MANAGER)
         made = await self._client.send(Call(reset.request, _identity))
         self._hold(made.metadata.resource_version, self.status)

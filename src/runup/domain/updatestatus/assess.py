@@ -31,26 +31,37 @@ def assess(
     *,
     node_now: datetime | None = None,
     max_bytes: int | None = limits.MAX_BYTES,
+    others_pools: frozenset[str] = frozenset(),
 ) -> UpdateStatusStatus:
     """The status as it is at `now`; equal to `previous` where nothing but time went by.
 
     `node_now` judges how long nodes have been unavailable, if not `now`: `oc` uses the real clock there even for its
-    example files. `max_bytes` is what the status may have as JSON; None leaves nothing out.
+    example files. `max_bytes` is what the status may have as JSON; None leaves nothing out. `others_pools` are worker
+    pools in which other informers have entries: they stay, and count.
     """
     memory = Memory(previous, now.replace(microsecond=0))
     found = draft(snapshot, memory, now, node_now or now)
-    return status_of(found, limits.UNBOUNDED, memory) if max_bytes is None else _fitted(found, memory, max_bytes)
+    if max_bytes is None:
+        return status_of(found, limits.UNBOUNDED, memory)
+    return _fitted(found, memory, max_bytes, _pools_left(found, others_pools))
 
 
-def _fitted(found: Draft, memory: Memory, max_bytes: int) -> UpdateStatusStatus:
+def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
+    """How many worker pools of ours may stand there; with those of others they are no more than the API has."""
+    if len({pool.name for pool in found.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
+        return limits.MAX_POOLS
+    return max(0, limits.MAX_POOLS - len(others_pools))
+
+
+def _fitted(found: Draft, memory: Memory, max_bytes: int, pools: int) -> UpdateStatusStatus:
     """The status with as much as `max_bytes` hold, by the rule of `limits`."""
     sizes = [pool.total for pool in found.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.GENEROUS.nodes:
-        status = status_of(found, limits.GENEROUS, memory)
+        status = status_of(found, replace(limits.GENEROUS, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             return status
     for caps in (*_with_fewer_nodes(found, memory, max_bytes, sizes), *limits.MEAGRE):
-        status = status_of(found, caps, memory)
+        status = status_of(found, replace(caps, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status

@@ -9,8 +9,9 @@ The rule, in this order, until the JSON of the status has at most `MAX_BYTES`:
    The pool's own insight counts every node.
 4. Texts and health insights become fewer and shorter in steps, and at last nodes fewer than ten.
 
-Of more than 32 worker pools those that are done are left out first. What is missing is counted in `omitted` beside the
-list, and the condition Complete is False.
+What informers other than ours contributed is never cut: it counts towards the limit, and ours becomes smaller, down to
+`LEAST_BYTES`. Of more than 32 worker pools those that are done are left out first. What is missing is counted in
+`omitted` beside the list, and the condition Complete is False.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_BYTES = 256 * 1024
+LEAST_BYTES = 64 * 1024
+"""What we take whatever others wrote. The API server and etcd refuse them long before both together are too large."""
 MAX_POOLS = 32
 # Insights an informer may have in a layer, by the API.
 MAX_CONTROL_PLANE = 128

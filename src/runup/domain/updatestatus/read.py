@@ -14,6 +14,7 @@ from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import (
     ClusterOperatorInsight,
     HealthInsight,
+    Informer,
     Insight,
     MachineConfigPoolInsight,
     NodeInsight,
@@ -25,6 +26,7 @@ from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.decode import decode, unknown_insights
 from runup.domain.updatestatus.finding import LEVELS, UNKNOWN
 from runup.domain.updatestatus.health import ALERT_FIRING, NO_RUNBOOK, NODE_DEGRADED, NODE_UNAVAILABLE, POOL_PAUSED
+from runup.domain.updatestatus.layers import INFORMER
 from runup.domain.updatestatus.report import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
 from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL
 from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING
@@ -48,13 +50,13 @@ def report(obj: JSON, *, pools_before_master: int = 0) -> Report:
 def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_before_master: int = 0) -> Report:
     """The same for a status that is decoded; `unknown` names insights that could not be."""
     layer = status.control_plane
-    own = [insight for informer in (layer.informers if layer else ()) for insight in informer.insights]
+    own = _insights(layer.informers if layer else ())
     cluster_version = next((each.cluster_version for each in own if each.cluster_version), None)
     pools = []
     health = [insight.health for insight in own if insight.health]
     of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
-        inside = [insight for informer in pool.informers for insight in informer.insights]
+        inside = _insights(pool.informers)
         pools.append(_pool(pool.name, inside, pool.omitted.nodes))
         of_workers.append([insight.health for insight in inside if insight.health])
     master = [insight for insight in own if insight.node or insight.machine_config_pool]
@@ -68,6 +70,23 @@ def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_
         health=_health(health, of_workers, unknown, pools_before_master),
         conditions=status.conditions,
     )
+
+
+def _insights(informers: Iterable[Informer]) -> list[Insight]:
+    """Those of all informers, ours first; an object that several report is one."""
+    found: list[Insight] = []
+    known: set[tuple[str, str]] = set()
+    for informer in sorted(informers, key=lambda each: each.name != INFORMER):
+        of_this = [(insight, _subject(insight)) for insight in informer.insights]
+        found += [insight for insight, subject in of_this if subject not in known]
+        known |= {subject for _, subject in of_this if subject is not None}
+    return found
+
+
+def _subject(insight: Insight) -> tuple[str, str] | None:
+    """The object that an insight is the status of; None for a health insight, which stands for itself."""
+    named = insight.cluster_operator or insight.machine_config_pool or insight.node
+    return (insight.type, named.name) if named else None
 
 
 def _operator(insight: ClusterOperatorInsight) -> OperatorRow:

@@ -16,7 +16,7 @@ from runup.sandbox.dump.load import Dump, moment_of
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 from runup.sandbox.scenario.manifests import JSON, identity
 
-GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")
+GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
 _FEATURE_GATE = ("config.openshift.io", "featuregates")
 _CLUSTER_VERSION = ("config.openshift.io", "clusterversions")
 # Set where a cluster has none: without a channel no version can be found by name.

@@ -162,8 +162,9 @@ def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
 
 
 def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
-    loop = Loop(furnishing.Furnishing(graph, client.config.ca_data), client, clock)
-    furnishing.watch(loop, graph)
+    controller = furnishing.Furnishing(graph, client.config.ca_data)
+    loop = Loop(controller, client, clock)
+    furnishing.watch(loop, graph, controller)
     return loop
 
 

@@ -1,7 +1,8 @@
 """What Go's decoders say about text that is no JSON, no YAML or no duration.
 
 In: what could not be read. Out: the message of encoding/json's scanner, of go-yaml or of time.ParseDuration. But for
-durations, called only once something else has found the text to be wrong. The mistake prevented: a person searching for a message that only we have.
+durations, called only once something else has found the text to be wrong. The mistake prevented: a person searching for
+a message that only we have.
 """
 
 from __future__ import annotations

@@ -140,9 +140,10 @@ def check_timeout(target: Target, query: Mapping[str, str]) -> None:
     Watches and the like have one of their own (k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go).
     """
     text = query.get("timeout", "")
-    if text and target.verb not in {"watch", "proxy"} and target.subresource not in _LONG_RUNNING:
-        if why := duration_fault(text):
-            raise bad_request(f"invalid timeout specified in the request URL - {why}")
+    if not text or target.verb in {"watch", "proxy"} or target.subresource in _LONG_RUNNING:
+        return
+    if why := duration_fault(text):
+        raise bad_request(f"invalid timeout specified in the request URL - {why}")
 
 
 def _odd_version(version: str, *, watch: bool) -> ApiError:

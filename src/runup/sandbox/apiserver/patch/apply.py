@@ -51,7 +51,7 @@ def apply_patch(
         meta(config).pop(name, None)
     managers = managed.read(live)
     if live is not None and not managers:
-        managers = managed.everything(tree, kind, live, empty or {"metadata": {}}, now)
+        managers = managed.everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
     me = _applier(managers, manager, kind, subresource)
     before = managers.pop(me, None)
     mine = managed.tracked(kind, field_set(root, config), subresource)

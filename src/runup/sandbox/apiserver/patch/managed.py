@@ -166,7 +166,13 @@ def _capped(managers: Managers) -> Managers:
     return kept
 
 
-def everything(tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime) -> Managers:
-    """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now."""
-    paths = tracked(kind, compare(typed_root(tree), empty, live).changed, "")
-    return {Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version): Ownership(paths, rfc3339(now))} if paths else {}
+def everything(
+    tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
+) -> Managers:
+    """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now.
+
+    Through a subresource it is that one's fields alone that get an owner.
+    """
+    paths = tracked(kind, compare(typed_root(tree), empty, live).changed, subresource)
+    owner = Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)
+    return {owner: Ownership(paths, rfc3339(now))} if paths else {}
