@@ -1,7 +1,7 @@
 """All checks on 5,000 nodes, 1,000 PodDisruptionBudgets and 50,000 pods (aims: under 10 s, under 300 MiB).
 
 The objects are written to files as pages of a list, as an API server sends them. A fresh process decodes them page by
-page into the types that the target's process uses, evaluates the ten checks and one PreflightCheck that ranges over all
+page into the types that the target's process uses, evaluates the built-in checks and one PreflightCheck that ranges over all
 pods, and says how long it took; its peak memory is measured from outside.
 """
 

@@ -1,4 +1,4 @@
-"""Run the ten checks over folders of dumps and print the table of docs/corpus-preflight.md.
+"""Run the built-in checks over folders of dumps and print the table of docs/corpus-preflight.md.
 
     python tools/corpus_table.py DIR > table.md
 
@@ -51,7 +51,8 @@ def snapshot_of(raw: dict[str, list[Raw]]) -> Snapshot:
         resource_of(KINDS[suffix]): tuple(codec.convert(KINDS[suffix], item) for item in items)
         for suffix, items in raw.items()
     }
-    absent = {resource: "the dump does not hold it" for resource in RESOURCES.values() if resource not in objects}
+    read = {resource for check in CHECKS for resource in check.reads} | set(RESOURCES.values())
+    absent = {resource: "the dump does not hold it" for resource in read if resource not in objects}
     return Snapshot(objects, absent)
 
 
@@ -83,7 +84,14 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
     if family == "NodeCordoned":
         cordoned = [item["metadata"]["name"] for item in raw["node"] if item.get("spec", {}).get("unschedulable")]
         return f"unschedulable: {', '.join(cordoned) or 'none'}"
-    if family == "KubeletSkew":
+    if family in ("ClusterVersionFailing", "ClusterVersionUpgradeable"):
+        type_ = family[14:]
+        found = _conditions(raw["cv"][0])[type_]
+        return f"{type_}={found['status']} {found.get('reason', '')} {found['lastTransitionTime']}"
+    if family in ("EtcdMembersUnhealthy", "EtcdMembersUnhealthyUnknown"):
+        found = _conditions(by_name["etcd"])
+        return ", ".join(f"etcd {t}={found[t]['status']} {found[t].get('reason', '')}" for t in ("Available", "Degraded"))
+    if family.startswith("KubeletSkew"):
         versions = {item["status"].get("nodeInfo", {}).get("kubeletVersion") for item in raw["node"]}
         return f"kubeletVersion of {len(raw['node'])} nodes: {', '.join(sorted(map(str, versions)))}"
     if family == "ClusterVersionUpdating":
