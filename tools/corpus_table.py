@@ -90,7 +90,8 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
         return f"{type_}={found['status']} {found.get('reason', '')} {found['lastTransitionTime']}"
     if family in ("EtcdMembersUnhealthy", "EtcdMembersUnhealthyUnknown"):
         found = _conditions(by_name["etcd"])
-        return ", ".join(f"etcd {t}={found[t]['status']} {found[t].get('reason', '')}" for t in ("Available", "Degraded"))
+        types = ("Available", "Degraded")
+        return ", ".join(f"etcd {type_}={found[type_]['status']} {found[type_].get('reason', '')}" for type_ in types)
     if family.startswith("KubeletSkew"):
         versions = {item["status"].get("nodeInfo", {}).get("kubeletVersion") for item in raw["node"]}
         return f"kubeletVersion of {len(raw['node'])} nodes: {', '.join(sorted(map(str, versions)))}"

@@ -399,6 +399,11 @@ MESSAGES: tuple[tuple[Check, tuple[Object, ...], str], ...] = (
         "2026-01-14T09:30:00Z).",
     ),
     (
+        operator_upgradeable.CHECK,
+        (cluster_operator(upgradeable="False", reason="MultipleReasons", message="Migrate it, or drop it"),),
+        "Cluster operator etcd is not upgradeable: Migrate it, or drop it (since 2026-01-14T09:30:00Z).",
+    ),
+    (
         POOLS,
         (node(role="gpu"), pool()),
         "1 node (worker-0) is in no machine config pool: an update leaves it at the release that it runs.",

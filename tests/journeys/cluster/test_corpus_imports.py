@@ -18,7 +18,9 @@ from tests.journeys.conftest import RUNUP, Sandbox
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 UPDATING = "ClusterVersionUpdating"
-KUBELETS = "KubeletSkew"  # Unknown: six of the dumps have nodes without nodeInfo
+# The operator of the sandbox says that a cluster in the middle of an update is not upgradeable.
+HELD_BACK = "ClusterVersionUpgradeable"
+KUBELETS = "KubeletSkewUnknown"  # six of the dumps have nodes without nodeInfo
 CASES = {
     "4.14.1-degraded": {
         "ClusterOperatorNotAvailable-control-plane-machine-set",
@@ -26,12 +28,15 @@ CASES = {
         "ClusterOperatorDegraded-kube-apiserver",
         "ClusterOperatorDegraded-kube-controller-manager",
         "ClusterOperatorDegraded-kube-scheduler",
+        "ClusterVersionFailing",
+        "EtcdMembersUnhealthy",
         "ClusterOperatorUpgradeable-control-plane-machine-set",
         "ClusterOperatorUpgradeable-machine-config",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
-    "4.14.1-paused-worker-pool": {UPDATING, "MachineConfigPoolPaused-worker", KUBELETS},
+    "4.14.1-paused-worker-pool": {UPDATING, HELD_BACK, "MachineConfigPoolPaused-worker", KUBELETS},
     "4.14.1-workers-started-updating-multiple-pools": {
         "ClusterOperatorNotAvailable-kube-storage-version-migrator",
         "ClusterOperatorUpgradeable-machine-config",
@@ -40,6 +45,7 @@ CASES = {
         "MachineConfigPoolUpdating-worker",
         "NodeCordoned",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
     "4.15.0-ec2-b02-cos-not-annotated": {
@@ -49,15 +55,17 @@ CASES = {
         "ClusterOperatorUpgradeable-config-operator",
         "ClusterOperatorUpgradeable-machine-config",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
-    "4.15.0-ec2-early": {UPDATING, KUBELETS},
-    "4.16.0-compact": {UPDATING},
-    "4.16.0-single-node": {"ClusterOperatorDegraded-network", UPDATING},
+    "4.15.0-ec2-early": {UPDATING, HELD_BACK, KUBELETS},
+    "4.16.0-compact": {UPDATING, HELD_BACK},
+    "4.16.0-single-node": {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK},
     "no-version-upgrading": {
         "ClusterOperatorUpgradeable-machine-config",
         "MachineConfigPoolUpdating-worker",
         "NodeCordoned",
+        HELD_BACK,
     },
     "not-upgrading": {KUBELETS},
 }
