@@ -434,18 +434,6 @@ def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: 
     assert "Nodes could not be read, so what they would tell is not known" in ran.out
 
 
-def test_a_must_gather_with_a_node_that_cannot_be_read_names_it(tmp_path: Path, run: Run) -> None:
-    """The others are told."""
-    folder = must_gather(tmp_path)
-    nodes = sorted((folder / "image" / "cluster-scoped-resources" / "core" / "nodes").iterdir())
-    obj = yaml.safe_load(nodes[0].read_text())
-    nodes[0].write_text(yaml.safe_dump({**obj, "spec": {"unschedulable": "yes, please"}}))
-    ran = run("upgrade", "status", "--dump", folder, "--details=all")
-    assert ran.code == 0
-    assert f"Node {nodes[0].stem} could not be read, so what it would tell is not known" in ran.out
-    assert all(other.stem in ran.out for other in nodes[1:])
-
-
 def test_a_report_that_nobody_keeps_is_not_believed(server: Server, run: Run, report: JSON) -> None:
     """It says another update than ClusterVersion, which has been so for hours."""
     stored = server.client.send(calls.get_raw(STATUSES, "cluster"))

@@ -126,16 +126,12 @@ def _items(document: Any) -> list[Any]:
 
 def _converted(item: Any, kind: type[K], path: str) -> K:
     try:
-        return _as(kind, item)
+        try:
+            return codec.convert(kind, item)
+        except codec.DecodeError:
+            return codec.convert(kind, _with_statuses(item))
     except codec.DecodeError as error:
         raise CommandError(f"{path}: not a {resource_of(kind).kind}: {error}") from error
-
-
-def _as(kind: type[K], item: Any) -> K:
-    try:
-        return codec.convert(kind, item)
-    except codec.DecodeError:
-        return codec.convert(kind, _with_statuses(item))
 
 
 def _with_statuses(item: Any) -> Any:
@@ -177,34 +173,27 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     if found.style == "case":
         return mock(str(next(file for file in found.files if file.name.endswith(MARK))), real_now)
     objects, notes = _read(found.files, found.style)
-    odd: dict[str, str] = {}
-    versions = _of(objects, "clusterversions", ClusterVersion, odd)
+    versions = _of(objects, "clusterversions", ClusterVersion)
     cluster = next((each for each in versions if each.metadata.name == "version"), None)
     if cluster is None:
-        why = "".join(f": {name}: {words}" for name, words in odd.items())
-        raise CommandError(f"{path} holds no ClusterVersion, so it tells nothing of an update{why}")
-    operators = _of(objects, "clusteroperators", ClusterOperator, odd)
-    operators = tuple(sorted(operators, key=lambda each: each.metadata.name))
+        raise CommandError(f"{path} holds no ClusterVersion, so it tells nothing of an update")
+    operators = tuple(sorted(_of(objects, "clusteroperators", ClusterOperator), key=lambda each: each.metadata.name))
     now = now_ns or _gathered_at(Path(path)) or newest_transition((cluster, *operators))
     written = next((obj for obj in objects["updatestatuses"] if obj.get("status")), None)
     if written is not None:
         return Found(written, now, tuple(notes))
-    snapshot = _snapshot(cluster, operators, objects, odd)
+    snapshot = _snapshot(cluster, operators, objects)
     return Found(assessed(snapshot, now), now, tuple(notes))
 
 
 def _snapshot(
-    cluster: ClusterVersion,
-    operators: tuple[ClusterOperator, ...],
-    objects: dict[str, list[JSON]],
-    odd: dict[str, str],
+    cluster: ClusterVersion, operators: tuple[ClusterOperator, ...], objects: dict[str, list[JSON]]
 ) -> Snapshot:
-    nodes = tuple(sorted(_of(objects, "nodes", Node, odd), key=lambda node: node.metadata.name))
-    pools = _of(objects, "machineconfigpools", MachineConfigPool, odd)
-    configs = _of(objects, "machineconfigs", MachineConfig, odd)
-    deployments = _of(objects, "deployments", Deployment, odd)
-    pods = _of(objects, "pods", Pod, odd)
-    budgets = _of(objects, "poddisruptionbudgets", PodDisruptionBudget, odd)
+    nodes = tuple(sorted(_of(objects, "nodes", Node), key=lambda node: node.metadata.name))
+    pools = _of(objects, "machineconfigpools", MachineConfigPool)
+    configs = _of(objects, "machineconfigs", MachineConfig)
+    deployments = _of(objects, "deployments", Deployment)
+    pods = _of(objects, "pods", Pod)
     draining = {node.metadata.name for node in nodes if is_drain_wanted(node)}
     return Snapshot(
         cluster_version=cluster,
@@ -218,24 +207,15 @@ def _snapshot(
         ),
         pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
         draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
-        pod_disruption_budgets=budgets,
-        undecoded=tuple(sorted(odd.items())),
+        pod_disruption_budgets=_of(objects, "poddisruptionbudgets", PodDisruptionBudget),
     )
 
 
 _ABSENT = "the dump holds none"
 
 
-def _of(objects: dict[str, list[JSON]], plural: str, kind: type[K], odd: dict[str, str]) -> tuple[K, ...]:
-    """The objects of a kind; those that are not as their kind should be go into `odd`, with the reason."""
-    found = []
-    for obj in objects[plural]:
-        try:
-            found.append(_as(kind, obj))
-        except codec.DecodeError as error:
-            bad = codec.undecodable(codec.encode(obj), error)
-            odd[f"{resource_of(kind).kind} {bad.key}"] = bad.problem
-    return tuple(found)
+def _of(objects: dict[str, list[JSON]], plural: str, kind: type[K]) -> tuple[K, ...]:
+    return tuple(_converted(obj, kind, plural) for obj in objects[plural])
 
 
 def _read(files: Iterable[Path], style: str) -> tuple[dict[str, list[JSON]], list[str]]:
