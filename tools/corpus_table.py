@@ -89,7 +89,17 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
     if family == "NodeCordoned":
         cordoned = [item["metadata"]["name"] for item in raw["node"] if item.get("spec", {}).get("unschedulable")]
         return f"unschedulable: {', '.join(cordoned) or 'none'}"
-    if family == "KubeletSkew":
+    if family in ("ClusterVersionFailing", "ClusterVersionUpgradeable"):
+        type_ = family[14:]
+        found = _conditions(raw["cv"][0]).get(type_)
+        if not found:
+            return "not said"
+        return f"{type_}={found['status']} {found.get('reason', '')} {found['lastTransitionTime']}"
+    if family.startswith("EtcdMembersUnhealthy"):
+        found = _conditions(by_name["etcd"])
+        types = ("Available", "Degraded")
+        return ", ".join(f"etcd {type_}={found[type_]['status']} {found[type_].get('reason', '')}" for type_ in types)
+    if family.startswith("KubeletSkew"):
         versions = {item["status"].get("nodeInfo", {}).get("kubeletVersion") for item in raw["node"]}
         return f"kubeletVersion of {len(raw['node'])} nodes: {', '.join(sorted(map(str, versions)))}"
     if family == "ClusterVersionUpdating":

@@ -6,8 +6,16 @@ from pathlib import Path
 
 from tests.controllers.operator_world import OFFERED, OWN, TARGET, cluster, running
 
+from runup.api.codec import Undecodable
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.meta_v1 import ObjectMeta
+from runup.api.scheme import resource_of
+from runup.controllers.clusterversion import Caches
 from runup.domain.conditions import find
 from runup.domain.preflight import workloads
+from runup.kube import calls
+
+OPERATORS = resource_of(ClusterOperator)
 
 
 async def test_from_request_to_risks_and_back(tmp_path: Path) -> None:
@@ -36,6 +44,43 @@ async def test_from_request_to_risks_and_back(tmp_path: Path) -> None:
         await world.gone()
         version = await world.until(lambda v: find(v.status.conditions, "PreflightRunning") is None)
         assert "PoolPaused" in {risk.name for risk in version.status.conditional_update_risks}
+
+
+async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Path) -> None:
+    """The managing operator goes on: the others count, a preflight runs, and the bad one is named."""
+    odd = {"status": {"conditions": [{"type": "Upgradeable", "status": "true"}]}}
+    old = {"status": {"conditions": [{"type": "Upgradeable", "status": "False", "message": "Old driver."}]}}
+    async with cluster(tmp_path) as (world, manager), running(manager()):
+        for name, status in (("network", odd), ("storage", old)):
+            body = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": name}}
+            await world.until_created(OPERATORS, body)
+            await world.client.send(calls.merge_patch(OPERATORS, name, status, subresource="status"))
+
+        def told(version: ClusterVersion) -> dict[str, str]:
+            risks = version.status.conditional_update_risks
+            return {risk.name: risk.conditions[0].status for risk in risks if "ClusterOperator" in risk.name}
+
+        expected = {"ClusterOperatorUpgradeable-network": "Unknown", "ClusterOperatorUpgradeable-storage": "True"}
+        version = await world.until(lambda version: told(version) == expected)
+        (network,) = [r for r in version.status.conditional_update_risks if r.name.endswith("-network")]
+        assert "ClusterOperator network cannot be read: Invalid enum value 'true'" in network.message
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        await world.started("5.2.0")
+        good = {"status": {"conditions": [{"type": "Upgradeable", "status": "True"}]}}
+        await world.client.send(calls.merge_patch(OPERATORS, "network", good, subresource="status"))
+        await world.until(lambda version: set(told(version)) == {"ClusterOperatorUpgradeable-storage"})
+
+
+def test_a_cluster_version_that_cannot_be_read_is_why_the_operator_waits() -> None:
+    """The probe's answer says which object and which field, and nothing is decided without it."""
+    caches = Caches.new()
+    for cache in caches.all():
+        cache.replace((), "1")
+    assert caches.not_ready() == ""
+    caches.versions.put_undecoded(Undecodable("", "version", "Invalid enum value 'true' - at `$.status`"))
+    assert caches.not_ready() == "ClusterVersion version cannot be read: Invalid enum value 'true' - at `$.status`"
+    caches.versions.put(ClusterVersion(metadata=ObjectMeta(name="version")))
+    assert caches.not_ready() == ""
 
 
 async def test_an_unsigned_target_is_never_started(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runup.api.codec import DecodeError
+from runup.api.codec import DecodeError, Undecodable
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap, Node, Pod
 from runup.api.meta_v1 import Object
@@ -15,6 +15,7 @@ from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
 from runup.kube import calls, reviews
 from runup.kube.errors import Gone
+from runup.kube.pages import UndecodedEvent
 from runup.kube.request import Request, segment
 
 NODES, PODS, MAPS = resource_of(Node), resource_of(Pod), resource_of(ConfigMap)
@@ -211,6 +212,35 @@ def test_a_watch_line_is_an_event() -> None:
         decode(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}')
     with pytest.raises(DecodeError, match="NEWS"):
         decode(b'{"type":"NEWS","object":{}}')
+
+
+ODD = b'{"metadata":{"name":"a","resourceVersion":"2"},"status":{"conditions":[{"type":"Ready","status":"true"}]}}'
+WORDS = "Invalid enum value 'true' - at `$.status.conditions[0].status`"
+
+
+def test_one_object_that_does_not_fit_is_an_event_and_the_watch_goes_on() -> None:
+    """It is named with the decoder's words."""
+    event = calls.watch(Node, resource_version="1").decode(b'{"type":"MODIFIED","object":%s}' % ODD)
+    assert isinstance(event, UndecodedEvent)
+    assert (event.type, event.object) == ("MODIFIED", Undecodable("", "a", WORDS, "2"))
+
+
+@pytest.mark.parametrize("null", [b"", b',"remainingItemCount":null'], ids=["exact", "with a null"])
+def test_one_object_that_does_not_fit_is_named_beside_the_page(null: bytes) -> None:
+    """The others are there, those with nulls among them."""
+    good = b'{"metadata":{"name":"b","labels":null}}'
+    body = b'{"metadata":{"resourceVersion":"5","continue":"t"%s},"items":[%s,%s]}' % (null, ODD, good)
+    page = calls.list_page(Node).decode(body)
+    assert [item.metadata.name for item in page.items] == ["b"]
+    assert page.undecoded == (Undecodable("", "a", WORDS, "2"),)
+    assert (page.resource_version, page.continue_) == ("5", "t")
+
+
+def test_an_object_that_is_asked_for_by_name_and_does_not_fit_is_named() -> None:
+    """The command's error says which object, and which field to correct."""
+    with pytest.raises(DecodeError) as caught:
+        calls.get(Node, "a").decode(ODD)
+    assert str(caught.value) == f"Node a cannot be read: {WORDS}"
 
 
 @pytest.mark.parametrize(

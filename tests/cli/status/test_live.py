@@ -219,6 +219,28 @@ def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     assert 'Description: nodes is forbidden: User "nobody" cannot list resource "nodes"' in text
 
 
+def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) -> None:
+    """It is named; the report has all the others."""
+    from runup.cli.render.status import text as rendered
+    from runup.domain.updatestatus import read
+
+    nodes = sorted(node.metadata.name for node in server.client.list_all(Node)[0])
+    good = server.client.send(calls.get_raw(resource_of(Node), nodes[0]))
+    conditions = {"conditions": [{"type": "Ready", "status": "true"}]}
+    status = resource_of(Node), nodes[0]
+    server.client.send(calls.merge_patch(*status, {"status": conditions}, subresource="status"))
+    try:
+        snapshot = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC))
+        found = status_live.read(server.client, datetime.fromisoformat("2023-11-03T17:26:54+00:00"))
+    finally:
+        server.client.send(calls.merge_patch(*status, {"status": good["status"]}, subresource="status"))
+    assert isinstance(snapshot.nodes, tuple)
+    assert [node.metadata.name for node in snapshot.nodes] == nodes[1:]
+    text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
+    assert f"Message: Node {nodes[0]} could not be read, so what it would tell is not known\n" in text
+    assert "Description: Invalid enum value 'true' - at `$.status.conditions[0].status`" in text
+
+
 def test_without_cluster_version_there_is_no_report(run: Run, tmp_path: Path) -> None:
     """oc's words."""
     with api_server(tmp_path / "empty") as kubeconfig:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight.report import read
 from runup.sandbox.apiserver.server import ApiServer
 
@@ -70,7 +71,7 @@ async def test_once_prints_a_report(kubeconfig: Path, tmp_path: Path) -> None:
     assert code == 0, err
     report = read(out.encode())
     assert (report.execution_status, report.source_version, report.target_version) == ("completed", "5.0.0", "5.2.0")
-    assert len(report.checks) == 10
+    assert len(report.checks) == len(CHECKS)
     assert all(json.loads(line)["event"] for line in err.splitlines())
 
 

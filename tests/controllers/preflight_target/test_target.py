@@ -121,6 +121,7 @@ async def change(admin: Client, name: str, patch: dict[str, Any]) -> None:
 
 
 CORDON = {"spec": {"unschedulable": True}}
+READY_IN_SMALL_LETTERS = {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
 UNCORDON = {"spec": {"unschedulable": False}}
 
 
@@ -165,6 +166,29 @@ async def test_a_change_is_in_the_next_report(config: ClusterConfig, admin: Clie
         await change(admin, "a", UNCORDON)
         await reports.until(has())
     assert [path.name for path in reports.path.parent.iterdir()] == ["report.json"]
+
+
+async def test_one_bad_node_costs_one_answer_until_it_is_good(
+    config: ClusterConfig, admin: Client, tmp_path: Path
+) -> None:
+    """It is named with the field, the others are answered; put right, it is answered too, by itself."""
+    reports = Reports(tmp_path / "reports" / "p1" / "report.json")
+    await put(admin, node("a"), node("b", unschedulable=True))
+    status = calls.merge_patch(resource_of(Node), "a", READY_IN_SMALL_LETTERS, subresource="status")
+    await admin.send(status)
+    async with Running(config, reports, checks=[node_health.CHECK]):
+        report = await reports.until(has("NodeCordoned", "NodeHealthUnknown"))
+        unknown = next(risk for risk in report.risks if risk.name == "NodeHealthUnknown")
+        assert (
+            "Node a cannot be read: Invalid enum value 'true' - at `$.status.conditions[0].status`" in unknown.message
+        )
+        assert [(item.kind, item.name) for item in unknown.resources] == [("Node", "a")]
+        assert (unknown.applies, unknown.reason) == ("Unknown", "PreflightPartial")
+        good = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        await admin.send(calls.merge_patch(resource_of(Node), "a", good, subresource="status"))
+        await reports.until(has("NodeCordoned"))
+        await admin.send(status)
+        await reports.until(has("NodeCordoned", "NodeHealthUnknown"))
 
 
 async def test_nothing_is_written_when_nothing_changed(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:

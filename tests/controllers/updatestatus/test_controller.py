@@ -271,6 +271,20 @@ async def test_a_kind_that_may_not_be_read_is_said(cluster: World) -> None:
     assert {insight.type for insight in insights(status)} >= {"ClusterVersion", "ClusterOperator", "Health"}
 
 
+async def test_one_node_that_cannot_be_read_is_named_and_the_others_are_told(cluster: World) -> None:
+    """It is no reason to know nothing of a pool; what is wrong with it is said."""
+    bad = {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
+    await cluster.client.send(calls.merge_patch(NODES, "worker-0", bad, subresource="status"))
+    async with running(cluster.config):
+        status = await cluster.until(lambda status: any("worker-0" in text for text in _summaries(status)))
+    assert "Node worker-0 could not be read, so what it would tell is not known" in _summaries(status)
+    assert {insight.node.name for insight in insights(status) if insight.node} == {"master-0", "master-1", "worker-1"}
+
+
+def _summaries(status: UpdateStatusStatus) -> list[str]:
+    return [insight.health.impact.summary for insight in insights(status) if insight.health]
+
+
 async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster: World) -> None:
     """Its pods are asked for, with time the insight grows worse, and when the budget allows the eviction it ends."""
     await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))

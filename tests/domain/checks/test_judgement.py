@@ -29,6 +29,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.meta_v1 import Object
 from runup.api.operator_v1 import Etcd
 from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.domain.checks import results
 from runup.domain.checks.catalogue import (
     budget_pods,
     cluster_version_health,
@@ -303,10 +304,13 @@ def test_a_node_that_the_machine_config_operator_cordoned_is_not_to_be_uncordone
 
 
 def test_control_plane_nodes_come_before_the_cut() -> None:
-    """The one that matters is named, whatever its name."""
-    workers = [node(f"a{number}", ready="False") for number in range(8)]
-    (finding,) = found(node_health.CHECK, *workers, node("z", role="master", ready="False"))
-    assert finding.message.startswith("9 nodes (z, a0, a1, a2, a3 and 4 more) are not ready")
+    """The one that matters is named, whatever its name: in the message, and in the resources of a report."""
+    workers = [node(f"a{number}", ready="False") for number in range(400)]
+    seen = snapshot(*workers, node("z", role="master", ready="False"))
+    outcome = run_check(node_health.CHECK, seen, SKIP)
+    assert outcome.findings[0].message.startswith("401 nodes (z, a0, a1, a10, a100 and 396 more) are not ready")
+    (risk,) = results.risks([outcome])
+    assert [item.name for item in risk.resources[:2]] == ["z", "a0"]
 
 
 @pytest.mark.parametrize(
@@ -397,6 +401,11 @@ MESSAGES: tuple[tuple[Check, tuple[Object, ...], str], ...] = (
         (cluster_version(progressing="True", history=past("~5.0.9").status.history),),
         "The update to 5.0.9 is not finished: Cluster version is 5.0.0 (it has been running since "
         "2026-01-14T09:30:00Z).",
+    ),
+    (
+        operator_upgradeable.CHECK,
+        (cluster_operator(upgradeable="False", reason="MultipleReasons", message="Migrate it, or drop it"),),
+        "Cluster operator etcd is not upgradeable: Migrate it, or drop it (since 2026-01-14T09:30:00Z).",
     ),
     (
         POOLS,

@@ -26,9 +26,12 @@ CONFIG = ("config.openshift.io", "v1")
 MASTER = "node-role.kubernetes.io/master"
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 UPDATING = "ClusterVersionUpdating"
-KUBELETS = "KubeletSkew"  # Unknown: six of the dumps have nodes without nodeInfo
+# The operator of the sandbox says that a cluster in the middle of an update is not upgradeable.
+HELD_BACK = "ClusterVersionUpgradeable"
+KUBELETS = "KubeletSkewUnknown"  # six of the dumps have nodes without nodeInfo
 FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
-ABSENT = {FEATURES, BUDGETS}  # of kinds that none of the nine has
+PODS = "PodDisruptionBudgetPodsUnknown"
+ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine has
 CASES = {
     "4.14.1-degraded": {
         "ClusterOperatorNotAvailable-control-plane-machine-set",
@@ -36,12 +39,15 @@ CASES = {
         "ClusterOperatorDegraded-kube-apiserver",
         "ClusterOperatorDegraded-kube-controller-manager",
         "ClusterOperatorDegraded-kube-scheduler",
+        "ClusterVersionFailing",
+        "EtcdMembersUnhealthy",
         "ClusterOperatorUpgradeable-control-plane-machine-set",
         "ClusterOperatorUpgradeable-machine-config",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
-    "4.14.1-paused-worker-pool": {UPDATING, "MachineConfigPoolPaused-worker", KUBELETS},
+    "4.14.1-paused-worker-pool": {UPDATING, HELD_BACK, "MachineConfigPoolPaused-worker", KUBELETS},
     "4.14.1-workers-started-updating-multiple-pools": {
         "ClusterOperatorNotAvailable-kube-storage-version-migrator",
         "ClusterOperatorUpgradeable-machine-config",
@@ -50,6 +56,7 @@ CASES = {
         "MachineConfigPoolUpdating-worker",
         "NodeCordoned",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
     "4.15.0-ec2-b02-cos-not-annotated": {
@@ -59,15 +66,17 @@ CASES = {
         "ClusterOperatorUpgradeable-config-operator",
         "ClusterOperatorUpgradeable-machine-config",
         UPDATING,
+        HELD_BACK,
         KUBELETS,
     },
-    "4.15.0-ec2-early": {UPDATING, KUBELETS},
-    "4.16.0-compact": {UPDATING},
-    "4.16.0-single-node": {"ClusterOperatorDegraded-network", UPDATING},
+    "4.15.0-ec2-early": {UPDATING, HELD_BACK, KUBELETS},
+    "4.16.0-compact": {UPDATING, HELD_BACK},
+    "4.16.0-single-node": {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK},
     "no-version-upgrading": {
         "ClusterOperatorUpgradeable-machine-config",
         "MachineConfigPoolUpdating-worker",
         "NodeCordoned",
+        HELD_BACK,
     },
     "not-upgrading": {KUBELETS},
 }
@@ -170,10 +179,10 @@ def file_of(obj: JSON) -> str:
 
 
 MADE: dict[str, tuple[Callable[[Path], Path], set[str]]] = {
-    "a packed must-gather with its FeatureGate and masters of the old label": (must_gather, {BUDGETS, KUBELETS}),
-    "a dump without nodes": (without_nodes, {*ABSENT, KUBELETS, "NodeHealthUnknown"}),
+    "a packed must-gather with its FeatureGate and masters of the old label": (must_gather, {BUDGETS, PODS, KUBELETS}),
+    "a dump without nodes": (without_nodes, {*ABSENT, KUBELETS, "NodeHealthUnknown", "NodePoolsUnknown"}),
     "a hosted cluster": (hosted, {FEATURES, KUBELETS}),
-    "an Insights archive": (insights, {"ClusterOperatorDegraded-network", UPDATING, BUDGETS}),
+    "an Insights archive": (insights, {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK, BUDGETS}),
 }
 
 

@@ -24,6 +24,7 @@ EXPECTED = {
     "PodDisruptionBudgetBlocksDrain",
     "RemovedAPIInUse",
     "ClusterOperatorUpgradeable-storage",
+    "ClusterVersionUpgradeable",
     "MachineConfigPoolPaused-infra",
     "NodeCordoned",
     "UpdatePathNotOffered",

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from runup.api.meta_v1 import Object, Wire
+from runup.api.meta_v1 import Object, Wire, key_of
 from runup.api.scheme import RESOURCES
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
@@ -315,7 +315,7 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
     kind = read.kind or _kind(read) or read.resource
     return tuple(
         ReportedResource(group=read.group, kind=kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
-        for obj in objects
+        for obj in sorted(objects, key=key_of)
     )
 
 

@@ -119,7 +119,9 @@ def _reported(outcome: CheckOutcome) -> ReportedCheck:
 def _merged(name: str, findings: Sequence[Finding]) -> ReportedRisk:
     """One risk of all the findings of a name: it applies if any does, is as severe as the worst, says all they say."""
     # What applies comes first, whatever the order in which the checks ran; the rest in the order of its words.
-    ordered = sorted(findings, key=lambda finding: (finding.applies is not Applies.YES, finding.message))
+    ordered = sorted(
+        findings, key=lambda finding: (finding.applies is not Applies.YES, finding.message, finding.remediation)
+    )
     return ReportedRisk(
         name=name,
         message=" ".join(_distinct(finding.message for finding in ordered)),
@@ -127,7 +129,7 @@ def _merged(name: str, findings: Sequence[Finding]) -> ReportedRisk:
         applies="True" if ordered[0].applies is Applies.YES else "Unknown",
         reason=next((finding.reason for finding in ordered if finding.reason), ""),
         severity=min((finding.severity for finding in findings), key=SEVERITIES.index),
-        resources=_resources(resource for finding in findings for resource in finding.resources),
+        resources=_resources(resource for finding in ordered for resource in finding.resources),
         remediation=" ".join(_distinct(finding.remediation for finding in ordered)),
     )
 
@@ -137,7 +139,8 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource, ...]:
-    return tuple(sorted(set(resources), key=lambda item: (item.group, item.kind, item.namespace, item.name)))
+    """Each once, in the order of the findings: a check names first what matters most, and the rest may be cut off."""
+    return tuple(dict.fromkeys(resources))
 
 
 def _capped(found: list[ReportedRisk]) -> list[ReportedRisk]:

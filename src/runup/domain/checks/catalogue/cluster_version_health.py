@@ -13,7 +13,7 @@ from runup.api.config_v1 import ClusterVersion, UpdateHistory
 from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import (
     DEGRADED_PATIENCE,
-    NO_REASON,
+    NO_REASONS,
     at,
     graver,
     minor_or_major,
@@ -74,7 +74,7 @@ def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
     if condition.status == "Unknown":
         yield _unknown(cluster, f"Whether ClusterVersion forbids minor updates could not be told{said(condition)}")
         return
-    explained = condition.reason not in ("", NO_REASON) or condition.message
+    explained = condition.reason not in NO_REASONS or condition.message
     yield Finding(
         UPGRADEABLE,
         f"ClusterVersion forbids updates to another minor version{said(condition)}",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from runup.api.config_v1 import ClusterOperator
 from runup.api.scheme import resource_of
-from runup.domain.checks.catalogue.wording import NO_REASON, minor_or_major, resource, said
+from runup.domain.checks.catalogue.wording import NO_REASONS, minor_or_major, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 from runup.domain.conditions import find
 
@@ -31,7 +31,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
             resources=(resource(operator),),
-            remediation=_remediation(name, explained=condition.reason not in ("", NO_REASON)),
+            remediation=_remediation(name, explained=condition.reason not in NO_REASONS),
         )
 
 

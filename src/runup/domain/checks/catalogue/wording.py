@@ -18,8 +18,9 @@ from runup.domain.version import is_minor_or_major
 NAMED = 5
 # Characters of another component's words in a message, so that what comes after them is still read.
 LONGEST_CAUSE = 600
-# A reason by which operators say that there is none, whatever the condition's status.
-NO_REASON = "AsExpected"
+# Reasons that are none: what operators say whatever the condition's status, and what the cluster-version operator says
+# where the message has the reasons (pkg/risk/upgradeable).
+NO_REASONS = frozenset({"", "AsExpected", "MultipleReasons", "RiskNameNotCompatibleWithReasonProperty"})
 
 # How long a state must last to be as grave as it can be. The cluster-version operator's own alerts wait as long before
 # they fire: ClusterOperatorDown (critical) 10 minutes, ClusterOperatorDegraded 30 minutes
@@ -52,7 +53,7 @@ def dated(time: datetime | None) -> str:
 
 def cause(condition: Condition) -> str:
     """`Reason: message` of a condition that is not as it should be, as far as it says why; no full stop at its end."""
-    reason = "" if condition.reason == NO_REASON else condition.reason
+    reason = "" if condition.reason in NO_REASONS else condition.reason
     text = ": ".join(part for part in (reason, " ".join(condition.message.split())) if part).rstrip(".")
     return text if len(text) <= LONGEST_CAUSE else text[: LONGEST_CAUSE - 4] + " ..."
 
