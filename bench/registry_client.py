@@ -79,8 +79,8 @@ def _there_and_back(folder: Path, built: BuiltImage, client: str) -> tuple[Done,
         job = {"client": client, "layout": str(built.layout), "tag": "1", "digest": built.digest}
         (folder / "docker").mkdir()
         keep_writer(folder / "docker" / "config.json", host, {"writer": "word"})
-        writer = {"DOCKER_CONFIG": str(folder / "docker")}
-        pushed = do(folder, {**job, "do": "push", "image": f"{host}/a/b:1"}, writer)
+        push = {"do": "push", "image": f"{host}/a/b:1", "auth_file": str(folder / "docker" / "config.json")}
+        pushed = do(folder, {**job, **push}, {"DOCKER_CONFIG": str(folder / "docker")})
         pulled = do(folder, {**job, "do": "pull", "image": f"{host}/a/b@{built.digest}", "layout": str(folder / "p")})
     return pushed, pulled
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
@@ -20,6 +20,7 @@ from runup.api.workloads_v1 import Deployment
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
+from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
@@ -67,6 +68,10 @@ class Caches:
         """Every cache."""
         return (self.versions, self.operators, self.gates, self.deployments, self.pods, self.config_maps)
 
+    def feature_gate(self) -> FeatureGate | None:
+        """FeatureGate `cluster`, None where there is none or none can be read."""
+        return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
+
     def not_ready(self) -> str:
         """Which cache has neither a list nor a reason for having none, in words; empty when all do.
 
@@ -113,6 +118,7 @@ class ClusterVersionController:
         *,
         caches: Caches,
         facts: Facts,
+        own: OwnRelease,
         executor: Executor,
         service: UpdateService,
         checks: ReleaseChecks,
@@ -123,6 +129,7 @@ class ClusterVersionController:
     ) -> None:
         self._caches = caches
         self._facts = facts
+        self._own = own
         self._executor = executor
         self._service = service
         self._checks = checks
@@ -195,8 +202,8 @@ class ClusterVersionController:
         preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
         return Observed(
             cluster_version=version,
-            facts=self._facts,
-            feature_gate=caches.gates.get(NamespacedName("", "cluster")) if caches.gates.synced else None,
+            facts=replace(self._facts, version_hash=self._own.version_hash(caches.feature_gate())),
+            feature_gate=caches.feature_gate(),
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
             deployment=deployment,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runup.api.config_v1 import ComponentOverride
+from runup.api.config_v1 import ComponentOverride, FeatureGate
 from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.manifest import Manifest
 
@@ -53,6 +53,18 @@ class Filters:
     capabilities: Capabilities | None = None
     unknown_capabilities_allowed: bool = False
     overrides: tuple[ComponentOverride, ...] = ()
+
+
+def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, frozenset[str]]:
+    """The feature set and the gates that are on for `version`: none of either where the cluster has not said so.
+
+    A FeatureGate that is absent, cannot be read, or says nothing of the version filters like one that enables nothing
+    (seed 002: no feature sets are assumed until it was retrieved; decision record 0028).
+    """
+    if gate is None:
+        return "", frozenset()
+    enabled = next((entry.enabled for entry in gate.status.feature_gates if entry.version == version), ())
+    return gate.spec.feature_set, frozenset(attribute.name for attribute in enabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,11 +65,7 @@ class Payload:
     @property
     def verification(self) -> Manifest | None:
         """The ConfigMap with the keys and stores by which this release verifies others, if it carries one."""
-        for manifest in self.manifests:
-            core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
-            if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
-                return manifest
-        return None
+        return verification_of(self.manifests)
 
 
 def load_payload(
@@ -115,6 +111,15 @@ def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest
 def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
     """Those of `manifests` that a cluster as `filters` describe it gets, in order."""
     return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
+
+
+def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:
+    """The first ConfigMap among `manifests` with keys and stores by which other releases are verified."""
+    for manifest in manifests:
+        core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
+        if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
+            return manifest
+    return None
 
 
 def version_hash(manifests: Iterable[Manifest]) -> str:
