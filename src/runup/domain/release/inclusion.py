@@ -100,6 +100,11 @@ def capabilities_of(annotations: Annotations | None) -> tuple[str, ...]:
     return tuple(value.split("+")) if value else ()
 
 
+def gates_of(annotations: Annotations) -> frozenset[str]:
+    """The gates that a manifest names, wanted or not."""
+    return frozenset(item.removeprefix("-") for item in _items(annotations.get(FEATURE_GATE, "")))
+
+
 def _identifier(_: Manifest, annotations: Annotations, filters: Filters) -> str:
     if filters.exclude_identifier is None:
         return ""
