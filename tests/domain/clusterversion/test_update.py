@@ -189,7 +189,7 @@ def _play(world: World, move: str, argument: Any) -> None:
 
 
 def test_the_hash_is_that_of_the_operator_which_runs() -> None:
-    """Not one that an earlier release, or another FeatureGate, left in the status; nothing known keeps what is there."""
+    """Not one that an earlier release or another FeatureGate left; where nothing is known, what is there stays."""
     world = World.new(version_hash="earlier").settle()
     assert world.version.status.version_hash == "hash-5.0.0"
     world._set(facts=replace(world.observed.facts, version_hash="hash-of-other-gates")).settle()
