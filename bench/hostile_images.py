@@ -286,7 +286,19 @@ def main() -> None:
         layout = Layout.create(folder / f"document-{number}")
         digest = layout.add_blob(manifest)
         print(json.dumps([name, "opened", _outcome(lambda: open_image(layout, digest))]))  # noqa: B023
-    print(json.dumps(["peak", "", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+    print(json.dumps(["peak", "", peak_kib()]))
+
+
+def peak_kib() -> int:
+    """The most memory that this process had.
+
+    Linux counts in ru_maxrss what the process that started this one had before it, so it is the second choice.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_i
 from runup.oci.build import BuiltImage, Layer, build_image
 from runup.oci.images import Execution
 from runup.oci.reference import sha256
+from runup.sandbox.processes.registry import keep_writer
 
 CLIENTS = ("oras", "runup")
 IMPORTS = {"oras": "import oras.layout", "runup": "import runup.oci.registry", "bare interpreter": "pass"}
@@ -76,7 +77,10 @@ def _there_and_back(folder: Path, built: BuiltImage, client: str) -> tuple[Done,
     folder.mkdir()
     with sandbox_registry(folder) as host:
         job = {"client": client, "layout": str(built.layout), "tag": "1", "digest": built.digest}
-        pushed = do(folder, {**job, "do": "push", "image": f"{host}/a/b:1"})
+        (folder / "docker").mkdir()
+        keep_writer(folder / "docker" / "config.json", host, {"writer": "word"})
+        push = {"do": "push", "image": f"{host}/a/b:1", "auth_file": str(folder / "docker" / "config.json")}
+        pushed = do(folder, {**job, **push}, {"DOCKER_CONFIG": str(folder / "docker")})
         pulled = do(folder, {**job, "do": "pull", "image": f"{host}/a/b@{built.digest}", "layout": str(folder / "p")})
     return pushed, pulled
 

@@ -90,7 +90,10 @@ def payload(folder: Path) -> Path:
         "metadata": {
             "name": "verification",
             "namespace": "openshift-config-managed",
-            "annotations": {"release.openshift.io/verification-config-map": ""},
+            "annotations": {
+                "release.openshift.io/verification-config-map": "",
+                "include.release.openshift.io/self-managed-high-availability": "true",
+            },
         },
         "data": {"verifier-public-key-test": key.public.decode(), "store-test": store.as_uri()},
     }

@@ -27,11 +27,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.servers import eventually
 
+from runup.oci.access import Access
 from runup.oci.build import BuiltImage, build_release
+from runup.oci.credentials import AuthFile, Credentials, Login
 from runup.oci.layout import Layout
 from runup.sandbox.processes.registry import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"
+
+
+def writing(host: str) -> Access:
+    """Who may push to the sandbox's registry; one that lets everybody in does not ask."""
+    return Access(credentials=Credentials((AuthFile("test", {host: Login("writer", "word")}),)))
 
 
 def release(folder: Path, version: str = "5.2.0", **files: bytes) -> BuiltImage:
@@ -51,7 +58,9 @@ def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> It
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         ended.append(lambda: loop.call_soon_threadsafe(stop.set))
-        async with Registry(folder / "registry", users=users, signatures=folder / "signatures") as registry:
+        writers = None if users else {"writer": "word"}
+        store = folder / "signatures"
+        async with Registry(folder / "registry", users=users, writers=writers, signatures=store) as registry:
             host.append(registry.host)
             started.set()
             await stop.wait()

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.oci.registries import release, sandbox_registry
+from tests.oci.registries import release, sandbox_registry, writing
 
 from runup.oci import images
 from runup.oci.access import Access
@@ -138,8 +138,8 @@ def test_an_image_goes_from_layout_to_layout_and_registry(tmp_path: Path) -> Non
     source = Layout.open(made.layout)
     with sandbox_registry(tmp_path) as host:
         for text in (f"oci:{tmp_path / 'other'}:x", f"docker://{host}/ocp/release:x"):
-            put(source, made.digest, destination_of(text, "5.2.0"), NONE)
-            files, digest = files_of(place_of(text), FOLDERS, NONE)
+            put(source, made.digest, destination_of(text, "5.2.0"), writing(host))
+            files, digest = files_of(place_of(text), FOLDERS, writing(host))
             assert digest == made.digest
             assert "release-manifests/a.yaml" in files
 
@@ -151,13 +151,13 @@ def test_a_name_is_not_taken_from_another_image(kind: str, tmp_path: Path) -> No
     with sandbox_registry(tmp_path) as host:
         text = f"oci:{tmp_path / 'target'}:x" if kind == "layout" else f"docker://{host}/ocp/release:x"
         place = destination_of(text, "")
-        put(Layout.open(one.layout), one.digest, place, NONE)
-        put(Layout.open(one.layout), one.digest, place, NONE)
+        put(Layout.open(one.layout), one.digest, place, writing(host))
+        put(Layout.open(one.layout), one.digest, place, writing(host))
         with pytest.raises(WouldReplace, match=f"is another image .{one.digest}.; choose another tag, or overwrite it"):
-            put(Layout.open(two.layout), two.digest, place, NONE)
-        assert files_of(place, FOLDERS, NONE)[1] == one.digest
-        put(Layout.open(two.layout), two.digest, place, NONE, overwrite=True)
-        assert files_of(place, FOLDERS, NONE)[1] == two.digest
+            put(Layout.open(two.layout), two.digest, place, writing(host))
+        assert files_of(place, FOLDERS, writing(host))[1] == one.digest
+        put(Layout.open(two.layout), two.digest, place, writing(host), overwrite=True)
+        assert files_of(place, FOLDERS, writing(host))[1] == two.digest
 
 
 def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> None:

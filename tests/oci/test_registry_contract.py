@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.oci.registries import REAL, release
+from tests.oci.registries import REAL, release, sandbox_registry, writing
 
 from runup.oci.access import Access
 from runup.oci.credentials import AuthFile, Credentials, Login
@@ -15,6 +19,7 @@ from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.oci.reference import parse
 from runup.oci.registry import RegistryClient
+from runup.sandbox.processes.registry import keep_writer, kept_writer
 
 FOLDERS = ("manifests", "release-manifests")
 NONE = Access()
@@ -22,7 +27,7 @@ NONE = Access()
 
 @pytest.fixture(params=REAL)
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A registry that lets everybody in."""
+    """A registry that everybody may read."""
     with REAL[request.param](tmp_path) as found:
         yield found
 
@@ -42,7 +47,7 @@ def access(host: str, login: Login) -> Access:
 def test_what_was_pushed_is_pulled(host: str, tmp_path: Path) -> None:
     """By tag and by digest, byte for byte, from an empty layout."""
     built = release(tmp_path / "made")
-    client = RegistryClient(NONE)
+    client = RegistryClient(writing(host))
     client.push(Layout.open(built.layout), built.digest, parse(f"{host}/ocp/release:5.2.0"))
     assert client.resolve(parse(f"{host}/ocp/release:5.2.0")) == built.digest
     for number, name in enumerate((f"{host}/ocp/release:5.2.0", f"{host}/ocp/release@{built.digest}")):
@@ -56,7 +61,7 @@ def test_a_second_push_sends_no_blob(host: str, tmp_path: Path) -> None:
     """What is there already counts as sent: the layer is gone here, and still the push succeeds."""
     built = release(tmp_path / "made")
     layout = Layout.open(built.layout)
-    client = RegistryClient(NONE)
+    client = RegistryClient(writing(host))
     client.push(layout, built.digest, parse(f"{host}/ocp/release:one"))
     layout.blob(open_image(layout).manifest.layers[0].digest).unlink()
     client.push(layout, built.digest, parse(f"{host}/ocp/release:two"))
@@ -66,7 +71,7 @@ def test_a_second_push_sends_no_blob(host: str, tmp_path: Path) -> None:
 def test_one_file_is_read_without_pulling(host: str, tmp_path: Path) -> None:
     """The bytes of the file, and an error for one that the image has not."""
     built = release(tmp_path / "made")
-    client = RegistryClient(NONE)
+    client = RegistryClient(writing(host))
     name = parse(f"{host}/ocp/release@{built.digest}")
     client.push(Layout.open(built.layout), built.digest, parse(f"{host}/ocp/release:5.2.0"))
     assert client.read_file(name, "release-manifests/a.yaml").startswith(b"kind: ConfigMap")
@@ -111,3 +116,63 @@ def test_others_are_told_apart(guarded_host: str, tmp_path: Path, login: Login |
         RegistryClient(ways).pull(parse(f"{guarded_host}/ocp/release:5.2.0"), Layout.create(tmp_path / "pulled"))
     assert "wrong-word" not in caught.value.message
     assert guarded_host in caught.value.message
+
+
+def test_everybody_reads_and_only_the_writer_writes(tmp_path: Path) -> None:
+    """Another user of the machine reaches the sandbox's registry too, and must not change what a cluster runs."""
+    built = release(tmp_path / "made")
+    layout = Layout.open(built.layout)
+    with sandbox_registry(tmp_path) as host:
+        name = parse(f"{host}/ocp/release:5.2.0")
+        for ways, said in ((NONE, "none are known for"), (access(host, Login("writer", "wrong")), "refused pushing")):
+            with pytest.raises(Unauthorized, match=said):
+                RegistryClient(ways).push(layout, built.digest, name)
+        RegistryClient(writing(host)).push(layout, built.digest, name)
+        assert RegistryClient(NONE).pull(name, Layout.create(tmp_path / "pulled")) == built.digest
+
+
+WRITES = [
+    ("POST", "blobs/uploads/"),
+    ("POST", f"blobs/uploads/?mount=sha256:{'0' * 64}&from=a/b"),
+    ("PATCH", "blobs/uploads/abc"),
+    ("PUT", f"blobs/uploads/abc?digest=sha256:{'0' * 64}"),
+    ("PUT", "manifests/5.2.0"),
+    ("DELETE", "manifests/5.2.0"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), WRITES)
+def test_no_writing_request_gets_by(tmp_path: Path, method: str, path: str) -> None:
+    """Whatever the path: the method decides, before anything is looked up."""
+    with sandbox_registry(tmp_path) as host:
+        request = urllib.request.Request(f"http://{host}/v2/ocp/release/{path}", data=b"x", method=method)
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request, timeout=10)
+        assert caught.value.code == 401
+        assert caught.value.headers["WWW-Authenticate"].startswith("Basic")
+        caught.value.close()
+    assert [path.name for path in (tmp_path / "registry").iterdir() if path.name.startswith(".incoming")] == []
+
+
+def test_skopeo_pushes_with_the_kept_secret(tmp_path: Path) -> None:
+    """The file is one that other programs read; it is its owner's alone, and another start keeps the password."""
+    if (skopeo := shutil.which("skopeo")) is None:
+        pytest.skip("skopeo is not installed")
+    built = release(tmp_path / "made")
+    source = f"oci:{built.layout}:5.2.0"
+    file = tmp_path / "auth.json"
+    with sandbox_registry(tmp_path) as host:
+        keep_writer(file, host, {"writer": "word"})
+        command = [skopeo, "--insecure-policy", "copy", "--dest-tls-verify=false"]
+        target = f"docker://{host}/ocp/release:5.2.0"
+        nobody = [*command, "--dest-no-creds", source, target]
+        assert subprocess.run(nobody, capture_output=True, check=False).returncode != 0
+        known = [*command, "--dest-authfile", str(file), source, target]
+        done = subprocess.run(known, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        inspect = [skopeo, "inspect", "--no-creds", "--tls-verify=false", target]
+        assert built.digest in subprocess.run(inspect, capture_output=True, text=True, check=True).stdout
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert kept_writer(file) == {"writer": "word"}
+    (user, word), *_ = kept_writer(tmp_path / "nothing").items()
+    assert (user, len(word) > 30) == ("runup", True)

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.oci.registries import Answer, Asked, Odd, basic, odd_registry, release, sandbox_registry, self_signed
+from tests.oci.registries import (
+    Answer,
+    Asked,
+    Odd,
+    basic,
+    odd_registry,
+    release,
+    sandbox_registry,
+    self_signed,
+    writing,
+)
 
 from runup.oci import images
 from runup.oci.access import Access
@@ -499,7 +509,7 @@ def test_loopback_registries_need_no_proxy(made: BuiltImage, tmp_path: Path, mon
     """A proxy of the environment is for other machines."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with sandbox_registry(tmp_path) as host:
-        RegistryClient(quick()).push(Layout.open(made.layout), made.digest, parse(f"{host}/a:1"))
+        RegistryClient(writing(host)).push(Layout.open(made.layout), made.digest, parse(f"{host}/a:1"))
 
 
 def test_tls_is_the_default() -> None:

@@ -21,6 +21,7 @@ from runup.api.workloads_v1 import Deployment
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
+from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
@@ -74,6 +75,10 @@ class Caches:
         """Every cache."""
         own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
         return (self.versions, self.operators, self.gates, *own)
+
+    def feature_gate(self) -> FeatureGate | None:
+        """FeatureGate `cluster`, None where there is none or none can be read."""
+        return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
 
     def not_ready(self) -> str:
         """Which cache has neither a list nor a reason for having none, in words; empty when all do.
@@ -130,6 +135,7 @@ class ClusterVersionController:
         *,
         caches: Caches,
         facts: Facts,
+        own: OwnRelease,
         executor: Executor,
         service: UpdateService,
         checks: ReleaseChecks,
@@ -140,6 +146,7 @@ class ClusterVersionController:
     ) -> None:
         self._caches = caches
         self._facts = facts
+        self._own = own
         self._executor = executor
         self._service = service
         self._checks = checks
@@ -228,8 +235,8 @@ class ClusterVersionController:
             self._reader.clear()
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=wanted.place),
-            feature_gate=caches.gates.get(NamespacedName("", "cluster")) if caches.gates.synced else None,
+            facts=replace(self._facts, place=wanted.place, version_hash=self._own.version_hash(caches.feature_gate())),
+            feature_gate=caches.feature_gate(),
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,

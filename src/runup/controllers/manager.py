@@ -23,6 +23,7 @@ from runup.controllers.leading import Election, cancel, keep_running, lead, unti
 from runup.controllers.metrics import Metrics
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
+from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
@@ -32,11 +33,12 @@ from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
+from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.workqueue import WorkQueue
-from runup.oci.signatures import Verifier, verifier_from_config_map
+from runup.oci.signatures import Verifier
 
 log = structlog.get_logger("manager")
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
@@ -58,6 +60,9 @@ class Options:
     # Whether metrics need a token that the API server lets read them.
     metrics_auth: bool = True
     architecture: str = "amd64"
+    profile: str = DEFAULT_PROFILE
+    # Manifests that are marked as not for whom this names are left out; None filters nothing.
+    exclude: str | None = None
     # Registries, as host:port, that are asked by plain HTTP besides loopback.
     plain_http_registries: frozenset[str] = frozenset()
     # Where the report folder is for this process, if not at the path that the Deployment mounts.
@@ -68,10 +73,12 @@ class Options:
     open_gates: frozenset[str] = frozenset()
 
 
-def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
-    """The operator's own release, its hash, how it verifies others; raises Terminal where the payload is unusable."""
+def load_own(options: Options) -> tuple[Release, OwnRelease]:
+    """The operator's own release; raises Terminal where it is unusable, Unverified where its keys are."""
     files = read_payload(options.payload)
-    payload = payloads.load_payload(files, source=str(options.payload), release_image=options.release_image)
+    payload = payloads.load_payload(
+        files, source=str(options.payload), release_image=options.release_image, profile=options.profile
+    )
     metadata = payload.metadata
     release = Release(
         version=metadata.version,
@@ -80,9 +87,9 @@ def load_own(options: Options) -> tuple[Release, str, Verifier | None]:
         architecture=metadata.architecture,
         channels=metadata.channels,
     )
-    verification = payload.verification
-    verifier = verifier_from_config_map(verification.object) if verification is not None else None
-    return release, payloads.version_hash(payload.manifests), verifier
+    own = OwnRelease(payload, options.profile, options.exclude)
+    own.verifier(None)
+    return release, own
 
 
 def read_payload(root: Path) -> dict[str, bytes]:
@@ -117,10 +124,14 @@ class Manager:
 
     async def run(self) -> None:
         """Serve; raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
-        release, version_hash, verifier = await asyncio.to_thread(load_own, self._options)
+        release, own = await asyncio.to_thread(load_own, self._options)
         options = self._options
         facts = Facts(
-            release, options.place, version_hash, options.architecture, options.update_service, options.open_gates
+            release,
+            options.place,
+            architecture=options.architecture,
+            update_service=options.update_service,
+            gates=options.open_gates,
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(
@@ -128,7 +139,7 @@ class Manager:
         ) as client:
             try:
                 await self._listen(client)
-                await self._serve(client, facts, verifier)
+                await self._serve(client, facts, own)
             finally:
                 await self.endpoint.stop()
 
@@ -143,18 +154,20 @@ class Manager:
                 key_file=options.serving_key_file,
             )
 
-    async def _serve(self, client: Client, facts: Facts, verifier: Verifier | None) -> None:
+    async def _serve(self, client: Client, facts: Facts, own: OwnRelease) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
         service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
         images = ReleaseImages(
             client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
         )
+        verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self._custom_stores)
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
+            own=own,
             executor=Executor(client, self._clock),
             service=service,
             checks=checks,
@@ -203,6 +216,13 @@ async def serve(config: ClusterConfig, options: Options) -> None:
 
 
 def options_from_environment(options: Options, environ: Mapping[str, str]) -> Options:
-    """`options` with what the environment says: PAYLOAD_OVERRIDE is where the release image's files are."""
-    override = environ.get("PAYLOAD_OVERRIDE", "")
-    return replace(options, payload=Path(override)) if override else options
+    """`options` with what the environment says.
+
+    PAYLOAD_OVERRIDE is where the release image's files are; CLUSTER_PROFILE and EXCLUDE_MANIFESTS choose among them.
+    """
+    return replace(
+        options,
+        payload=Path(environ.get("PAYLOAD_OVERRIDE") or options.payload),
+        profile=environ.get("CLUSTER_PROFILE") or options.profile,
+        exclude=environ.get("EXCLUDE_MANIFESTS") or options.exclude,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.factories import cluster_version, feature_gate
 
-from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus
+from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, FeatureGate
 from runup.controllers.preflight_target.target import Request, filters_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.version import Version
@@ -52,5 +52,31 @@ def test_a_check_is_for_clusters_that_have_its_part(
     cluster = cluster_version(capabilities=CapabilitiesStatus(enabled_capabilities=enabled))
     cluster = replace(cluster, spec=replace(cluster.spec, capabilities=spec))
     filters = filters_of(Request(target_version="5.2.0"), Version("5.0.0"), cluster, feature_gate(enabled=("Some",)))
+    checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
+    assert len(checks) == expected
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        pytest.param(None, id="no FeatureGate, or none that can be read"),
+        pytest.param(feature_gate(version="4.22.0", enabled=("Some",)), id="one that says nothing of the version"),
+        pytest.param(feature_gate(enabled=()), id="one that enables nothing"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        pytest.param('example.com/note: "1"', 1, id="nothing is asked for"),
+        pytest.param("release.openshift.io/feature-set: TechPreviewNoUpgrade", 0, id="a tech preview's"),
+        pytest.param("release.openshift.io/feature-set: Other", 0, id="an unknown set's"),
+        pytest.param("release.openshift.io/feature-set: Default", 1, id="the default set's"),
+        pytest.param("release.openshift.io/feature-gate: Some", 0, id="a named gate's"),
+        pytest.param("release.openshift.io/feature-gate: -Some", 1, id="for clusters without a gate"),
+    ],
+)
+def test_no_feature_set_and_no_gate_is_assumed(annotation: str, expected: int, gate: FeatureGate | None) -> None:
+    """Seed 002: until the cluster has said so, nothing is enabled; that is no reason to let everything in."""
+    filters = filters_of(Request(target_version="5.2.0"), Version("5.0.0"), cluster_version(), gate)
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
     assert len(checks) == expected

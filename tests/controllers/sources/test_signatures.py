@@ -59,7 +59,7 @@ async def checked(api: ScriptedApi, stores: Sequence[str], custom: Sequence[str]
     clock = SystemClock()
     async with Client(ClusterConfig(server=api.url), clock=clock) as client:
         images = ReleaseImages(client)
-        checks = ReleaseChecks(client, verifier, clock, done.set, images=images, custom_stores=lambda: custom)
+        checks = ReleaseChecks(client, lambda: verifier, clock, done.set, images=images, custom_stores=lambda: custom)
         checks.check(IMAGE)
         async with asyncio.timeout(20):
             await done.wait()

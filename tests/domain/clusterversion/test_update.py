@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -186,3 +187,13 @@ def _play(world: World, move: str, argument: Any) -> None:
             world.report(risk("R"), execution_status=argument)
         else:
             world.bad_report("ReportInvalid", "the report is not a JSON object")
+
+
+def test_the_hash_is_that_of_the_operator_which_runs() -> None:
+    """Not one that an earlier release or another FeatureGate left; where nothing is known, what is there stays."""
+    world = World.new(version_hash="earlier").settle()
+    assert world.version.status.version_hash == "hash-5.0.0"
+    world._set(facts=replace(world.observed.facts, version_hash="hash-of-other-gates")).settle()
+    assert world.version.status.version_hash == "hash-of-other-gates"
+    world._set(facts=replace(world.observed.facts, version_hash="")).settle()
+    assert world.version.status.version_hash == "hash-of-other-gates"

@@ -212,9 +212,9 @@ def test_the_table_of_manifests(folder: Path) -> None:
     (folder / "release-manifests" / "release-metadata").write_text(METADATA)
     (folder / "release-manifests" / "image-references").write_text(REFERENCES.replace("VERSION", "5.1.0"))
     assert run("manifests", str(folder)).stdout == (
-        "     MANIFEST                   REASON\n"
-        "in   ConfigMap default/all\n"
-        'out  ConfigMap default/preview  "Default" is required, and '
+        "     MANIFEST                   FILE                                         REASON\n"
+        "in   ConfigMap default/all      release-manifests/0000_50_a_00-all.yaml\n"
+        'out  ConfigMap default/preview  release-manifests/0000_50_a_01-preview.yaml  "Default" is required, and '
         "release.openshift.io/feature-set=TechPreviewNoUpgrade\n"
     )
     wide = run("manifests", str(folder), "-o", "wide", "--feature-set", "TechPreviewNoUpgrade").stdout
@@ -223,6 +223,115 @@ def test_the_table_of_manifests(folder: Path) -> None:
         "in  ConfigMap default/all      release-manifests/0000_50_a_00-all.yaml\n"
         "in  ConfigMap default/preview  release-manifests/0000_50_a_01-preview.yaml\n"
     )
+
+
+@pytest.fixture
+def odd(folder: Path) -> Path:
+    """A release with templates, a file that cannot be rendered, one that is no YAML, and names that obey nobody."""
+    (folder / "release-manifests" / "release-metadata").write_text(METADATA)
+    (folder / "release-manifests" / "image-references").write_text(REFERENCES.replace("VERSION", "5.1.0"))
+    own = folder / "manifests"
+    own.mkdir(exist_ok=True)
+    (own / "0000_00_a_0-profile.yaml").write_text(MANIFEST.format(name="of-{{.ClusterProfile}}", more=""))
+    (own / "0000_00_a_1-go.yaml").write_text("{{if .ReleaseImage}}a: b{{end}}")
+    (own / "0000_00_a_2-image.yaml").write_text("a: '{{.Images.none}}'")
+    broken = folder / "release-manifests"
+    (broken / "0000_60_b_0-broken.yaml").write_text("kind: [")
+    (broken / "0000_60_b_1-nameless.yaml").write_text("kind: A\n---\n" + MANIFEST.format(name="named", more=""))
+    (broken / "0000_60_b_2-\x1b]0;owned\x07.yaml").write_text("kind: [")
+    return folder
+
+
+def test_a_file_that_is_skipped_or_refused_hides_nothing(odd: Path) -> None:
+    """Each is a row with its reason; what stands beside it, and beside a bad document in the same file, is there."""
+    done = run("manifests", str(odd))
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0] + " " + line.split("/")[-1].split()[0]: line for line in done.stdout.splitlines()[1:]}
+    assert "is more than this reads" in rows["skipped 0000_00_a_1-go.yaml"]
+    assert "image 'none' is not in image-references" in rows["skipped 0000_00_a_2-image.yaml"]
+    assert "did not find expected node content" in rows["refused 0000_60_b_0-broken.yaml"]
+    assert "document 1: A has no metadata.name" in rows["refused 0000_60_b_1-nameless.yaml"]
+    assert "ConfigMap default/named" in rows["in 0000_60_b_1-nameless.yaml"]
+    assert "ConfigMap default/all" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "0000_60_b_2-\\x1b]0;owned\\x07.yaml" in done.stdout
+
+
+def test_the_profile_reaches_templates(odd: Path) -> None:
+    """As the operator of such a cluster renders them."""
+    done = run("manifests", str(odd), "--profile", "single-node-developer", "-o", "json")
+    assert "ConfigMap default/of-single-node-developer" in [
+        row["object"] for row in json.loads(done.stdout)["manifests"]
+    ]
+    assert "ConfigMap default/of-self-managed-high-availability" in run("manifests", str(odd)).stdout
+
+
+def test_what_nothing_in_the_release_knows_is_said(odd: Path) -> None:
+    """A word that was typed wrong excludes everything, or nothing, without an error."""
+    flags = ("--profile", "single-nod", "--gates", "Some", "--major", "7")
+    done = run("manifests", str(odd), *flags, "-o", "json")
+    told = json.loads(done.stdout)
+    assert told["notes"] == [
+        "no manifest is for profile single-nod; there are self-managed-high-availability",
+        "no manifest names gate Some; none is named",
+        "the release is 5.1.0; manifests are filtered as of major version 7",
+    ]
+    assert done.stderr == "".join(f"note: {note}\n" for note in told["notes"])
+    assert run("manifests", str(odd)).stderr == ""
+
+
+def test_the_data_has_version_filters_and_skipped_files(odd: Path, tmp_path: Path) -> None:
+    """A program sees the same as the reader of the table; the value of a name is the name."""
+    entry = {"kind": "ConfigMap", "group": "", "namespace": "default", "name": "all", "unmanaged": True}
+    (tmp_path / "overrides.yaml").write_text(json.dumps([entry]))
+    told = json.loads(run("manifests", str(odd), "-o", "json", "--overrides", str(tmp_path / "overrides.yaml")).stdout)
+    assert (told["version"], told["digest"]) == ("5.1.0", "")
+    assert told["filters"] == {
+        "featureSet": "Default",
+        "gates": [],
+        "profile": "self-managed-high-availability",
+        "major": 5,
+        "capabilities": None,
+        "overrides": [{"kind": "ConfigMap", "namespace": "default", "name": "all", "unmanaged": True}],
+    }
+    assert [(row["file"].split("/")[-1], row["state"]) for row in told["skipped"]] == [
+        ("0000_00_a_1-go.yaml", "skipped"),
+        ("0000_00_a_2-image.yaml", "skipped"),
+        ("0000_60_b_0-broken.yaml", "refused"),
+        ("0000_60_b_1-nameless.yaml", "refused"),
+        ("0000_60_b_2-\x1b]0;owned\x07.yaml", "refused"),
+    ]
+    (row,) = [row for row in told["manifests"] if row["object"] == "ConfigMap default/all"]
+    assert (row["state"], row["included"], row["reason"]) == ("out", False, "overridden")
+
+
+ENTRY = "{kind: ConfigMap, namespace: default, name: all, unmanaged: true}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(f"[{ENTRY}]", "overridden", id="a list"),
+        pytest.param(f"overrides: [{ENTRY}]", "overridden", id="an object"),
+        pytest.param(f"kind: ClusterVersion\nspec: {{overrides: [{ENTRY}]}}", "overridden", id="a ClusterVersion"),
+        pytest.param("kind: ClusterVersion\nspec: {}", "ConfigMap default/all", id="a ClusterVersion without any"),
+        pytest.param("kind: [", "error: ", id="no YAML"),
+        pytest.param("a: b", "expected a ClusterVersion, or a list of overrides", id="something else"),
+        pytest.param("[{kind: A, nme: x}]", "override 1: has an unknown field 'nme'", id="a word typed wrong"),
+        pytest.param("[{kind: A}]", "override 1: has no name", id="no name"),
+        pytest.param("[1]", "override 1: ", id="no object"),
+    ],
+)
+def test_overrides_are_read_from_a_file(odd: Path, tmp_path: Path, text: str, said: str) -> None:
+    """In the forms in which one has them; what is wrong is said with the file's name."""
+    file = tmp_path / "overrides.yaml"
+    file.write_text(text)
+    done = run("manifests", str(odd), "--overrides", str(file))
+    assert said in done.stdout + done.stderr
+    assert ("overridden" in done.stdout) == (said == "overridden")
+    assert (done.returncode == 1) == ("error: " in done.stderr)
+    if done.returncode:
+        assert "overrides.yaml" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
-    from runup.domain.release.listing import Row
     from runup.oci.access import Access
 
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
@@ -131,7 +130,8 @@ def info(image: str, output: str | None, **registry: Any) -> int:
 @click.option("--profile", default="self-managed-high-availability", show_default=True, help="The cluster profile.")
 @click.option("--capabilities", metavar="A,B", help="Enabled capabilities (default: not filtered by them).")
 @click.option("--major", type=int, help="The major version (default: the release's own).")
-@click.option("-o", "--output", type=click.Choice(["name", "wide", "json"]), help="Names only, more columns, or JSON.")
+@click.option("--overrides", default="", metavar="FILE", help="A ClusterVersion, or a list of overrides of one.")
+@click.option("-o", "--output", type=click.Choice(["name", "wide", "json"]), help="Names only, a table, or JSON.")
 @registry_options
 def manifests(
     image: str,
@@ -140,6 +140,7 @@ def manifests(
     profile: str,
     capabilities: str | None,
     major: int | None,
+    overrides: str,
     output: str | None,
     **registry: Any,
 ) -> int:
@@ -147,39 +148,27 @@ def manifests(
 
     def run() -> int:
         from runup.cli.release import read as release_read
-        from runup.domain.release.listing import filters_of, rows
+        from runup.cli.release.new import read_file
+        from runup.domain.release.listing import filters_of, overrides_in
 
         described: dict[str, Any] = {
             "feature_set": feature_set,
             "gates": _items(gates),
             "profile": profile,
             "capabilities": None if capabilities is None else _items(capabilities),
+            "overrides": overrides_in(read_file("--overrides", overrides), overrides) if overrides else (),
         }
         # What was typed wrong is told before anything is fetched.
         filters_of(major=0 if major is None else major, **described)
-        payload, _ = release_read.load(image, access(**registry))
+        payload, digest = release_read.load(image, access(**registry), profile=profile, keep_going=True)
         chosen = payload.metadata.semver.major if major is None else major
-        _show(rows(payload, filters_of(major=chosen, **described)), output)
+        listed = release_read.listed(payload, digest, filters_of(major=chosen, **described))
+        for note in listed.notes:
+            click.echo(f"note: {note}", err=True)
+        click.echo(release_read.as_listing(listed, output or "wide"), nl=False)
         return 0
 
     return guarded(run)
-
-
-def _show(found: tuple[Row, ...], output: str | None) -> None:
-    if output == "json":
-        from dataclasses import asdict
-
-        from runup.cli.render.text import machine
-
-        click.echo(machine([asdict(row) for row in found], "json"), nl=False)
-    elif output == "name":
-        for row in found:
-            if row.included:
-                click.echo(row.object)
-    else:
-        from runup.cli.release.read import as_table
-
-        click.echo(as_table(found, wide=output == "wide"))
 
 
 def access(

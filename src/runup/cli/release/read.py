@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runup.domain.release.listing import Row
+from runup.cli.render.text import machine
+from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
+from runup.domain.release.listing import Row, described, notes, rows
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
+from runup.lang.printable import one_line
 from runup.oci.access import Access
 from runup.oci.places import LayoutPlace, files_in, files_of, place_of
 
 
-def load(image: str, access: Access) -> tuple[Payload, str]:
+def load(
+    image: str, access: Access, *, profile: str = DEFAULT_PROFILE, keep_going: bool = False
+) -> tuple[Payload, str]:
     """The payload of a folder, a layout or a pull spec, and its digest (empty for a folder).
 
-    Raises OciError, and PayloadError for what is no release.
+    With `keep_going` a file that cannot be read is told beside the others. Raises OciError, and PayloadError for what
+    is no release.
     """
     folder = Path(image)
     if folder.is_dir() and (folder / "oci-layout").is_file():
@@ -24,7 +30,7 @@ def load(image: str, access: Access) -> tuple[Payload, str]:
         files, digest = files_in(folder, FOLDERS), ""
     else:
         files, digest = files_of(place_of(image), FOLDERS, access)
-    return load_payload(files, source=image), digest
+    return load_payload(files, source=image, profile=profile, keep_going=keep_going), digest
 
 
 def told(payload: Payload, digest: str) -> dict[str, Any]:
@@ -50,9 +56,9 @@ def as_text(lines: dict[str, Any]) -> str:
     """One line each; the images below their number."""
     text = []
     for key, value in lines.items():
-        text.append(f"{key + ':':<14}{_shown(value)}".rstrip())
+        text.append(f"{key + ':':<14}{one_line(_shown(value))}".rstrip())
         if isinstance(value, dict):
-            text += [f"  {name}  {pullspec}" for name, pullspec in value.items()]
+            text += [one_line(f"  {name}  {pullspec}") for name, pullspec in value.items()]
     return "\n".join(text)
 
 
@@ -64,12 +70,47 @@ def _shown(value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else str(value)
 
 
-def as_table(rows: Sequence[Row], *, wide: bool) -> str:
-    """Aligned text."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What `manifests` says of a release; `notes` is what in the description the release does not know."""
+
+    version: str
+    digest: str
+    filters: Filters
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
+    """Everything that a cluster as `filters` describe it gets of a release, and does not get."""
+    return Listed(payload.version, digest, filters, rows(payload, filters), notes(payload, filters))
+
+
+def as_listing(found: Listed, form: str) -> str:
+    """The text of `name`, `wide` or `json`."""
+    if form == "json":
+        return machine(_document(found), "json")
+    if form == "name":
+        return "".join(f"{one_line(row.object)}\n" for row in found.rows if row.included)
+    return _table(found.rows)
+
+
+def _document(found: Listed) -> dict[str, Any]:
+    objects = [asdict(row) for row in found.rows if row.object]
+    skipped = [{"file": row.file, "state": row.state, "reason": row.reason} for row in found.rows if not row.object]
+    return {
+        "version": found.version,
+        "digest": found.digest,
+        "filters": described(found.filters),
+        "manifests": objects,
+        "skipped": skipped,
+        "notes": list(found.notes),
+    }
+
+
+def _table(rows: tuple[Row, ...]) -> str:
     head = ("", "MANIFEST", "FILE", "REASON")
-    whole = [head, *(("in" if row.included else "out", row.object, row.file, row.reason) for row in rows)]
-    lines = [line if wide else (*line[:2], line[3]) for line in whole]
+    lines = [head, *((row.state, *map(one_line, (row.object, row.file, row.reason))) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    shown = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join(shown) + "\n"

@@ -32,7 +32,7 @@ from runup.domain.errors import Terminal
 from runup.domain.preflight.report import Report, encode
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Filters
+from runup.domain.release.inclusion import Filters, feature_set_and_gates
 from runup.domain.version import Version, VersionError
 from runup.kube import calls
 from runup.kube.client import Client
@@ -299,13 +299,11 @@ def _running_version(cluster: ClusterVersion | None) -> str:
 
 
 def filters_of(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
-    """Which of the release's checks this cluster gets: the rules of manifests; what is not known does not filter."""
-    details = gate.status.feature_gates if gate else ()
-    enabled = next((entry.enabled for entry in details if entry.version == str(source)), ())
-    gates = frozenset(attribute.name for attribute in enabled)
+    """Which of the release's checks this cluster gets: the rules of manifests; no feature set or gate is assumed."""
+    feature_set, gates = feature_set_and_gates(gate, str(source))
     return Filters(
-        feature_set=gate.spec.feature_set if gate else None,
-        gates=gates if gate else None,
+        feature_set=feature_set,
+        gates=gates,
         major=Version(request.target_version).major,
         profile=request.profile,
         capabilities=_capabilities(cluster, gates) if cluster else None,

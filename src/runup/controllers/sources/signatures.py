@@ -42,7 +42,7 @@ _SHOWN = 3
 
 
 class ReleaseChecks:
-    """`states` is keyed by pull spec. `verifier` is None where the running release carries no verification ConfigMap.
+    """`states` is keyed by pull spec. `verifier()` is None where the running release carries no verification ConfigMap.
 
     `custom_stores()` gives `spec.signatureStores`: None where unset.
     """
@@ -50,7 +50,7 @@ class ReleaseChecks:
     def __init__(
         self,
         client: Client,
-        verifier: Verifier | None,
+        verifier: Callable[[], Verifier | None],
         clock: Clock,
         on_change: Callable[[], None],
         *,
@@ -141,24 +141,25 @@ class ReleaseChecks:
 
     async def _verify(self, image: str) -> None:
         """Raises Unverified."""
-        if self._verifier is None:
+        verifier = self._verifier()
+        if verifier is None:
             raise Unverified("the running release carries no keys, so verification is not possible")
-        keyrings = self._verifier.keyrings
-        verification = Verification(digest_to_verify(image), keyrings, now=self._clock.now())
-        async with contextlib.aclosing(self._signatures(verification)) as signatures:
+        verification = Verification(digest_to_verify(image), verifier.keyrings, now=self._clock.now())
+        async with contextlib.aclosing(self._signatures(verification, verifier.stores)) as signatures:
             async for source, signature in signatures:
                 if verification.add(signature, source):
                     break
         verification.result()
 
-    async def _signatures(self, verification: Verification) -> AsyncGenerator[tuple[str, bytes], None]:
+    async def _signatures(
+        self, verification: Verification, stores: Sequence[str]
+    ) -> AsyncGenerator[tuple[str, bytes], None]:
         async for found in self._of_config_maps(verification):
             yield found
         custom = self._custom_stores()
         if custom is not None and not custom:
             verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
-        assert self._verifier is not None
-        for store in self._verifier.stores if custom is None else custom:
+        for store in stores if custom is None else custom:
             async for found in self._of_store(store, verification):
                 yield found
 

@@ -128,7 +128,7 @@ def _settle(seen: View) -> ClusterVersionStatus:
         history=entries,
         conditions=conditions,
         observed_generation=seen.generation,
-        version_hash=status.version_hash or facts.version_hash,
+        version_hash=facts.version_hash or status.version_hash,
     )
 
 

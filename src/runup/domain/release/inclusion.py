@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runup.api.config_v1 import ComponentOverride
+from runup.api.config_v1 import ComponentOverride, FeatureGate
 from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.manifest import Manifest
 
@@ -55,6 +55,18 @@ class Filters:
     overrides: tuple[ComponentOverride, ...] = ()
 
 
+def feature_set_and_gates(gate: FeatureGate | None, version: str) -> tuple[str, frozenset[str]]:
+    """The feature set and the gates that are on for `version`: none of either where the cluster has not said so.
+
+    A FeatureGate that is absent, cannot be read, or says nothing of the version filters like one that enables nothing
+    (seed 002: no feature sets are assumed until it was retrieved; decision record 0028).
+    """
+    if gate is None:
+        return "", frozenset()
+    enabled = next((entry.enabled for entry in gate.status.feature_gates if entry.version == version), ())
+    return gate.spec.feature_set, frozenset(attribute.name for attribute in enabled)
+
+
 @dataclass(frozen=True, slots=True)
 class Included:
     """The cluster gets the manifest."""
@@ -86,6 +98,11 @@ def capabilities_of(annotations: Annotations | None) -> tuple[str, ...]:
     """The capabilities that a manifest belongs to; empty text means none."""
     value = (annotations or {}).get(CAPABILITY, "")
     return tuple(value.split("+")) if value else ()
+
+
+def gates_of(annotations: Annotations) -> frozenset[str]:
+    """The gates that a manifest names, wanted or not."""
+    return frozenset(item.removeprefix("-") for item in _items(annotations.get(FEATURE_GATE, "")))
 
 
 def _identifier(_: Manifest, annotations: Annotations, filters: Filters) -> str:

@@ -1,46 +1,126 @@
 """Which manifests and checks of a release a described cluster would get, and what is wrong with the description.
 
-No cluster is asked: feature set, gates, profile, capabilities and major version are given, as text.
+No cluster is asked: feature set, gates, profile, capabilities, major version and overrides are given. What is skipped
+or cannot be read is told beside the rest, and hides none of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
+from runup.api import codec
+from runup.api.config_v1 import ComponentOverride
 from runup.domain.errors import Terminal
 from runup.domain.release.capabilities import KNOWN, Capabilities
 from runup.domain.release.inclusion import (
     DEFAULT_FEATURE_SET,
     DEFAULT_PROFILE,
     FEATURE_SETS,
+    INCLUDE_PREFIX,
     Excluded,
     Filters,
+    gates_of,
     include,
 )
 from runup.domain.release.payload import Payload
+from runup.lang import yaml as kyaml
 
 BAD_CLUSTER = "BadCluster"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A manifest or check, in the order in which they are applied; `reason` says why it is out."""
+    """A manifest or check, in the order in which they are applied; `reason` says why it is not in.
+
+    `state` is `in` or `out`, or for a file without an object `skipped` or `refused`.
+    """
 
     object: str
     file: str
     included: bool
     reason: str = ""
+    state: str = ""
 
 
 def rows(payload: Payload, filters: Filters) -> tuple[Row, ...]:
-    """What a cluster as `filters` describe it gets of `payload`, and what not."""
+    """What a cluster as `filters` describe it gets of `payload`, what not, and what nobody gets."""
     found = []
     for manifest in (*payload.manifests, *payload.checks):
         decision = include(manifest, filters)
         reason = decision.reason if isinstance(decision, Excluded) else ""
-        found.append(Row(str(manifest.identity), manifest.file, not isinstance(decision, Excluded), reason))
+        state = "out" if isinstance(decision, Excluded) else "in"
+        found.append(Row(str(manifest.identity), manifest.file, state == "in", reason, state))
+    for skipped in payload.skipped:
+        state = "refused" if skipped.broken else "skipped"
+        # The file has a column of its own.
+        reason = skipped.reason.removeprefix(skipped.file).lstrip(":, ")
+        found.append(Row("", skipped.file, included=False, reason=reason, state=state))
     return tuple(found)
+
+
+def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
+    """What of the description nothing in the release knows: likely a word that was typed wrong, or another release."""
+    annotations = [manifest.annotations or {} for manifest in (*payload.manifests, *payload.checks)]
+    profiles = {key.removeprefix(INCLUDE_PREFIX) for each in annotations for key in each if _is_profile(key)}
+    gates = {name for each in annotations for name in gates_of(each)}
+    told = []
+    if profiles and filters.profile is not None and filters.profile not in profiles:
+        told.append(f"no manifest is for profile {filters.profile}; there are {', '.join(sorted(profiles))}")
+    for gate in sorted((filters.gates or frozenset()) - gates):
+        known = f"there are {', '.join(sorted(gates))}" if gates else "none is named"
+        told.append(f"no manifest names gate {gate}; {known}")
+    own = payload.metadata.semver.major
+    if filters.major is not None and filters.major != own:
+        told.append(f"the release is {payload.version}; manifests are filtered as of major version {filters.major}")
+    return tuple(told)
+
+
+def described(filters: Filters) -> dict[str, Any]:
+    """The description as data; capabilities are null where they do not filter."""
+    capabilities = filters.capabilities
+    return {
+        "featureSet": filters.feature_set or DEFAULT_FEATURE_SET,
+        "gates": sorted(filters.gates or ()),
+        "profile": filters.profile,
+        "major": filters.major,
+        "capabilities": None if capabilities is None else sorted(capabilities.enabled),
+        "overrides": [codec.to_dict(override) for override in filters.overrides],
+    }
+
+
+def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
+    """The overrides in a file: a ClusterVersion, an object with `overrides`, or a list; raises Terminal naming it."""
+    try:
+        document = kyaml.load(data, name=name)
+    except kyaml.YamlError as error:
+        raise Terminal(str(error), reason=BAD_CLUSTER) from error
+    if isinstance(document, dict):
+        whole = document.get("kind") == "ClusterVersion"
+        spec = document.get("spec") if whole else document
+        document = spec.get("overrides") if isinstance(spec, dict) else None
+        document = [] if whole and document is None else document
+    if not isinstance(document, list):
+        expected = "expected a ClusterVersion, or a list of overrides as spec.overrides has it"
+        raise Terminal(f"{name}: {expected}", reason=BAD_CLUSTER)
+    return tuple(_override(entry, f"{name}: override {number}") for number, entry in enumerate(document, start=1))
+
+
+def _override(entry: Any, where: str) -> ComponentOverride:
+    try:
+        found = codec.convert(ComponentOverride, entry)
+    except codec.DecodeError as error:
+        raise Terminal(f"{where}: {error}", reason=BAD_CLUSTER) from error
+    if odd := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
+        raise Terminal(f"{where}: has an unknown field {min(odd)!r}", reason=BAD_CLUSTER)
+    if not found.kind or not found.name:
+        raise Terminal(f"{where}: has no {'name' if found.kind else 'kind'}", reason=BAD_CLUSTER)
+    return found
+
+
+def _is_profile(key: str) -> bool:
+    return key.startswith(INCLUDE_PREFIX)
 
 
 def filters_of(
@@ -50,6 +130,7 @@ def filters_of(
     gates: Collection[str] = (),
     profile: str = DEFAULT_PROFILE,
     capabilities: Collection[str] | None = None,
+    overrides: tuple[ComponentOverride, ...] = (),
 ) -> Filters:
     """The cluster that is described; raises Terminal naming the word that nobody knows, and those that are known.
 
@@ -70,6 +151,7 @@ def filters_of(
         major=major,
         profile=profile,
         capabilities=None if capabilities is None else Capabilities(frozenset(KNOWN), frozenset(capabilities)),
+        overrides=overrides,
     )
 
 

@@ -48,14 +48,31 @@ class PayloadError(Terminal):
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file, or a document of one, that is no part of the release. `broken`: it should be, and cannot be read."""
+
+    file: str
+    reason: str
+    broken: bool = False
+
+    def __str__(self) -> str:
+        return self.reason if self.reason.startswith(self.file) else f"{self.file}: skipped, {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Payload:
-    """A loaded release. `manifests` are in the order in which they are applied; `warnings` is what was skipped."""
+    """A loaded release. `manifests` are in the order in which they are applied."""
 
     metadata: ReleaseMetadata
     image_references: ImageReferences
     manifests: tuple[Manifest, ...]
     checks: tuple[Manifest, ...]
-    warnings: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was skipped, in words."""
+        return tuple(str(skipped) for skipped in self.skipped)
 
     @property
     def version(self) -> str:
@@ -65,11 +82,7 @@ class Payload:
     @property
     def verification(self) -> Manifest | None:
         """The ConfigMap with the keys and stores by which this release verifies others, if it carries one."""
-        for manifest in self.manifests:
-            core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
-            if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
-                return manifest
-        return None
+        return verification_of(self.manifests)
 
 
 def load_payload(
@@ -79,18 +92,26 @@ def load_payload(
     release_image: str = "",
     profile: str = DEFAULT_PROFILE,
     strict_templates: bool = False,
+    keep_going: bool = False,
 ) -> Payload:
     """The release made of `files` (path in the image to bytes; other paths are ignored); raises PayloadError.
 
     `source` is the folder or image, for messages. A template that cannot be rendered is skipped with a warning, since
-    an older operator must be able to load a newer release; `strict_templates` makes it an error.
+    an older operator must be able to load a newer release; `strict_templates` makes it an error. With `keep_going` what
+    cannot be parsed is skipped too, for those who look rather than apply.
     """
     metadata, references, errors = _load_metadata(files)
     values = Values(release_image, profile, references.images if references else {})
-    warnings: list[str] = []
-    problems = errors if strict_templates else warnings
-    rendered = _rendered(files, values, problems)
-    loaded = {folder: _load_folder(folder, rendered, errors) for folder in FOLDERS}
+    skipped: list[Skipped] = []
+    rendered = _rendered(files, values, skipped)
+    if strict_templates:
+        errors.extend(str(found) for found in skipped)
+    broken: list[Skipped] = []
+    loaded = {folder: _load_folder(folder, rendered, broken) for folder in FOLDERS}
+    if keep_going:
+        skipped += broken
+    else:
+        errors.extend(str(found) for found in broken)
     if errors or metadata is None or references is None:
         lines = "; ".join(errors)
         raise PayloadError(f"Error loading manifests from {source}: {lines}", tuple(errors))
@@ -99,14 +120,15 @@ def load_payload(
         image_references=references,
         manifests=(*loaded[MANIFESTS], *loaded[RELEASE_MANIFESTS]),
         checks=tuple(loaded[CHECKS]),
-        warnings=tuple(warnings),
+        skipped=tuple(skipped),
     )
 
 
 def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest, ...]:
     """The manifests of plain `files` in order of their names, templates left as they are; raises PayloadError."""
-    errors: list[str] = []
-    found = [manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], errors)]
+    broken: list[Skipped] = []
+    found = [manifest for path in sorted(files) if _is_manifest(path) for manifest in _parse(path, files[path], broken)]
+    errors = [str(problem) for problem in broken]
     if errors:
         raise PayloadError(f"Error loading manifests from {source}: {'; '.join(errors)}", tuple(errors))
     return tuple(found)
@@ -115,6 +137,15 @@ def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest
 def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
     """Those of `manifests` that a cluster as `filters` describe it gets, in order."""
     return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
+
+
+def verification_of(manifests: Iterable[Manifest]) -> Manifest | None:
+    """The first ConfigMap among `manifests` with keys and stores by which other releases are verified."""
+    for manifest in manifests:
+        core_config_map = (manifest.identity.group, manifest.identity.kind) == ("", "ConfigMap")
+        if core_config_map and VERIFICATION_ANNOTATION in (manifest.annotations or {}):
+            return manifest
+    return None
 
 
 def version_hash(manifests: Iterable[Manifest]) -> str:
@@ -147,7 +178,7 @@ def _load_metadata(
     return metadata, references, errors
 
 
-def _rendered(files: Mapping[str, bytes], values: Values, problems: list[str]) -> dict[str, bytes]:
+def _rendered(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
     kept: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")
@@ -158,23 +189,23 @@ def _rendered(files: Mapping[str, bytes], values: Values, problems: list[str]) -
             try:
                 data = render(data.decode("utf-8"), values).encode("utf-8")
             except (TemplateError, UnicodeDecodeError) as error:
-                problems.append(f"{path}: skipped, its template cannot be rendered: {error}")
+                skipped.append(Skipped(path, f"its template cannot be rendered: {error}"))
                 continue
         kept[path] = data
     return kept
 
 
-def _load_folder(folder: str, files: Mapping[str, bytes], errors: list[str]) -> list[Manifest]:
+def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped]) -> list[Manifest]:
     found: list[Manifest] = []
     for path, data in files.items():
         if path.startswith(f"{folder}/"):
-            found.extend(_parse(path, data, errors))
+            found.extend(_parse(path, data, broken))
     return found
 
 
-def _parse(path: str, data: bytes, errors: list[str]) -> list[Manifest]:
+def _parse(path: str, data: bytes, broken: list[Skipped]) -> list[Manifest]:
     manifests, problems = parse_manifests(path, data)
-    errors.extend(str(problem) for problem in problems)
+    broken.extend(Skipped(path, str(problem), broken=True) for problem in problems)
     return manifests
 
 

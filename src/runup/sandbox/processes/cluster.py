@@ -32,7 +32,7 @@ from runup.sandbox.node.place import Place
 from runup.sandbox.node.runner import choose
 from runup.sandbox.node.runners import runners
 from runup.sandbox.processes import control_plane
-from runup.sandbox.processes.registry import Registry
+from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases
@@ -45,6 +45,8 @@ from runup.sandbox.setup.settings import Ready, Settings
 _BACK_OFF = Limits(1.0, 30.0)
 # Enough for an operator to give its lease back, so that the next start need not wait for the lease to run out.
 _SHUTDOWN_S = 2.0
+# Who may push to the sandbox's registry: a credential file, as registry clients read it.
+REGISTRY_AUTH = "registry-auth.json"
 log = structlog.get_logger("cluster")
 
 
@@ -86,9 +88,12 @@ class Cluster:
             await until_over(stop, tasks)
 
     async def _services(self, stack: contextlib.AsyncExitStack, wanted: Scenario) -> Services:
+        secret, port = self._data / REGISTRY_AUTH, self._settings.registry_port
+        writers = kept_writer(secret)
         registry = await stack.enter_async_context(
-            Registry(self._data / "registry", port=self._settings.registry_port, signatures=self._data / "signatures")
+            Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
+        keep_writer(secret, registry.host, writers)
         built = await asyncio.to_thread(releases.build, wanted, self._data, registry=registry.host)
         graph = releases.graph(wanted, built)
         updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))

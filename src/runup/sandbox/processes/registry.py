@@ -2,13 +2,20 @@
 
 The OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the same
 layout. Signatures are served beside it, as a signature store has them: `/signatures/<algo>=<hash>/signature-<n>`.
-With `users` it wants one of them by Basic authentication, for everything but signatures.
+Everybody on the machine may read, and only `writers` may write, by Basic authentication; without any, nobody. With
+`users` it wants one of them for all but signatures.
 """
 
 from __future__ import annotations
 
+import base64
+import hmac
+import json
+import os
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +34,9 @@ _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
 _PIECE = 1 << 20
 # What a manifest that is pushed may weigh; blobs have no limit but the disk.
 _MAX_BODY = images.MAX_DOCUMENT_BYTES
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_CHALLENGE = 'Basic realm="runup sandbox"'
+_WRITER = "runup"
 
 
 class Registry:
@@ -39,11 +49,13 @@ class Registry:
         port: int = 0,
         signatures: Path | None = None,
         users: Mapping[str, str] | None = None,
+        writers: Mapping[str, str] | None = None,
     ) -> None:
         self._layout = Layout.create(layout)
         self._port = port
         self._signatures = signatures
-        self._logins = [encode_basic_auth(user, password) for user, password in (users or {}).items()]
+        self._readers = _logins(users)
+        self._writers = [*self._readers, *_logins(writers)]
         self._uploads: dict[str, _Upload] = {}
         self._runner: web.AppRunner | None = None
 
@@ -77,11 +89,18 @@ class Registry:
 
     @web.middleware
     async def _known_users(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "")
-        if not self._logins or not request.path.startswith("/v2/") or given in self._logins:
+        if not request.path.startswith("/v2/"):
             return await handler(request)
-        response = _error(401, "UNAUTHORIZED", "authentication required", {})
-        response.headers["WWW-Authenticate"] = 'Basic realm="runup sandbox"'
+        given = request.headers.get("Authorization", "")
+        reads = request.method in _READS
+        if _is_one(given, self._writers) or (reads and not self._readers):
+            response = await handler(request)
+        else:
+            what = "authentication required" if reads else "pushing wants the writer's password"
+            response = _error(401, "UNAUTHORIZED", what, {})
+        if response.status == 401 or request.path == "/v2/":
+            # Clients learn from the first answer whether to send a password, also where reading needs none.
+            response.headers["WWW-Authenticate"] = _CHALLENGE
         return response
 
     def _routes(self) -> list[web.RouteDef]:
@@ -220,6 +239,35 @@ class Registry:
         if self._signatures is None or not _SIGNATURE.fullmatch(path) or not (self._signatures / path).is_file():
             return web.Response(status=404)
         return web.FileResponse(self._signatures / path, headers={"Content-Type": "application/octet-stream"})
+
+
+def kept_writer(file: Path) -> dict[str, str]:
+    """Name and password of the one who may push, as `file` has them, else new ones; raises OSError."""
+    with suppress(OSError, ValueError, KeyError, AttributeError, StopIteration):
+        entry = next(iter(json.loads(file.read_bytes())["auths"].values()))
+        user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
+        if user and password:
+            return {user: password}
+    return {_WRITER: secrets.token_urlsafe(32)}
+
+
+def keep_writer(file: Path, host: str, writers: Mapping[str, str]) -> None:
+    """Write who may push to `host`, as docker, skopeo and `--registry-config` read it, for the owner alone."""
+    (user, word), *_ = writers.items()
+    auths = {host: {"auth": base64.b64encode(f"{user}:{word}".encode()).decode()}}
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
+        json.dump({"auths": auths}, out)
+    new.rename(file)
+
+
+def _logins(users: Mapping[str, str] | None) -> list[str]:
+    return [encode_basic_auth(user, password) for user, password in (users or {}).items()]
+
+
+def _is_one(given: str, known: Iterable[str]) -> bool:
+    return any(hmac.compare_digest(given.encode("utf-8", "replace"), login.encode()) for login in known)
 
 
 class _Upload:
