@@ -38,8 +38,16 @@ async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: P
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
 
 
-@pytest.mark.parametrize("fault", [server_error, truncated], ids=["a full disk", "answers that cannot be read"])
-async def test_containers_are_restarted_while_the_api_server_is_in_trouble(tmp_path: Path, fault: Fault) -> None:
+@pytest.mark.parametrize(
+    ("fault", "settings"),
+    [
+        pytest.param(server_error, {}, id="a full disk"),
+        pytest.param(truncated, {"envFrom": [{"configMapRef": {"name": "settings"}}]}, id="answers cut in two"),
+    ],
+)
+async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
+    tmp_path: Path, fault: Fault, settings: JSON
+) -> None:
     """A status that could not be stored is written again; a worker that met what it did not expect is replaced."""
     async with (
         world_with("process", tmp_path, SystemClock()) as world,
@@ -48,12 +56,13 @@ async def test_containers_are_restarted_while_the_api_server_is_in_trouble(tmp_p
         world.agent_at_work(),
     ):
         await world.create("ConfigMap", "settings", data={"A": "1"})
-        settings = {"envFrom": [{"configMapRef": {"name": "settings"}}]}
         await world.run("echo $$$$; exec sleep 1000", container=settings)
         await world.until(runs, "it runs")
         await world.until_logged("\n")
         api.share, api.faults = 1.0, (fault,)
         os.kill(int(world.log().split()[0]), signal.SIGKILL)
+        if fault is server_error:
+            await asyncio.wait_for(_second_start(world), 20)
         await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 20)
         api.calm()
         status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
