@@ -18,6 +18,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
+from runup.controllers.age import Age
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
@@ -131,6 +132,7 @@ class ClusterVersionController:
         self._queue = queue
         self._metrics = metrics
         self._clock = clock
+        self._age = Age(clock)
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -201,6 +203,7 @@ class ClusterVersionController:
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
             deployment=deployment,
+            deployment_age_s=self._age.of(deployment),
             pods=tuple(caches.pods.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id),

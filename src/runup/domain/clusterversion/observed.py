@@ -61,6 +61,8 @@ class Observed:
     operators: tuple[ClusterOperator, ...] | None = ()
     operators_error: str = ""
     deployment: Deployment | None = None
+    # By a clock that does not jump; None where only the wall's is known.
+    deployment_age_s: float | None = None
     pods: tuple[Pod, ...] = ()
     history: ConfigMap | None = None
     report: ReportSeen | None = None
