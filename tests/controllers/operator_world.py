@@ -132,6 +132,10 @@ class Cluster:
             patch = [{"op": "remove", "path": "/spec/desiredUpdate"}]  # type: ignore[dict-item]
         await self.client.send(calls.json_patch(VERSION_RESOURCE, "version", patch))
 
+    async def patch_spec(self, spec: dict[str, Any]) -> None:
+        """Change something of the spec."""
+        await self.client.send(calls.merge_patch(VERSION_RESOURCE, "version", {"spec": spec}))
+
     async def until(self, holds: Callable[[ClusterVersion], bool]) -> ClusterVersion:
         """ClusterVersion as soon as `holds` does; fails after a deadline with the last one seen."""
         last = await self.version()

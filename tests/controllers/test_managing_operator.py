@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.controllers.operator_world import OFFERED, OWN, TARGET, cluster, running
+from tests.controllers.operator_world import OFFERED, OWN, TARGET, VERSION_RESOURCE, Cluster, cluster, running
 
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
@@ -174,3 +174,36 @@ async def test_a_preflight_during_an_update_takes_nothing_back(tmp_path: Path) -
             version = await world.until(lambda v: v.status.desired.version == "5.0.0")
             accepted = find(version.status.conditions, "ReleaseAccepted")
             assert accepted is not None and 'version="5.0.0"' in accepted.message
+
+
+async def test_a_cluster_version_that_is_made_again(tmp_path: Path) -> None:
+    """It gets its history and conditions back, from what the cluster's operators say; its preflight goes."""
+    async with cluster(tmp_path) as (world, manager), running(manager()):
+        await _operator_at(world, "5.0.0")
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        await world.started("5.2.0")
+        before = await world.version()
+        await world.client.send(calls.delete(VERSION_RESOURCE, "version"))
+        spec = {name: getattr(before.spec, name) for name in ("channel", "upstream")}
+        kind = {"apiVersion": VERSION_RESOURCE.api_version, "kind": VERSION_RESOURCE.kind}
+        again = {**kind, "metadata": {"name": "version"}, "spec": spec | {"clusterID": before.spec.cluster_id}}
+        await world.until_created(VERSION_RESOURCE, again)
+        await world.gone()
+        await world.condition("RetrievedUpdates", "True")
+        version = await world.condition("Available", "True")
+        assert [(entry.version, entry.state) for entry in version.status.history] == [("5.0.0", "Completed")]
+        told = {condition.type: condition.message for condition in version.status.conditions}
+        assert told["Available"] == "Done applying 5.0.0"
+        assert told["Progressing"] == "Cluster version is 5.0.0"
+
+
+async def _operator_at(world: Cluster, version: str) -> None:
+    resource = resource_of(ClusterOperator)
+    conditions = [
+        {"type": type_, "status": status, "lastTransitionTime": "2026-11-21T00:00:00Z"}
+        for type_, status in {"Available": "True", "Progressing": "False", "Degraded": "False"}.items()
+    ]
+    status = {"conditions": conditions, "versions": [{"name": "operator", "version": version}]}
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    await world.until_created(resource, {**kind, "metadata": {"name": "etcd"}, "spec": {}, "status": status})
+    await world.client.send(calls.merge_patch(resource, "etcd", {"status": status}, subresource="status"))

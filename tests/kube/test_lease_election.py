@@ -233,6 +233,21 @@ async def test_a_short_failure_is_survived(election: Election) -> None:
     await eventually(lambda: not one.leading)
 
 
+async def test_an_attempt_without_an_answer_is_repeated_soon(election: Election) -> None:
+    """A tenth of the retry period later: four attempts in a deadline are too few where a third of all requests fail."""
+    one = await election.stands("one")
+    election.server.failing = True
+    await election.pass_time(one, 2)
+    await eventually(lambda: one.clock.sleeping)
+    assert one.clock.sleeping[0] == pytest.approx(0.2)
+    election.server.failing = False
+    asked = len(election.api.requests)
+    await one.clock.advance(0.2)
+    await election.api.until_requests(asked + 2)
+    await eventually(lambda: one.clock.sleeping and one.clock.sleeping[0] == pytest.approx(2))
+    assert election.diary == ["one leads"]
+
+
 async def test_two_that_ask_at_once(election: Election) -> None:
     """The Lease has one version; the one that writes second loses."""
     await asyncio.gather(election.stands("one"), election.stands("two"))

@@ -18,6 +18,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
+from runup.controllers.age import Age
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
@@ -156,6 +157,7 @@ class ClusterVersionController:
         self._clock = clock
         self._odd: set[str] = set()
         self._story = Story()
+        self._age = Age(clock)
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -241,6 +243,7 @@ class ClusterVersionController:
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
+            deployment_age_s=self._age.of(deployment),
             pods=pods,
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),

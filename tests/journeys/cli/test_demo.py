@@ -109,16 +109,17 @@ def test_interrupted(folder: Path, number: signal.Signals, after: str) -> None:
         [*RUNUP, "demo"], env=_environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert running.stdout is not None
+    seen = []
     for line in running.stdout:
+        seen.append(line)
         if after in line:
             break
     running.send_signal(number)
-    seen = []
     for line in running.stdout:
         seen.append(line)
         if "Stopped; clearing up." in line:
             running.send_signal(number)
-    assert running.wait(60) == 130
+    assert running.wait(60) == 130, "".join(seen)
     assert "Stopped; clearing up.\n" in seen
     assert "Traceback" not in "".join(seen)
     eventually(lambda: not _processes_in(folder), "everything ended")

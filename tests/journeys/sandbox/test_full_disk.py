@@ -6,17 +6,20 @@ import base64
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.journeys.conftest import RUNUP
 
 SIZE_KIB = 600
-MOUNT = f'mount -t tmpfs -o size={SIZE_KIB}k none "$DISK" || exit 77; '
+MOUNT = 'mount -t tmpfs -o size="$SIZE"k none "$DISK" || exit 77; '
 
 
-def on_a_small_disk(disk: Path, script: str) -> tuple[int, str, list[str]]:
-    """Exit code, errors, and what is on a disk of 600 KiB after `script`; skips where no disk can be mounted."""
+def on_a_small_disk(
+    disk: Path, script: str, *, size_kib: int = SIZE_KIB, timeout_s: float = 100
+) -> tuple[int, str, list[str]]:
+    """Exit code, errors, and what is on a disk of that size after `script`; skips where no disk can be mounted."""
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
     disk.mkdir()
@@ -24,11 +27,11 @@ def on_a_small_disk(disk: Path, script: str) -> tuple[int, str, list[str]]:
     whole = f'{MOUNT} {script}; code=$?; find "$DISK" -mindepth 1 | sed "s/^/FOUND /"; exit $code'
     done = subprocess.run(
         ["unshare", "--map-root-user", "--mount", "sh", "-c", whole],
-        env={**os.environ, "DISK": str(disk), "RUNUP": " ".join(RUNUP)},
+        env={**os.environ, "DISK": str(disk), "SIZE": str(size_kib), "RUNUP": " ".join(RUNUP)},
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=timeout_s,
     )
     if done.returncode == 77 or "unshare failed" in done.stderr or done.stderr.startswith("unshare:"):
         pytest.skip(f"no disk can be mounted: {done.stderr.strip()}")
@@ -58,3 +61,15 @@ def test_a_sandbox_that_finds_no_room(tmp_path: Path) -> None:
     assert code == 1
     assert f"error: no space left where {tmp_path}/disk/data is; free some, or give another folder with --data" in said
     assert "no sandbox runs in" in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_disk_that_is_full_for_a_while(tmp_path: Path) -> None:
+    """Nothing is stored meanwhile, and it is said; once there is room everything goes on, in the same processes.
+
+    The operator is killed while there is no room: its pod must not stay Running without a process.
+    """
+    script = f"{sys.executable} {Path(__file__).with_name('full_disk.py')}"
+    code, said, _ = on_a_small_disk(tmp_path / "d", script, size_kib=400 * 1024, timeout_s=500)
+    assert code == 2, said

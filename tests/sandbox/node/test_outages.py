@@ -10,9 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from bench.faults import Fault, FaultyApi, faulty_api, server_error, truncated
 from tests.sandbox.node.conftest import World, container, runs, state, waits, world_with
 
+from runup.kube.client import Client
 from runup.kube.clock import SystemClock
+from runup.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
@@ -33,6 +36,42 @@ async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: P
             status = await world.until(lambda found: container(found).get("restartCount") == 1, "the restart")
         assert "running" in state(status)
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137
+
+
+@pytest.mark.parametrize(
+    ("fault", "settings"),
+    [
+        pytest.param(server_error, {}, id="a full disk"),
+        pytest.param(truncated, {"envFrom": [{"configMapRef": {"name": "settings"}}]}, id="answers cut in two"),
+    ],
+)
+async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
+    tmp_path: Path, fault: Fault, settings: JSON
+) -> None:
+    """A status that could not be stored is written again; a worker that met what it did not expect is replaced."""
+    async with (
+        world_with("process", tmp_path, SystemClock()) as world,
+        faulty_api(load(str(world.kubeconfig))) as api,
+        Client(api.config) as world.client,
+        world.agent_at_work(),
+    ):
+        await world.create("ConfigMap", "settings", data={"A": "1"})
+        await world.run("echo $$$$; exec sleep 1000", container=settings)
+        await world.until(runs, "it runs")
+        await world.until_logged("\n")
+        api.share, api.faults = 1.0, (fault,)
+        os.kill(int(world.log().split()[0]), signal.SIGKILL)
+        if fault is server_error:
+            await asyncio.wait_for(_second_start(world), 20)
+        await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 20)
+        api.calm()
+        status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
+        assert container(status)["lastState"]["terminated"]["exitCode"] == 137
+
+
+async def _counted(api: FaultyApi, what: str, times: int) -> None:
+    while api.counted[what] < times:
+        await SystemClock().sleep(0.02)
 
 
 async def _second_start(world: World) -> None:

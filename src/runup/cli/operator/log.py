@@ -10,8 +10,9 @@ import logging
 import sys
 import traceback
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
+from runup.lang.lossy import Lossy
 from runup.lang.printable import everywhere
 
 # Of an answer that cannot be read, a message may quote megabytes.
@@ -33,7 +34,7 @@ def configure() -> None:
             _printable,
             structlog.processors.JSONRenderer(sort_keys=True, default=str),
         ],
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=cast("TextIO", Lossy(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     # What libraries say: asyncio of a task that nobody awaited, aiohttp of a request that no handler survived.

@@ -72,6 +72,8 @@ class Observed:
     operators_error: str = ""
     unread_operators: tuple[Undecodable, ...] = ()
     deployment: Deployment | None = None
+    # By a clock that does not jump; None where only the wall's is known.
+    deployment_age_s: float | None = None
     pods: tuple[Pod, ...] = ()
     warnings: tuple[Event, ...] = ()
     history: ConfigMap | None = None

@@ -117,7 +117,7 @@ def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[t
     if check is not None and check.running:
         return ()
     settled = check is not None and check.trust is Trust.VERIFIED
-    fresh = check is not None and check.at is not None and now - check.at < RECHECK
+    fresh = check is not None and check.at is not None and timedelta() <= now - check.at < RECHECK
     return () if settled or fresh else ((CHECK_RELEASE, image),)
 
 
@@ -125,7 +125,7 @@ def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tu
     """The work of reading the version out of `image`, if it is due: at first, and a while after it went wrong."""
     if not image or (check is not None and (check.reading or check.version)):
         return ()
-    fresh = check is not None and check.read_at is not None and now - check.read_at < RECHECK
+    fresh = check is not None and check.read_at is not None and timedelta() <= now - check.read_at < RECHECK
     return () if fresh else ((READ_RELEASE, image),)
 
 
@@ -358,7 +358,7 @@ def _hold(case: _Case) -> Preflight:
 
 
 def _watch(case: _Case) -> Preflight:
-    view = case.view
+    view = _steadily(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
     scene = Scene(
         attempt=case.attempt,
@@ -512,6 +512,13 @@ def _restart(scene: Scene) -> tuple[Action, ...]:
     return tuple(
         Delete(POD, NamespacedName(p.metadata.namespace, p.metadata.name), uid=p.metadata.uid) for p in scene.hung
     )
+
+
+def _steadily(view: View) -> View:
+    """`view` at the time that it is by a clock which does not jump, for what is over after some seconds."""
+    created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
+    age_s = view.observed.deployment_age_s
+    return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
 def _until(scene: Scene, found: Outcome) -> float | None:

@@ -17,6 +17,7 @@ from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.domain.clusterversion import assemble, history, preflights, updates, validation, view
 from runup.domain.clusterversion import status as statuses
+from runup.domain.clusterversion.beginning import begin
 from runup.domain.clusterversion.goal import asks_for, same_release
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.preflights import Preflight
@@ -122,6 +123,8 @@ def _settle(seen: View) -> ClusterVersionStatus:
     if called_off and _is_ours(find(conditions, "Progressing"), status.desired.version):
         back = Condition(type="Progressing", status="False", message=f"Cluster version is {seen.current.version}")
         conditions = statuses.with_conditions(conditions, [back], (), now=seen.now)
+    if not status.history:
+        entries, conditions = begin(seen, entries, conditions)
     return with_fields(
         status,
         desired=seen.current,

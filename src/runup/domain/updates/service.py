@@ -104,7 +104,10 @@ def is_due(state: ServiceState, query: Query, *, now: datetime) -> bool:
     """Whether the service should be asked `query` now."""
     if state.asking and state.query == query:
         return False
-    return state.query != query or state.attempted_at is None or now - state.attempted_at >= INTERVAL
+    if state.query != query or state.attempted_at is None:
+        return True
+    # An attempt of tomorrow was made before the clock was set back.
+    return not timedelta() <= now - state.attempted_at < INTERVAL
 
 
 def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
+from runup.api.codec import DecodeError
 from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholePod
 from runup.kube import calls
@@ -48,7 +49,7 @@ class Account:
         """Renew the token until cancelled; one that cannot be had is asked for again later, the old one stays."""
         while self.wanted:
             await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
-            with suppress(KubeError):
+            with suppress(KubeError, DecodeError, OSError):
                 await self.write()
 
     async def _token(self) -> str:

@@ -12,17 +12,20 @@ from contextlib import suppress
 
 import structlog
 
-from runup.api.meta_v1 import NamespacedName, key_of
+from runup.api.meta_v1 import key_of
 from runup.api.whole_v1 import WholePod
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.node import podspec, podstatus
+from runup.sandbox.node.backoff import Limits
 from runup.sandbox.node.place import Place
 from runup.sandbox.node.pod import PodWorker
 
 log = structlog.get_logger("node")
+# What ends a worker is as passing as a full disk, or a bug of ours.
+_WORKERS = Limits(0.5, 10.0)
 
 
 class NodeAgent:
@@ -62,22 +65,31 @@ class NodeAgent:
         return pod.metadata.deletion_timestamp is not None or not podstatus.is_over(pod)
 
     def _start(self, pod: WholePod) -> None:
-        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs(pod))
-        self._workers[pod.metadata.uid] = worker
-        task = asyncio.create_task(self._work(worker, key_of(pod)))
+        self._engage(pod)
+        task = asyncio.create_task(self._work(pod))
         self._tasks[pod.metadata.uid] = task
         task.add_done_callback(lambda _task: self._forget(pod.metadata.uid))
 
     def _runs(self, pod: WholePod) -> bool:
         return any(self._place.images.is_release(container.image) for container in podspec.containers(pod))
 
-    async def _work(self, worker: PodWorker, key: NamespacedName) -> None:
-        try:
-            await worker.run()
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("a pod's worker failed", pod=str(key))
+    def _engage(self, pod: WholePod) -> PodWorker:
+        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs(pod))
+        self._workers[pod.metadata.uid] = worker
+        return worker
+
+    async def _work(self, pod: WholePod) -> None:
+        """One worker after the other, until one ends by itself: a pod without one is Running without a process."""
+        for delay in _WORKERS.delays():
+            worker = self._workers[pod.metadata.uid]
+            try:
+                await worker.run()
+            except Exception:
+                log.exception("a pod's worker failed; another one goes on", pod=str(key_of(pod)))
+            else:
+                return
+            await self._clock.sleep(delay)
+            self._engage(self._workers[pod.metadata.uid].pod)
 
     def _gone(self, pod: WholePod) -> None:
         """Deleted without waiting for us: whatever still runs is ended."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
+from runup.api.codec import DecodeError
 from runup.api.whole_v1 import WholePod
 from runup.kube import calls
 from runup.kube.client import Client
@@ -42,6 +43,11 @@ class PodWorker:
         self._stopping = asyncio.Event()
         self._deleted = asyncio.Event()
         self.update(pod)
+
+    @property
+    def pod(self) -> WholePod:
+        """The pod as it was last told of."""
+        return self._pod
 
     @property
     def _pod(self) -> WholePod:
@@ -126,7 +132,7 @@ class PodWorker:
             await self._supplies.prepare()
         except BadPod as problem:
             return problem.message
-        except (KubeError, OSError) as error:
+        except (KubeError, DecodeError, OSError) as error:
             return f"MountVolume.SetUp failed: {error}"
         return ""
 
@@ -166,7 +172,7 @@ class PodWorker:
                 await self._client.send(call)
             except (NotFound, Conflict):
                 break
-            except KubeError:
+            except (KubeError, DecodeError):
                 await self._clock.sleep(_AGAIN_S)
             else:
                 break

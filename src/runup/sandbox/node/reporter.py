@@ -13,13 +13,14 @@ from typing import Any, Literal
 
 import structlog
 
+from runup.api.codec import DecodeError
 from runup.api.meta_v1 import key_of
 from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholePod
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, Conflict, KubeError, NotFound
+from runup.kube.errors import Conflict, KubeError, NotFound, Transient
 from runup.kube.request import Call
 from runup.sandbox.node import podstatus
 from runup.sandbox.node.podspec import ContainerSpec, containers, init_containers
@@ -82,11 +83,11 @@ class Reporter:
                     await self._client.send(self._patch(status))
                 except (NotFound, Conflict):
                     return  # the pod is gone, or another one has its name
-                except ApiError:
-                    log.exception("status refused", pod=str(key_of(self.pod)))
+                except (Transient, DecodeError):
+                    await self._clock.sleep(_AGAIN_S)  # such as a server whose disk is full
+                except KubeError as error:
+                    log.warning("status refused", pod=str(key_of(self.pod)), error=str(error))
                     return
-                except KubeError:
-                    await self._clock.sleep(_AGAIN_S)
                 else:
                     self._published = status
 
@@ -142,5 +143,5 @@ class Reporter:
         }
 
     async def _tell(self, event: JSON) -> None:
-        with suppress(KubeError):
+        with suppress(KubeError, DecodeError):
             await self._client.send(calls.create(EVENTS, event))

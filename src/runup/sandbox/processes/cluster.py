@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO, cast
 
 import structlog
 import uvloop
@@ -23,6 +24,7 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import load as load_kubeconfig
 from runup.kube.errors import KubeError
+from runup.lang.lossy import Lossy
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.agent import NodeAgent
@@ -211,6 +213,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="the sandbox's folder")
     arguments = parser.parse_args()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Lossy(sys.stdout))))
     try:
         uvloop.run(serve(arguments.data.resolve()))
     except (SandboxError, OSError) as error:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from runup.kube.clock import OFFSET, Clock, SystemClock
+from runup.lang.lossy import Lossy
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.process import die_with_parent
 from runup.sandbox.node.volumes import write
@@ -74,8 +75,9 @@ class Child:
             await process.wait()
 
     def _note(self, text: str) -> None:
-        sys.stderr.write(f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ} {text}\n")
-        sys.stderr.flush()
+        log = Lossy(sys.stderr)
+        log.write(f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ} {text}\n")
+        log.flush()
 
 
 async def supervise(data: Path, clock: Clock) -> None:

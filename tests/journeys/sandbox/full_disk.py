@@ -1,0 +1,89 @@
+"""A sandbox whose disk is full for a while: run by `test_full_disk` where `$DISK` is a small disk of its own.
+
+Ends with what `upgrade --mode=preflight --wait` says once there is room again, or with an AssertionError.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runup.sandbox.node.runner_bwrap import descendants
+from runup.sandbox.setup import settings
+
+DISK = Path(os.environ["DISK"])
+DATA = DISK / "data"
+RUNUP = os.environ["RUNUP"].split()
+ENVIRONMENT = os.environ | {"KUBECONFIG": str(DATA / "admin.kubeconfig")}
+OPERATOR = "cluster-version-operator start"
+PARTS = ("runup.sandbox.processes.cluster", "runup.sandbox.apiserver")
+
+
+def runup(*words: str) -> subprocess.CompletedProcess[str]:
+    """A command as typed."""
+    return subprocess.run([*RUNUP, *words], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=240)
+
+
+def ours(*texts: str) -> list[int]:
+    """The sandbox's own processes whose command line holds one of `texts`."""
+    return sorted(pid for pid in descendants(settings.running_pid(DATA)) if any(text in _words(pid) for text in texts))
+
+
+def until(holds: Callable[[], Any], what: str) -> None:
+    """Wait for it."""
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+
+
+def fill() -> None:
+    """Leave no room: large pieces first, then single bytes' worth."""
+    for name, size in (("fill", 1 << 16), ("rest", 512)):
+        with (DISK / name).open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                continue
+
+
+def main() -> int:
+    """See the module."""
+    started = runup("sandbox", "start", "--data", str(DATA), "--scenario", "skip-level", "--runner", "process")
+    assert started.returncode == 0, started.stderr
+    try:
+        until(lambda: "5.0.3" in runup("upgrade").stdout, "the operator is at work")
+        before = ours(*PARTS)
+        fill()
+        for pid in ours(OPERATOR):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not ours(OPERATOR), "the operator ended")
+        refused = runup("upgrade", "--mode=preflight", "--to=5.2.0")
+        assert refused.returncode == 1, refused.stdout
+        assert "full" in refused.stderr, refused.stderr
+        for name in ("fill", "rest"):
+            (DISK / name).unlink()
+        done = runup("upgrade", "--mode=preflight", "--to=5.2.0", "--wait")
+        assert ours(*PARTS) == before, "a part of the sandbox was started anew"
+        sys.stderr.write(done.stdout[-2000:] + done.stderr)
+        return done.returncode
+    finally:
+        runup("sandbox", "stop", "--data", str(DATA))
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
