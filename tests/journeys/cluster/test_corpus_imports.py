@@ -206,7 +206,7 @@ def test_a_dump_is_preflighted_to_the_end(imported: Sandbox, expected: set[str])
     """No false risk, none missed, and what the dump lacks is Unknown."""
     releases = json.loads(imported.run("sandbox", "status", "--data", str(imported.data), "-o", "json").out)
     target = releases["cluster"]["releases"][1]
-    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=60s")
+    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=90s")
     assert done.code in {2, 3}, done.err
     status = imported.cluster_version().status
     names = {
