@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -411,6 +412,20 @@ def test_a_must_gather(tmp_path: Path, run: Run) -> None:
     ran = run("upgrade", "status", "--dump", must_gather(tmp_path))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == expected()
+
+
+def test_a_packed_must_gather(tmp_path: Path, run: Run) -> None:
+    """The same, with an object that is no node named beside it."""
+    folder = must_gather(tmp_path)
+    nodes = folder / "image" / "cluster-scoped-resources" / "core" / "nodes"
+    (nodes / "none.yaml").write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: odd}\nspec: {unschedulable: [maybe]}\n"
+    )
+    with tarfile.open(tmp_path / "m.tar.gz", "w:gz") as archive:
+        archive.add(folder, arcname=folder.name)
+    ran = run("upgrade", "status", "--dump", tmp_path / "m.tar.gz")
+    assert (ran.code, ran.out) == (0, expected())
+    assert "warning: left out: odd: not a Node: " in ran.err
 
 
 def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:

@@ -15,7 +15,6 @@ from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.kube import calls
 from runup.kube.clock import ManualClock
-from runup.kube.errors import AlreadyExists
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -45,10 +44,7 @@ def test_it_says_so(
     """Within ten seconds of the command's clock, and goes on waiting."""
     server.set_cluster_version(spec={"desiredUpdate": {"version": "5.2.0", "mode": "Preflight"}})
     namespace = f"nobody-{number}"
-    try:
-        server.client.send(calls.create(NAMESPACES, {"metadata": {"name": namespace}}))
-    except AlreadyExists:
-        pass
+    server.client.send(calls.create(NAMESPACES, {"metadata": {"name": namespace}}))
     if conditions:
         metadata = {"name": "operator", "namespace": namespace, "labels": {"k8s-app": "cluster-version-operator"}}
         spec = {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "default"}

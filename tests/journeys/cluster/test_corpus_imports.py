@@ -1,8 +1,8 @@
 """Nine dumps of real clusters, imported and preflighted to the end: exactly the risks that a person finds in the YAML.
 
 The table was made by reading the dumps, not by running the checks; `docs/corpus-preflight.md` has the reading, line by
-line. Kinds that a dump does not hold are Unknown. From the same dumps come those that real ones differ from them by: with
-a FeatureGate of their own and masters of the old label alone, without nodes, hosted, packed, as an Insights archive.
+line. Kinds that a dump does not hold are Unknown. Of the same dumps others are made, as they come: with a FeatureGate
+of their own and masters of the old label alone, without nodes, hosted, packed, as an Insights archive.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def write(file: Path, obj: JSON) -> None:
 
 
 def must_gather(folder: Path) -> Path:
-    """With the FeatureGate of a default cluster, masters of the old label only, and thirty budgets of v1beta1; packed."""
+    """Packed, with a default cluster's FeatureGate, masters of the old label only, and thirty budgets of v1beta1."""
     case, scoped = "not-upgrading", folder / "image" / "cluster-scoped-resources"
     config, pools = scoped / "config.openshift.io", scoped / "machineconfiguration.openshift.io"
     write(config / "clusterversions" / "version.json", named(raw(case, "cv")[0], *CONFIG, "ClusterVersion"))
@@ -215,7 +215,7 @@ def test_a_dump_is_preflighted_to_the_end(imported: Sandbox, expected: set[str])
     """No false risk, none missed, and what the dump lacks is Unknown."""
     releases = json.loads(imported.run("sandbox", "status", "--data", str(imported.data), "-o", "json").out)
     target = releases["cluster"]["releases"][1]
-    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=60s")
+    done = imported.run("upgrade", "--mode=preflight", f"--to={target}", "--wait", "--timeout=90s")
     assert done.code in {2, 3}, done.err
     status = imported.cluster_version().status
     names = {

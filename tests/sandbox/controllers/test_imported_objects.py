@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from tests.sandbox.controllers import real
 from tests.sandbox.controllers.conftest import Cluster
 
-from runup.api.meta_v1 import Object
+from runup.api import codec
+from runup.api.meta_v1 import NamespacedName, Object
 from runup.api.scheme import Resource
+from runup.api.whole_v1 import WholeNode, WholePod
 from runup.kube import calls
+from runup.kube.cache import Cache
+from runup.kube.clock import ManualClock
+from runup.sandbox.controllers.scheduler import Scheduler
 from runup.sandbox.controllers.workloads import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 from runup.sandbox.setup import imports
 
@@ -85,3 +91,24 @@ async def test_it_stays_as_it_was(
 def _plain(resource: Resource, spec: JSON) -> JSON:
     metadata = {"name": "newer", "namespace": "default"}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
+
+
+OLD_MASTER = {"name": "m", "labels": {"node-role.kubernetes.io/master": ""}}
+NODE_ROWS: dict[str, list[JSON]] = {
+    "no nodes at all": [],
+    "masters of the old label only": [{"metadata": OLD_MASTER}],
+    "a cordoned control plane": [{"metadata": {"name": "c"}, "spec": {"unschedulable": True}}],
+}
+
+
+@pytest.mark.parametrize("nodes", NODE_ROWS.values(), ids=list(NODE_ROWS))
+def test_the_sandboxs_own_pods_have_a_place(nodes: list[JSON]) -> None:
+    """Whatever the dump's nodes are."""
+    pods, there = Cache(WholePod), Cache(WholeNode)
+    for each in nodes:
+        there.put(codec.convert(WholeNode, each))
+    spec = {"nodeSelector": {imports.HOSTNAME: imports.OWN_NODE}}
+    pods.put(codec.convert(WholePod, {"metadata": {"name": "operator", "namespace": "ours"}, "spec": spec}))
+    scheduler = Scheduler(pods, there, ManualClock(), (imports.own_node(),))
+    (binding,) = scheduler.calls(NamespacedName("ours", "operator"))
+    assert json.loads(binding.request.body or b"")["target"]["name"] == imports.OWN_NODE

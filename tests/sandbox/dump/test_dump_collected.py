@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     "one object of a namespace": ({"cv.yaml": CV, "b.yaml": BUDGET}, PDBS, PARTLY),
     "a file of that name that is broken": ({"cv.yaml": CV, "nodes.yaml": "a: ["}, NODES, ABSENT),
     "an inspected resource without objects": (
-        {TREE_CV: CV, "cluster-scoped-resources/machineconfiguration.openshift.io/machineconfigpools/": ""}, POOLS, WHOLE,
+        {TREE_CV: CV, f"cluster-scoped-resources/{POOLS[0]}/{POOLS[1]}/": ""}, POOLS, WHOLE,
     ),
     "an inspected resource that is not there": ({TREE_CV: CV}, POOLS, ABSENT),
     "a broken file of nodes": ({TREE_CV: CV, f"{NODE_FILES}/n.yaml": "a: ["}, NODES, ABSENT),
@@ -51,7 +51,8 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
          "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGET}, PDBS, PARTLY,
     ),
     "empty lists of all namespaces": (
-        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, WHOLE,
+        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS},
+        PDBS, WHOLE,
     ),
     "empty lists of namespaces that nobody counted": (
         {TREE_CV: CV, "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGETS}, PDBS, ABSENT,

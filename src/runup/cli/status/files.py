@@ -241,7 +241,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         ),
         pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
         draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
-        pod_disruption_budgets=objects.known(PodDisruptionBudget) if draining else (),
+        pod_disruption_budgets=objects.of(PodDisruptionBudget),
     )
 
 

@@ -133,14 +133,15 @@ def _until_over(
         if found.state is State.REPLACED:
             raise CommandError(found.line)
         now = clock.monotonic()
-        show(nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line)
+        line = nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line
+        show(line)
         failing_since = (failing_since or now) if found.state is State.HEALING else None
         if found.state in (State.DONE, State.FAILED):
             return latest
         if failing_since is not None and now - failing_since >= HEALING_S:
             return latest
         if now >= deadline:
-            raise CommandError(f"timed out waiting for the preflight, which goes on: {found.line.rstrip('.')}. {_LEFT}")
+            raise CommandError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {_LEFT}")
     raise AssertionError("the stream of changes does not end")
 
 

@@ -6,12 +6,13 @@ have a node that is nobody else's. The API server is told which kinds the dump d
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from runup.api.meta_v1 import ObjectMeta
 from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholeNode
-from runup.sandbox.apiserver.access.collected import ABSENT, NAMESPACE, OWN, PARTLY
+from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.scenario.manifests import JSON, identity
@@ -22,6 +23,14 @@ OWN_NODE = "runup-sandbox"
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
 # Kinds that are the sandbox's own, or that no dump is read for.
 _OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io", "apiregistration.k8s.io"})
+# The report on an update tells of pods that are in its way. oc's own examples have none, and claim nothing by that.
+_REPORTS = {
+    "system:serviceaccount:openshift-update-status-controller:update-status-controller": [
+        "pods",
+        "deployments.apps",
+        "poddisruptionbudgets.policy",
+    ]
+}
 _NEVER = frozenset({"events", "secrets", "endpoints", "endpointslices", "controllerrevisions"})
 
 
@@ -84,9 +93,10 @@ def what_is_known(
         elif kind not in there:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
     own = " ".join(sorted(own_namespaces(from_payload)))
-    return [_map(ABSENT, absent, own), _map(PARTLY, partly, own)]
+    annotations = {OWN: own, ANYWAY: json.dumps(_REPORTS)}
+    return [_map(ABSENT, absent, annotations), _map(PARTLY, partly, annotations)]
 
 
-def _map(name: str, data: dict[str, str], own: str) -> JSON:
-    metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: own}}
+def _map(name: str, data: dict[str, str], annotations: dict[str, str]) -> JSON:
+    metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

@@ -222,8 +222,9 @@ def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) 
 
 
 def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here."""
-    _with_args(deployment, cluster, (_LEASE,), without="--alerts-")
+    """Nobody has alerts here; an update that stands still is told, and its end estimated, as of the dump's moment."""
+    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
+    _with_args(deployment, cluster, (_LEASE, *now), without="--alerts-")
 
 
 def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: str) -> None:

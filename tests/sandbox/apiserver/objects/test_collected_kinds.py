@@ -12,7 +12,7 @@ from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.config import load
-from runup.sandbox.apiserver.access.collected import ABSENT, CONTROLLERS, NAMESPACE, OWN, PARTLY
+from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY
 from runup.sandbox.apiserver.server import ApiServer
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -25,6 +25,7 @@ SOME = "the dump has only a part of the configmaps: whether there were others is
 PATH = "/apis/policy/v1/poddisruptionbudgets"
 THERE = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 OURS = "/apis/policy/v1/namespaces/ours/poddisruptionbudgets"
+TOLD = '{"reporter": ["poddisruptionbudgets.policy"]}'
 MASTERS = ("system:masters",)
 
 
@@ -39,7 +40,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
             calls.create(BINDINGS, {"metadata": {"name": "target"}, "subjects": [subject], "roleRef": role})
         )
         for name, data in ((ABSENT, {"poddisruptionbudgets.policy": WHY}), (PARTLY, {"configmaps": SOME})):
-            metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: "ours"}}
+            metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: "ours", ANYWAY: TOLD}}
             await client.send(calls.create(MAPS, {"metadata": metadata, "data": data}))
         yield made
 
@@ -71,6 +72,7 @@ ROWS: dict[str, tuple[str, str, tuple[str, ...], int, str, str]] = {
     "a list in a namespace that is known": (OURS, "target", (), 200, "", ""),
     "an administrator's list of nothing": (PATH, "admin", MASTERS, 403, REFUSED, ""),
     "the controllers' list": (PATH, CONTROLLERS, MASTERS, 200, "", ""),
+    "somebody who is told anyway": (PATH, "reporter", MASTERS, 200, "", ""),
     "a kind that is known in part": ("/api/v1/configmaps", "target", (), 200, "", SOME),
     "a kind that nothing is said of": ("/api/v1/pods", "target", (), 200, "", ""),
     "one object": (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{ABSENT}", "target", (), 200, "", ""),

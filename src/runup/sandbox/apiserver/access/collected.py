@@ -7,7 +7,10 @@ reason: `not-collected` (none is known) and `partly-collected` (some are). Witho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
 
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.messages import Request
@@ -18,10 +21,22 @@ from runup.sandbox.apiserver.store import Event, Store
 NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"
 OWN = "sandbox.runup.dev/own-namespaces"
 """Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
+ANYWAY = "sandbox.runup.dev/told-anyway"
+"""Annotation: users that are told of some kinds what there is, as JSON: the user's name and the resources."""
 CONTROLLERS = "system:sandbox-controllers"
 """Who keeps the cluster running is told everything that there is."""
 _VERBS = frozenset({"list", "watch"})
 _MAPS = "configmaps"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the ConfigMaps say."""
+
+    absent: Mapping[str, str]
+    partly: Mapping[str, str]
+    own: frozenset[str]
+    anyway: Mapping[str, Sequence[str]]
 
 
 class Collected:
@@ -29,7 +44,7 @@ class Collected:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._told: tuple[Mapping[str, str], Mapping[str, str], frozenset[str]] | None = None
+        self._told: _Told | None = None
         store.subscribe(_MAPS, self._changed)
 
     def _changed(self, event: Event) -> None:
@@ -43,26 +58,26 @@ class Collected:
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
-        absent, partly, own = self._read()
-        if target.namespace in own:
+        told = self._read()
+        if target.namespace in told.own or kind.resource in told.anyway.get(request.user.name, ()):
             return
-        if why := partly.get(kind.resource):
+        if why := told.partly.get(kind.resource):
             request.warnings.append(why)
-        if why := absent.get(kind.resource):
+        if why := told.absent.get(kind.resource):
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
                 raise errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(why)
 
-    def _read(self) -> tuple[Mapping[str, str], Mapping[str, str], frozenset[str]]:
+    def _read(self) -> _Told:
         if self._told is None:
-            absent, own = self._map(ABSENT)
-            self._told = absent, self._map(PARTLY)[0], own
+            (absent, annotations), (partly, _) = self._map(ABSENT), self._map(PARTLY)
+            own, anyway = annotations.get(OWN, ""), annotations.get(ANYWAY, "{}")
+            self._told = _Told(absent, partly, frozenset(own.split()), orjson.loads(anyway))
         return self._told
 
-    def _map(self, name: str) -> tuple[Mapping[str, str], frozenset[str]]:
+    def _map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         entry = self._store.get(_MAPS, NAMESPACE, name)
         if entry is None:
-            return {}, frozenset()
+            return {}, {}
         obj = entry.load()
-        own = (obj["metadata"].get("annotations") or {}).get(OWN, "")
-        return obj.get("data") or {}, frozenset(own.split())
+        return obj.get("data") or {}, obj["metadata"].get("annotations") or {}

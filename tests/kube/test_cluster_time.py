@@ -1,0 +1,55 @@
+"""Time that is not the machine's: what the environment says of it, and what a server's answers say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.clock import OFFSET, ManualClock, SystemClock, machine_now
+from runup.sandbox.apiserver.server import ApiServer
+
+YEAR_S = 365 * 86400.0
+
+
+@pytest.mark.parametrize(
+    ("written", "offset_s"),
+    [
+        pytest.param("", 0.0, id="not said"),
+        pytest.param(f"{-YEAR_S}", -YEAR_S, id="a year behind"),
+        pytest.param("3600.5", 3600.5, id="an hour ahead"),
+    ],
+)
+def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs on from there; the machine's own time stays at hand."""
+    monkeypatch.setenv(OFFSET, written)
+    before = machine_now() - timedelta(seconds=1)
+    moved = SystemClock().now() - timedelta(seconds=offset_s)
+    assert before <= moved <= machine_now() + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        pytest.param("2023-11-03T17:26:54+00:00", "2023-11-03T17:26:54+00:00", id="of a cluster in a dump's time"),
+        pytest.param("2026-01-01T00:00:01+00:00", "2026-01-01T00:00:00+00:00", id="a second is the way of the answer"),
+    ],
+)
+async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_path: Path) -> None:
+    """As its answers date themselves."""
+    import asyncio
+
+    ours = ManualClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with ApiServer(data=tmp_path / "data", clock=ManualClock(datetime.fromisoformat(theirs))) as server:
+        cluster = config.load(str(server.kubeconfig))
+
+        def ask() -> datetime:
+            with SyncClient(cluster, clock=ours) as client:
+                assert client.now() == ours.now()
+                client.send(calls.get_path("/version"))
+                return client.now()
+
+        assert (await asyncio.to_thread(ask)).isoformat() == told
