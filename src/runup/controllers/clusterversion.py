@@ -17,6 +17,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
+from runup.controllers import story
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
@@ -194,6 +195,8 @@ class ClusterVersionController:
             self._workers[name](argument)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
+        if story.nobody_writes(observed, plan):
+            self._reader.clear()
         if plan.actions:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:
@@ -208,9 +211,6 @@ class ClusterVersionController:
         deployment = caches.deployments.get(NamespacedName(place.namespace, workloads.NAME))
         preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
         wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
-        pods = tuple(caches.pods.all())
-        if not preflight_id and not pods:
-            self._reader.clear()
         return Observed(
             cluster_version=version,
             facts=replace(self._facts, place=wanted.place),
@@ -218,7 +218,7 @@ class ClusterVersionController:
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
             deployment=deployment,
-            pods=pods,
+            pods=tuple(caches.pods.all()),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id, wanted.place),
