@@ -11,9 +11,11 @@ from tests.domain.clusterversion.world import World, image, risk
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import ObjectMeta
+from runup.api.whole_v1 import WholeNode, WholePod
 from runup.domain.plan import Apply
 from runup.domain.preflight import settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
+from runup.sandbox.controllers.scheduler import why_not
 
 NAMESPACE = "openshift-cluster-version-operator"
 ACCOUNT = [
@@ -258,3 +260,29 @@ def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.ask(None).settle().ask_preflight("5.0.3", force=force).settle()
     assert pod(world)["serviceAccountName"] == "cluster-version-operator"
+
+
+NODES: list[Any] = [
+    pytest.param("node-1", {}, True, id="the operator's node"),
+    pytest.param("node-1", {"unschedulable": True}, True, id="the operator's node, cordoned"),
+    pytest.param(
+        "node-1",
+        {"taints": [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]},
+        True,
+        id="a control plane node",
+    ),
+    pytest.param(
+        "node-1",
+        {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
+        True,
+        id="the only node of a cluster, while it is not ready",
+    ),
+    pytest.param("node-2", {}, False, id="another node"),
+]
+
+
+@pytest.mark.parametrize(("name", "spec", "fits"), NODES)
+def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], fits: bool) -> None:
+    """The pod as it is made, by the scheduler's own rules."""
+    node = WholeNode(metadata=ObjectMeta(name=name), spec=spec)
+    assert (why_not(WholePod(spec=pod(started())), node) == "") is fits
