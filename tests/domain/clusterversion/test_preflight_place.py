@@ -262,6 +262,14 @@ def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
     assert pod(world)["serviceAccountName"] == "cluster-version-operator"
 
 
+def test_a_report_of_a_deployment_that_is_out_of_sight_is_not_removed() -> None:
+    """A watch may bring the report before the Deployment that was made just now."""
+    world = started(service_account="dedicated", report_sink="configmap")
+    own = workloads.report_map(world.attempt_id)
+    world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"), deployment=None).step()
+    assert world.observed.report_maps == (own,)
+
+
 NODES: list[Any] = [
     pytest.param("node-1", {}, True, id="the operator's node"),
     pytest.param("node-1", {"unschedulable": True}, True, id="the operator's node, cordoned"),
