@@ -29,7 +29,8 @@ from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, Reporte
 from runup.domain.preflight.workloads import Workplace
 from runup.kube import calls, config
 from runup.kube.client import Client
-from runup.kube.clock import SystemClock
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
 from runup.kube.errors import NotFound
 from runup.oci.signatures import generate_key
 from runup.sandbox.apiserver.server import ApiServer
@@ -125,6 +126,10 @@ class Cluster:
             patch = [{"op": "remove", "path": "/spec/desiredUpdate"}]  # type: ignore[dict-item]
         await self.client.send(calls.json_patch(VERSION_RESOURCE, "version", patch))
 
+    async def patch_spec(self, spec: dict[str, Any]) -> None:
+        """Change something of the spec."""
+        await self.client.send(calls.merge_patch(VERSION_RESOURCE, "version", {"spec": spec}))
+
     async def until(self, holds: Callable[[ClusterVersion], bool]) -> ClusterVersion:
         """ClusterVersion as soon as `holds` does; fails after a deadline with the last one seen."""
         last = await self.version()
@@ -196,10 +201,8 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
-    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options).
-
-    `account` is the user that the operator is.
-    """
+    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change
+    options; `through` is another way to the same API server)."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -215,9 +218,8 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
 
-            def make(account: str = "", **changes: Any) -> Manager:
-                headers = (("Impersonate-User", account),) if account else ()
-                return Manager(replace(loaded, headers=headers), replace(options, **changes), clock=SystemClock())
+            def make(*, through: ClusterConfig | None = None, clock: Clock | None = None, **changes: Any) -> Manager:
+                return Manager(through or loaded, replace(options, **changes), clock=clock or SystemClock())
 
             yield world, make
 
