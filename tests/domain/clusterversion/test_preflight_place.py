@@ -13,7 +13,7 @@ from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import ObjectMeta
 from runup.api.whole_v1 import WholeNode, WholePod
 from runup.domain.plan import Apply
-from runup.domain.preflight import settings, workloads
+from runup.domain.preflight import accounts, settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
 from runup.sandbox.controllers.scheduler import why_not
 
@@ -197,6 +197,18 @@ def test_a_dedicated_account_reads_what_the_targets_checks_declare() -> None:
         ["privileged"],
         ["use"],
     )
+
+
+def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_start() -> None:
+    """A registry that was away for a moment does not leave a release without its rights for weeks."""
+    world = started(service_account="dedicated")
+    checks = world.observed.releases
+    fallback = {image: replace(check, rights=(), rights_until=world.now) for image, check in checks.items()}
+    world._set(releases=fallback).ask(None).settle()
+    before = world.ran.count("read-rights")
+    world.rights = (accounts.Right("apps", "deployments"),)
+    world.pass_time(60).ask_preflight().step()
+    assert world.ran.count("read-rights") == before + 1
 
 
 def test_a_dedicated_account_writes_its_own_report_where_that_is_a_config_map() -> None:

@@ -259,7 +259,9 @@ def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ..
     """What its own account is to read; nothing where it has none, None while the image is being asked."""
     if place.service_account != "dedicated":
         return ()
-    return case.check.rights if case.check is not None else None
+    if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
+        return None
+    return case.check.rights
 
 
 def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
