@@ -207,10 +207,8 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[..., Manager]], None]:
-    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change options).
-
-    `through` is another way to the same API server, `account` the user that the operator is.
-    """
+    """A cluster at 5.0.0 with both gates open, and what makes a managing operator for it (keywords change
+    options; `through` is another way to the same API server)."""
     async with ApiServer(tmp_path / "apiserver") as server, update_service() as service:
         loaded = config.load(str(server.kubeconfig))
         async with Client(loaded) as client:
@@ -226,12 +224,8 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
 
-            def make(
-                account: str = "", *, through: ClusterConfig | None = None, clock: Clock | None = None, **changes: Any
-            ) -> Manager:
-                headers = (("Impersonate-User", account),) if account else ()
-                reached = replace(through or loaded, headers=headers)
-                return Manager(reached, replace(options, **changes), clock=clock or SystemClock())
+            def make(*, through: ClusterConfig | None = None, clock: Clock | None = None, **changes: Any) -> Manager:
+                return Manager(through or loaded, replace(options, **changes), clock=clock or SystemClock())
 
             yield world, make
 

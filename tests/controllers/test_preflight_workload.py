@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from runup.api.workloads_v1 import Deployment
 from runup.domain.checks import rights
 from runup.domain.conditions import find
 from runup.domain.preflight import accounts, settings, workloads
-from runup.kube import calls
+from runup.kube import calls, config
 from runup.kube.errors import NotFound
 from runup.oci.build import build_release
 
@@ -249,8 +249,9 @@ async def _grant(world: Cluster) -> set[tuple[str, str, str]]:
     return {right for right in granted if right[2] not in READ}
 
 
-# Asked by others in the operator's name (who may see metrics), or of an admission that only OpenShift has.
+# Who may see metrics; a target that hangs; an admission that only OpenShift has.
 ELSEWHERE = {
+    ("", "pods", "delete"),
     ("authentication.k8s.io", "tokenreviews", "create"),
     ("authorization.k8s.io", "subjectaccessreviews", "create"),
     ("security.openshift.io", "securitycontextconstraints", "use"),
@@ -285,7 +286,8 @@ async def test_the_operators_rights_are_enough_and_none_is_idle(tmp_path: Path) 
     async with cluster(tmp_path) as (world, manager):
         granted = await _grant(world)
         await set_to(world, serviceAccount="dedicated", reportSink="configmap")
-        async with running(manager(account=account)):
+        loaded = replace(config.load(str(world.kubeconfig)), headers=(("Impersonate-User", account),))
+        async with running(manager(through=loaded)):
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             preflight_id = await world.started("5.2.0")
             metadata = {"name": workloads.report_map(preflight_id), "labels": {"app": workloads.NAME}}

@@ -19,8 +19,9 @@ from tests.domain.clusterversion.world import World, risk
 
 from runup.api.config_v1 import Update
 from runup.controllers.metrics import Metrics
-from runup.controllers.story import Story
+from runup.controllers.story import Story, nobody_writes
 from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
+from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
 from runup.kube.clock import ManualClock
 
@@ -174,6 +175,27 @@ def test_a_completed_preflight_is_counted_once_with_its_duration(world: Listener
     assert world.samples["cluster_version_preflight_requests_total{}"] == 1
     assert world.samples["cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}"] == 1
     assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
+
+
+def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> None:
+    """Not while the Deployment that was made just now is out of sight, nor while its pods end."""
+
+    def nobody() -> bool:
+        return nobody_writes(world.observed, reconcile(world.observed, now=world.now))
+
+    assert nobody()
+    world.ask_preflight().settle()
+    made, record = world.observed.deployment, world.observed.history
+    for seen in (record, None):
+        world._set(deployment=None, history=seen)
+        assert not nobody()
+    world._set(deployment=made, history=record)
+    world.pod(state=terminated("OOMKilled", 137), restart_count=2)
+    world.finalizing = True
+    world.settle()
+    assert world.observed.deployment is None and not nobody()
+    world._set(pods=())
+    assert nobody()
 
 
 def served() -> Iterator[str]:

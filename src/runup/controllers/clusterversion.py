@@ -18,6 +18,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
+from runup.controllers import story
 from runup.controllers.age import Age
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
@@ -211,6 +212,8 @@ class ClusterVersionController:
             self._workers[name](argument)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
+        if story.nobody_writes(observed, plan):
+            self._reader.clear()
         if plan.actions:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:
@@ -232,9 +235,6 @@ class ClusterVersionController:
         deployment = caches.deployments.get(NamespacedName(place.namespace, workloads.NAME))
         preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
         wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
-        pods = tuple(caches.pods.all())
-        if not preflight_id and not pods:
-            self._reader.clear()
         return Observed(
             cluster_version=version,
             facts=replace(self._facts, place=wanted.place, version_hash=self._own.version_hash(caches.feature_gate())),
@@ -244,7 +244,7 @@ class ClusterVersionController:
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
             deployment_age_s=self._age.of(deployment),
-            pods=pods,
+            pods=tuple(caches.pods.all()),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id, wanted.place),

@@ -48,13 +48,20 @@ def before(observed: Observed) -> Told:
 def after(observed: Observed, plan: Plan) -> Told:
     """What it says once `plan` is carried out."""
     said: Sequence[Condition] = observed.cluster_version.status.conditions
-    record = observed.history
     for action in plan.actions:
         if isinstance(action, PatchStatus) and "conditions" in action.fields:
             said = codec.convert(tuple[Condition, ...], action.fields["conditions"])
-        if isinstance(action, Apply) and action.object["metadata"]["name"] == history.NAME:
-            record = codec.convert(ConfigMap, action.object)
-    return _told(observed, said, history.read(record).attempt)
+    return _told(observed, said, _attempt_after(observed, plan))
+
+
+def nobody_writes(observed: Observed, plan: Plan) -> bool:
+    """Whether no target is there to write a report, nor about to be.
+
+    A Deployment that was made just now may not be seen yet; the record of its attempt was made before it.
+    """
+    attempt = _attempt_after(observed, plan)
+    over = attempt is None or bool(attempt.failed)
+    return over and observed.deployment is None and not observed.pods
 
 
 def starts(observed: Observed, plan: Plan) -> bool:
@@ -75,6 +82,14 @@ def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None
     if running is not None:
         return Told(RUNNING, running.reason, running.message, target, preflight_id)
     return Told()
+
+
+def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
+    record = observed.history
+    for action in plan.actions:
+        if isinstance(action, Apply) and action.object["metadata"]["name"] == history.NAME:
+            record = codec.convert(ConfigMap, action.object)
+    return history.read(record).attempt
 
 
 def _was_started(observed: Observed, attempt: Attempt | None) -> bool:

@@ -95,6 +95,11 @@ BAD: list[Any] = [
     pytest.param(b'{"format": "x", "reads": [1]}', "is not as expected", id="no right"),
     pytest.param(declared(format_="preflight-reads-v9"), "has format 'preflight-reads-v9'", id="a later format"),
     pytest.param(declared(*[{"group": "", "resource": f"k{n}"} for n in range(501)]), "names 501 kinds", id="too many"),
+    pytest.param(
+        declared(*[{"group": "", "resource": "pods", "namespace": f"n{n}"} for n in range(21)]),
+        "names 21 namespaces",
+        id="too many namespaces",
+    ),
     pytest.param(b" " * (rights.MAX_BYTES + 1), "bytes", id="too large"),
 ]
 

@@ -11,9 +11,11 @@ from tests.domain.clusterversion.world import World, image, risk
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import ObjectMeta
+from runup.api.whole_v1 import WholeNode, WholePod
 from runup.domain.plan import Apply
-from runup.domain.preflight import settings, workloads
+from runup.domain.preflight import accounts, settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
+from runup.sandbox.controllers.scheduler import why_not
 
 NAMESPACE = "openshift-cluster-version-operator"
 ACCOUNT = [
@@ -197,6 +199,18 @@ def test_a_dedicated_account_reads_what_the_targets_checks_declare() -> None:
     )
 
 
+def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_start() -> None:
+    """A registry that was away for a moment does not leave a release without its rights for weeks."""
+    world = started(service_account="dedicated")
+    checks = world.observed.releases
+    fallback = {image: replace(check, rights=(), rights_until=world.now) for image, check in checks.items()}
+    world._set(releases=fallback).ask(None).settle()
+    before = world.ran.count("read-rights")
+    world.rights = (accounts.Right("apps", "deployments"),)
+    world.pass_time(60).ask_preflight().step()
+    assert world.ran.count("read-rights") == before + 1
+
+
 def test_a_dedicated_account_writes_its_own_report_where_that_is_a_config_map() -> None:
     """And nothing else; the constraints that it may use are the narrower ones."""
     world = started(service_account="dedicated", report_sink="configmap")
@@ -258,3 +272,37 @@ def test_a_verified_target_gets_the_account_that_is_set(force: bool) -> None:
     world = World.new().settle().ask_preflight("5.0.3").settle()
     world.ask(None).settle().ask_preflight("5.0.3", force=force).settle()
     assert pod(world)["serviceAccountName"] == "cluster-version-operator"
+
+
+def test_a_report_of_a_deployment_that_is_out_of_sight_is_not_removed() -> None:
+    """A watch may bring the report before the Deployment that was made just now."""
+    world = started(service_account="dedicated", report_sink="configmap")
+    own = workloads.report_map(world.attempt_id)
+    world._set(report_maps=(own, "preflight-report-preflight-1-0000000000"), deployment=None).step()
+    assert world.observed.report_maps == (own,)
+
+
+NODES: list[Any] = [
+    pytest.param("node-1", {}, True, id="the operator's node"),
+    pytest.param("node-1", {"unschedulable": True}, True, id="the operator's node, cordoned"),
+    pytest.param(
+        "node-1",
+        {"taints": [{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]},
+        True,
+        id="a control plane node",
+    ),
+    pytest.param(
+        "node-1",
+        {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
+        True,
+        id="the only node of a cluster, while it is not ready",
+    ),
+    pytest.param("node-2", {}, False, id="another node"),
+]
+
+
+@pytest.mark.parametrize(("name", "spec", "fits"), NODES)
+def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], fits: bool) -> None:
+    """The pod as it is made, by the scheduler's own rules."""
+    node = WholeNode(metadata=ObjectMeta(name=name), spec=spec)
+    assert (why_not(WholePod(spec=pod(started())), node) == "") is fits

@@ -237,7 +237,7 @@ class World:
             trust, error = (Trust.VERIFIED, "") if self.trusted else (Trust.FAILED, "no signature")
             check = replace(check, trust=trust, error=error, at=self.now)
         elif name == "read-rights":
-            check = replace(check, rights=self.rights)
+            check = replace(check, rights=self.rights, rights_until=None)
         else:
             assert name == "read-release"
             names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}

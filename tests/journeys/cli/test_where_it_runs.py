@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.controlplane.rows import SERVERS
 from tests.journeys.conftest import Sandbox, _started
 from tests.servers import eventually
 
@@ -22,10 +23,10 @@ NAMESPACE = "openshift-cluster-version-operator"
 CONFIG_MAPS = resource_of(ConfigMap)
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+@pytest.fixture(scope="module", params=SERVERS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0, and a 5.2.0 that ships a check of its own, of a kind that 5.0.0's checks do not read."""
-    yield from _started("skip-level")
+    yield from _started("skip-level", request.param)
 
 
 def set_to(sandbox: Sandbox, **data: str) -> None:

@@ -12,6 +12,7 @@ import base64
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -37,6 +38,8 @@ log = structlog.get_logger("releases")
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"
 TIMEOUT_S = 30.0
+# A registry that was away may be back when the next preflight starts.
+RIGHTS_AGAIN = timedelta(seconds=60)
 # What a condition shows of what the stores answered.
 _SHOWN = 3
 
@@ -125,9 +128,10 @@ class ReleaseChecks:
 
     async def _read_rights(self, image: str) -> None:
         """What cannot be read is what this release's own checks read: a check that needs more says so."""
-        found = rights.own()
+        found, read = rights.own(), False
         try:
             found, refused = rights.of_file(await self._images.reads(image))
+            read = True
             for why in refused:
                 log.warning("preflight: a right that is declared is not given", image=image, why=why)
         except (Unread, rights.BadReads) as error:
@@ -136,7 +140,8 @@ class ReleaseChecks:
             )
         finally:
             self._set(image, asking=False)
-        self._set(image, rights=found)
+        # From now, not from when it began: reading may take longer than that.
+        self._set(image, rights=found, rights_until=None if read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _verify(self, image: str) -> None:

@@ -24,6 +24,8 @@ from runup.domain.preflight.accounts import Right
 FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"
 MAX_READS = 500
+# Each takes a Role and its binding.
+MAX_NAMESPACES = 20
 MAX_BYTES = 256 * 1024
 # The process itself reads them: which version runs, and which checks the cluster gets.
 _ALWAYS = tuple(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate)))
@@ -77,6 +79,9 @@ def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
         raise BadReads(f"{FILE} has format {declared.format[:60]!r}; this release reads {FORMAT}")
     if len(declared.reads) > MAX_READS:
         raise BadReads(f"{FILE} names {len(declared.reads)} kinds; an account is given {MAX_READS} at most")
+    namespaces = {right.namespace for right in declared.reads}
+    if len(namespaces) > MAX_NAMESPACES:
+        raise BadReads(f"{FILE} names {len(namespaces)} namespaces; an account is given {MAX_NAMESPACES} at most")
     refused = [why for right in declared.reads if (why := why_not(right))]
     return _sorted(right for right in declared.reads if not why_not(right)), tuple(refused)
 

@@ -39,7 +39,8 @@ class ReleaseCheck:
 
     `error` says why the signature is not trusted, `unreadable` why the metadata could not be read. `running` and `at`
     are of the verifying, `reading` and `read_at` of the reading. `rights` are what the release's checks declare to
-    read, None while nobody asked; `asking` says that they are being looked up.
+    read, None while nobody asked; `asking` says that they are being looked up, `rights_until` how long to go by them
+    where the image could not be read.
     """
 
     trust: Trust = Trust.PENDING
@@ -51,6 +52,7 @@ class ReleaseCheck:
     reading: bool = False
     read_at: datetime | None = None
     rights: tuple[Right, ...] | None = None
+    rights_until: datetime | None = None
     asking: bool = False
 
 

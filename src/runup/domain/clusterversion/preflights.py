@@ -62,7 +62,7 @@ class Preflight:
 def decide(view: View) -> Preflight:
     """See the module."""
     decided = _decide(view)
-    return replace(decided, actions=(*decided.actions, *_stale_reports(view)))
+    return replace(decided, actions=(*decided.actions, *_stale_reports(view, decided.history.attempt)))
 
 
 def _decide(view: View) -> Preflight:
@@ -329,7 +329,9 @@ def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ..
     """What its own account is to read; nothing where it has none, None while the image is being asked."""
     if place.service_account != "dedicated":
         return ()
-    return case.check.rights if case.check is not None else None
+    if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
+        return None
+    return case.check.rights
 
 
 def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
@@ -496,14 +498,18 @@ def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
     return accounts.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
 
 
-def _stale_reports(view: View) -> tuple[Action, ...]:
-    """Remove the reports in ConfigMaps that nobody writes any more."""
+def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
+    """Remove the reports in ConfigMaps that nobody writes any more.
+
+    That of `attempt`, which is recorded, stays: its Deployment may be made already and not be seen yet.
+    """
     found = view.observed.deployment
     if found is None and view.observed.pods:
         return ()
     current = workloads.report_map(found.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if found else ""
+    expected = workloads.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
     namespace = view.observed.facts.place.namespace
-    stale = (name for name in view.observed.report_maps if name != current)
+    stale = (name for name in view.observed.report_maps if name not in (current, expected))
     return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)
 
 
