@@ -16,6 +16,8 @@ from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import ApiError, NotFound
+from runup.lang.cut import cut
+from runup.lang.printable import printable
 
 FIELD_MANAGER = "cluster-version-operator"
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
@@ -101,7 +103,7 @@ def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
         "involvedObject": involved | ({"namespace": event.key.namespace} if event.key.namespace else {}),
         "type": event.type,
         "reason": event.reason,
-        "message": event.message[:1024],
+        "message": cut(printable(event.message), 1024),
         "source": {"component": component},
         "firstTimestamp": when,
         "lastTimestamp": when,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from runup.api.config_v1 import Release
+from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.view import View
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
@@ -14,17 +15,20 @@ from runup.domain.preflight.results import Checked
 from runup.domain.updates.candidates import Candidate, add_risks, by_name, leaves_minor, ordered
 from runup.domain.updates.risks.source import SourceRisk
 
-# What the API takes in conditionalUpdateRisks.
-MAX_RISKS = 500
 
+def candidates(
+    view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]
+) -> tuple[tuple[Candidate, ...], int]:
+    """Newest first, as the API takes them, and how many updates are left out.
 
-def candidates(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
-    """Newest first. Where there are too many risks for the API, the oldest checked target goes first."""
+    Where there are too many risks for the API, the oldest checked target goes first.
+    """
     found = _assemble(view, checked, risks)
-    while len(checked) > 1 and len(by_name(found)) > MAX_RISKS:
+    while len(checked) > 1 and len(by_name(found)) > fit.MAX_RISKS:
         checked = checked[:-1]
         found = _assemble(view, checked, risks)
-    return found
+    fitting = fit.candidates(found)
+    return fitting, len(found) - len(fitting)
 
 
 def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:

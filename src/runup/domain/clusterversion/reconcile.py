@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 from runup.api import scheme
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
-from runup.domain.clusterversion import assemble, history, preflights, updates, validation, view
+from runup.domain.clusterversion import assemble, fit, history, preflights, updates, validation, view
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.preflights import Preflight
@@ -75,19 +75,20 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
     found = risks.in_cluster(Cluster(observed.cluster_version, observed.operators, observed.operators_error))
-    candidates = assemble.candidates(seen, preflight.checked, found)
+    candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     status = _settle(seen)
     lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
-        *filter(None, (validation.condition(problems), seen.advised.condition, update.condition)),
+        *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
         *preflight.conditions,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
-    return _Decided(seen, preflight, update, with_fields(lists, conditions=conditions))
+    return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
 
 
 def _settle(seen: View) -> ClusterVersionStatus:

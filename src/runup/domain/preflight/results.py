@@ -6,13 +6,14 @@ is decided by the candidate that carries it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.preflight.report import Report, ReportedRisk, documentation_url
-from runup.domain.updates.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, JudgedRisk
+from runup.domain.preflight.report import OMITTED, Report, ReportedRisk, documentation_url
+from runup.domain.updates import rules
+from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 from runup.domain.updates.rules import APPLIES
 
 IN_PROGRESS = "PreflightInProgress"
@@ -23,10 +24,9 @@ RUNNING = "PreflightRunning"
 FAILED = "PreflightFailed"
 PARTIAL = "PreflightPartial"
 REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL})
-# What the API takes of a condition's message.
-_MAX_MESSAGE = 32768
-# Room in an update for the risks that are not the preflight's.
-_RESERVED = 20
+# What stands for the risks that an update has no room for: a preflight's among them, or the update service's alone.
+OTHERS_OMITTED = "UpdateRisksOmitted"
+OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,9 @@ class Checked:
 
 
 def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
-    """The risks of going to the checked release, at most as many as an update can carry beside others, by name."""
+    """The risks of going to the checked release, by name; how many of them an update can carry is told elsewhere."""
     found = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
-    limit = MAX_RISKS_AN_UPDATE - _RESERVED
-    omitted = len(found) - limit if len(found) > limit else 0
-    if omitted:
-        found = sorted(found, key=lambda risk: (risk.applies.status != "True", risk.name))[:limit]
-    found.extend(_standing_for(checked, omitted))
+    found.extend(_standing_for(checked))
     return tuple(sorted(found, key=lambda risk: risk.name))
 
 
@@ -56,6 +52,15 @@ def path_not_offered(release: Release, source_version: str) -> JudgedRisk:
     text = f"The update service does not offer an update from {source_version} to {release.version or release.image}."
     risk = _risk(NOT_OFFERED, text, release.version, "")
     return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True)
+
+
+def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
+    """The one risk that stands for those which an update has no room for; `text` counts them."""
+    verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
+    if from_preflight:
+        return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
+    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation_url(OTHERS_OMITTED), ALWAYS)
+    return JudgedRisk(risk, rules.match(text) if status == "True" else rules.could_not_evaluate(risk, text))
 
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:
@@ -75,18 +80,18 @@ def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
     else:
         text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
         verdict = _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
-    return JudgedRisk(_risk(risk.name, risk.message, target, risk.url), verdict, from_preflight=True)
+    told = JudgedRisk(_risk(risk.name, risk.message, target, risk.url), verdict, from_preflight=True)
+    omitted_there = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
+    return replace(told, stands_for=omitted_there)
 
 
-def _standing_for(checked: Checked, omitted: int) -> list[JudgedRisk]:
+def _standing_for(checked: Checked) -> list[JudgedRisk]:
     """The risks that stand for what is not known yet, or could not be found out."""
     target = checked.release.version
     if checked.failed:
         return [_special(INCOMPLETE, FAILED, checked.failed, target)]
     if checked.running:
         return [_special(IN_PROGRESS, RUNNING, checked.running, target)]
-    if omitted:
-        return [_special(INCOMPLETE, PARTIAL, f"{omitted} more risks than an update can carry were found.", target)]
     report = checked.report
     unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
     if report and unknown and all(risk.applies == "True" for risk in report.risks):
@@ -100,7 +105,7 @@ def _special(name: str, reason: str, message: str, target: str) -> JudgedRisk:
 
 
 def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(type=APPLIES, status=status, reason=reason, message=message[:_MAX_MESSAGE])
+    return Condition(type=APPLIES, status=status, reason=reason, message=message)
 
 
 def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:

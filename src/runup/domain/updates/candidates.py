@@ -22,11 +22,15 @@ _WORST = {"False": 0, "Unknown": 1, "True": 2}
 
 @dataclass(frozen=True, slots=True)
 class JudgedRisk:
-    """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one."""
+    """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one.
+
+    `stands_for`: how many risks this one is, where it stands for those that there was no room for; 0: not known.
+    """
 
     risk: ConditionalUpdateRisk
     applies: Condition
     from_preflight: bool = False
+    stands_for: int = 1
 
     @property
     def name(self) -> str:
