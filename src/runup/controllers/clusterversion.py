@@ -17,7 +17,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
-from runup.controllers.execute import Executor
+from runup.controllers.execute import Executor, StatusRefused
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
 from runup.controllers.sources.reports import ReportReader
@@ -26,6 +26,7 @@ from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
+from runup.domain.clusterversion.refusal import Refused
 from runup.domain.plan import Plan
 from runup.domain.preflight import history, workloads
 from runup.domain.preflight.outcome import ReportSeen
@@ -130,6 +131,7 @@ class ClusterVersionController:
         self._queue = queue
         self._metrics = metrics
         self._clock = clock
+        self._refused = Refused()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -158,6 +160,11 @@ class ClusterVersionController:
             await self._pass(key)
         except Conflict as error:
             log.debug("decided on an old version", error=str(error))
+            self._queue.add_rate_limited(key)
+        except StatusRefused as error:
+            self._refused = self._refused.and_also(error.action.fields, error.causes, error.message)
+            self._metrics.status_refused()
+            log.warning("the API server refuses the status", error=error.message, fields=sorted(error.action.fields))
             self._queue.add_rate_limited(key)
         except KubeError as error:
             log.warning("a write failed", error=str(error), failures=self._queue.failures(key))
@@ -206,6 +213,7 @@ class ClusterVersionController:
             report_maps=tuple(sorted(reports.names_of(caches.config_maps.all()))),
             service=self._service.state,
             releases=dict(self._checks.states),
+            refused=self._refused,
         )
 
     def _report(self, preflight_id: str) -> ReportSeen | None:

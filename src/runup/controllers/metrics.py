@@ -25,6 +25,11 @@ class Metrics:
         self._requests = Counter(
             "cluster_version_preflight_requests", "Preflights that were started.", registry=self.registry
         )
+        self._refused = Counter(
+            "cluster_version_status_refused",
+            "Writes of ClusterVersion's status that the API server refused as invalid or too large.",
+            registry=self.registry,
+        )
         self._outcomes = Counter(
             "cluster_version_preflight_outcomes",
             "How preflights ended: PreflightCompleted or PreflightFailed.",
@@ -45,6 +50,10 @@ class Metrics:
         self._checks = Gauge(
             "cluster_version_preflight_checks", "Checks of the current report.", ["result"], registry=self.registry
         )
+
+    def status_refused(self) -> None:
+        """The API server did not take a status."""
+        self._refused.inc()
 
     def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
         """Take one pass into account, after it was carried out."""

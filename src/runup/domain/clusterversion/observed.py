@@ -9,6 +9,7 @@ from datetime import datetime
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.workloads_v1 import Deployment
+from runup.domain.clusterversion.refusal import Refused
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
@@ -52,7 +53,7 @@ class Observed:
     """One look at the cluster. `operators` is None, and `operators_error` says why, where they could not be listed.
 
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
-    ConfigMaps that hold reports.
+    ConfigMaps that hold reports; `refused` is what the API server did not take of a status.
     """
 
     cluster_version: ClusterVersion
@@ -67,3 +68,4 @@ class Observed:
     report_maps: tuple[str, ...] = ()
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
+    refused: Refused = field(default_factory=Refused)

@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 from runup.api import scheme
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
-from runup.domain.clusterversion import assemble, fit, history, preflights, updates, validation, view
+from runup.domain.clusterversion import assemble, fit, history, preflights, refusal, updates, validation, view
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.preflights import Preflight
@@ -33,7 +33,7 @@ CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
 # Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
-_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, *preflight_conditions.TYPES)
+_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, refusal.TYPE, *preflight_conditions.TYPES)
 _LEGACY = (
     "ImplicitlyEnabled",
     "UpgradeableAdminAckRequired",
@@ -124,13 +124,14 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Events that must come first, the record, the status (which a stale decision stops at), the workload."""
     found = observed.cluster_version.status
     fresh = not found.desired.version and found.available_updates is None
-    fields, gone = statuses.patch(found, decided.status, fresh=fresh)
+    wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
+    fields, gone = statuses.patch(found, wanted, fresh=fresh)
     actions: list[Action] = [*first, *_record(observed, decided)]
     if fields or gone:
         version = observed.cluster_version.metadata.resource_version
         actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
     actions.extend(decided.preflight.actions)
-    actions.extend(_events(found, decided.status))
+    actions.extend(_events(found, wanted))
     return Plan(tuple(actions), _requeue(decided), _work(decided))
 
 
