@@ -17,7 +17,7 @@ from runup.api.config_v1 import Release, Update
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.workloads_v1 import Deployment
-from runup.domain.clusterversion import targets
+from runup.domain.clusterversion import assemble, targets
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
 from runup.domain.clusterversion.view import View
@@ -274,6 +274,7 @@ def _watch(case: _Case) -> Preflight:
         completed_before=_completed_before(case),
         timeout_s=view.observed.facts.place.timeout_s,
         now=view.now,
+        tally=assemble.tally(view, Checked(case.target, case.attempt.source_version, report)) if report else None,
     )
     found = outcome(scene)
     if found.final:
