@@ -163,7 +163,7 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     assert [report["targetVersion"] for report in json.loads(ran.out)] == ["5.2.0", "5.1.0"]
     ran = run("preflight", "compare", "5.1.0", "5.2.0", "--kubeconfig", stored.kubeconfig, "-o", "json")
     compared = json.loads(ran.out)
-    assert [risk["name"] for risk in compared["new"]] == ["DualStackIncompatible"]
+    assert [risk["name"] for risk in compared["new"]] == ["DualStackIncompatible", "Shared", "SlowNodeDrain"]
     assert [risk["name"] for risk in compared["gone"]] == ["Dim"]
     ran = run("preflight", "explain", "DualStackIncompatible", "--kubeconfig", stored.kubeconfig)
     assert ran.code == 0
