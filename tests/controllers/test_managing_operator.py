@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.controllers.operator_world import OFFERED, OWN, TARGET, VERSION_RESOURCE, Cluster, cluster, running
+from prometheus_client import generate_latest
+from tests.controllers.operator_world import CRDS, OFFERED, OWN, TARGET, VERSION_RESOURCE, Cluster, cluster, running
 
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
@@ -207,3 +208,46 @@ async def _operator_at(world: Cluster, version: str) -> None:
     kind = {"apiVersion": resource.api_version, "kind": resource.kind}
     await world.until_created(resource, {**kind, "metadata": {"name": "etcd"}, "spec": {}, "status": status})
     await world.client.send(calls.merge_patch(resource, "etcd", {"status": status}, subresource="status"))
+
+
+async def test_an_honest_release_with_much_to_say_freezes_nothing(tmp_path: Path) -> None:
+    """180 risks of 150 characters, and one message of a megabyte, are taken by the API server; so is what follows."""
+    async with cluster(tmp_path) as (world, manager):
+        async with running(manager()):
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            preflight_id = await world.started("5.2.0")
+            world.report(preflight_id, *(f"Operator{index:03}{'x' * 140}" for index in range(180)))
+            version = await world.condition("PreflightCompleted", "True", "RisksFound")
+            (update,) = (u for u in version.status.conditional_updates if u.release.version == "5.2.0")
+            assert len(update.risks) >= 180
+            assert "\n\n... and " in update.conditions[0].message
+            world.write(preflight_id, b'{"format": "%s"}' % (b"f" * 1_000_000))
+            version = await world.condition("PreflightFailed", "True", "UnknownFormat")
+            await world.ask(None)
+            await world.gone()
+            await world.until(lambda v: find(v.status.conditions, "PreflightFailed") is None)
+        async with running(manager()):
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            await world.until(lambda v: find(v.status.conditions, "PreflightRunning") is not None)
+
+
+async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> None:
+    """What a definition with fewer risks than ours refuses is named in a condition; the rest of the status goes on."""
+    async with cluster(tmp_path) as (world, manager):
+        path = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditionalUpdateRisks/maxItems"
+        lower = [{"op": "replace", "path": path, "value": 2}]
+        await world.client.send(calls.json_patch(CRDS, "clusterversions.config.openshift.io", lower))
+        async with running(manager()) as operator:
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            preflight_id = await world.started("5.2.0")
+            world.report(preflight_id, "A", "B", "C", "D")
+            version = await world.condition("StatusWriteRefused", "True", "StatusInvalid")
+            found = find(version.status.conditions, "StatusWriteRefused")
+            assert found is not None
+            assert "conditionalUpdateRisks" in found.message
+            assert "must have at most 2 items" in found.message
+            assert find(version.status.conditions, "PreflightCompleted") is not None
+            text = generate_latest(operator.metrics.registry).decode()
+            assert "cluster_version_status_refused_total 1.0" in text
+            world.report(preflight_id, "A")
+            await world.until(lambda v: find(v.status.conditions, "StatusWriteRefused") is None)

@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
-from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource
+from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.domain.preflight.results import OUTDATED, is_preflights
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
@@ -145,6 +147,34 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
         if same and report.source_version == source:
             return report
     return None
+
+
+def complete(cluster: ClusterVersion, history: History) -> History:
+    """`history` whose reports name every risk that ClusterVersion counts for their update, whoever found it.
+
+    A report knows what its target found; that the update is offered by nobody, or that another one is under way, counts
+    as well. Reports from another release than the running one stay as they are.
+    """
+    return History(history.attempt, tuple(_completed(cluster, history, report) for report in history.reports))
+
+
+def _completed(cluster: ClusterVersion, history: History, report: Report) -> Report:
+    if report.source_version != cluster.status.desired.version:
+        return report
+    named = {risk.name for risk in report.risks}
+    found = of_target(cluster, history, report.target_version, report.target_image).risks
+    others = [
+        ReportedRisk(
+            name=risk.name,
+            message=risk.message,
+            url=risk.url,
+            applies="True" if risk.applies == "True" else "Unknown",
+            reason=risk.reason,
+        )
+        for risk in found
+        if risk.name not in named and risk.applies != "False"
+    ]
+    return replace(report, risks=tuple(sorted((*report.risks, *others), key=lambda risk: risk.name)))
 
 
 def known_risk_names(cluster: ClusterVersion) -> list[str]:

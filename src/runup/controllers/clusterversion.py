@@ -20,7 +20,7 @@ from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
 from runup.controllers import story
 from runup.controllers.age import Age
-from runup.controllers.execute import Executor
+from runup.controllers.execute import Executor, StatusRefused
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources import reports
 from runup.controllers.sources.own_release import OwnRelease
@@ -31,6 +31,7 @@ from runup.controllers.story import Story
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
+from runup.domain.clusterversion.refusal import Refused
 from runup.domain.plan import Plan
 from runup.domain.preflight import history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
@@ -159,6 +160,7 @@ class ClusterVersionController:
         self._odd: set[str] = set()
         self._story = Story()
         self._age = Age(clock)
+        self._refused = Refused()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             CHECK_RELEASE: checks.check,
@@ -188,6 +190,11 @@ class ClusterVersionController:
             await self._pass(key)
         except Conflict as error:
             log.debug("decided on an old version", error=str(error))
+            self._queue.add_rate_limited(key)
+        except StatusRefused as error:
+            self._refused = self._refused.and_also(error.action.fields, error.causes, error.message)
+            self._metrics.status_refused()
+            log.warning("the API server refuses the status", error=error.message, fields=sorted(error.action.fields))
             self._queue.add_rate_limited(key)
         except (KubeError, DecodeError) as error:
             log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
@@ -252,6 +259,7 @@ class ClusterVersionController:
             unusable=wanted.unusable,
             service=self._service.state,
             releases=dict(self._checks.states),
+            refused=self._refused,
         )
 
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:

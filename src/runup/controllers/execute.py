@@ -15,10 +15,24 @@ from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, NotFound
+from runup.kube.errors import ApiError, KubeError, NotFound
+from runup.lang.cut import cut
+from runup.lang.printable import printable
 
 FIELD_MANAGER = "cluster-version-operator"
+# Bad request, request entity too large, invalid.
+_REFUSALS = (400, 413, 422)
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+
+
+class StatusRefused(KubeError):
+    """The API server does not take this status, now or later: sending it again would change nothing."""
+
+    def __init__(self, action: PatchStatus, error: ApiError) -> None:
+        super().__init__(error.message, reason=error.reason)
+        self.action = action
+        details = error.status.details
+        self.causes = tuple(cause.field for cause in details.causes) if details else ()
 
 
 class Executor:
@@ -54,16 +68,21 @@ class Executor:
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key
-        await self._client.send(
-            calls.json_patch(
-                action.resource,
-                key.name,
-                status_operations(action),
-                key.namespace,
-                subresource="status",
-                field_manager=FIELD_MANAGER,
-            )
+        call = calls.json_patch(
+            action.resource,
+            key.name,
+            status_operations(action),
+            key.namespace,
+            subresource="status",
+            field_manager=FIELD_MANAGER,
         )
+        try:
+            await self._client.send(call)
+        except ApiError as error:
+            # etcd's own limit comes as an error of the server.
+            if error.code in _REFUSALS or "request is too large" in error.message:
+                raise StatusRefused(action, error) from error
+            raise
 
     async def _delete(self, action: Delete) -> None:
         key = action.key
@@ -108,7 +127,7 @@ def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
         "involvedObject": involved | ({"namespace": event.key.namespace} if event.key.namespace else {}),
         "type": event.type,
         "reason": event.reason,
-        "message": event.message[:1024],
+        "message": cut(printable(event.message), 1024),
         "source": {"component": component},
         "firstTimestamp": when,
         "lastTimestamp": when,

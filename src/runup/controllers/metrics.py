@@ -31,6 +31,11 @@ class Metrics:
         self._requests = Counter(
             "cluster_version_preflight_requests", "Preflights that were started.", registry=self.registry
         )
+        self._refused = Counter(
+            "cluster_version_status_refused",
+            "Writes of ClusterVersion's status that the API server refused as invalid or too large.",
+            registry=self.registry,
+        )
         self._outcomes = Counter(
             "cluster_version_preflight_outcomes",
             "What preflights came to: PreflightCompleted, PreflightFailed, or PreflightRefused (nothing was started).",
@@ -71,6 +76,10 @@ class Metrics:
             if value is not None:
                 family.add_metric([], value)
             yield family
+
+    def status_refused(self) -> None:
+        """The API server did not take a status."""
+        self._refused.inc()
 
     def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
         """Take one pass into account, after it was carried out."""

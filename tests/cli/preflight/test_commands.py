@@ -56,9 +56,9 @@ FOUND = History(reports=(_report("5.2.0", DUAL, PAUSED, minute=5), _report("5.1.
 def test_history() -> None:
     """One line a report, the newest first, what applies and what could not be told apart."""
     assert rendered.history(FOUND).splitlines() == [
-        "TARGET   SOURCE   OBSERVED               STATUS      CHECKS   APPLY   UNKNOWN   PREFLIGHT",
-        "5.2.0    5.0.0    2026-01-14T10:05:00Z   completed   2        2       0         preflight-of-5.2.0",
-        "5.1.0    5.0.0    2026-01-14T10:00:00Z   completed   2        1       1         preflight-of-5.1.0",
+        "TARGET   SOURCE   OBSERVED               STATUS      CHECKS   APPLY   UNKNOWN   ACCEPTED   PREFLIGHT",
+        "5.2.0    5.0.0    2026-01-14T10:05:00Z   completed   2        2       0         0          preflight-of-5.2.0",
+        "5.1.0    5.0.0    2026-01-14T10:00:00Z   completed   2        1       1         0          preflight-of-5.1.0",
     ]
 
 
@@ -163,7 +163,7 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     assert [report["targetVersion"] for report in json.loads(ran.out)] == ["5.2.0", "5.1.0"]
     ran = run("preflight", "compare", "5.1.0", "5.2.0", "--kubeconfig", stored.kubeconfig, "-o", "json")
     compared = json.loads(ran.out)
-    assert [risk["name"] for risk in compared["new"]] == ["DualStackIncompatible"]
+    assert [risk["name"] for risk in compared["new"]] == ["DualStackIncompatible", "Shared", "SlowNodeDrain"]
     assert [risk["name"] for risk in compared["gone"]] == ["Dim"]
     ran = run("preflight", "explain", "DualStackIncompatible", "--kubeconfig", stored.kubeconfig)
     assert ran.code == 0

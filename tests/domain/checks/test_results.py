@@ -145,3 +145,19 @@ def test_three_states() -> None:
         assert report.preflight_id == "p1"
         assert report.started_time == SINCE
         assert report.observed_time == NOW
+
+
+def test_what_there_was_no_room_for_is_a_number() -> None:
+    """Whoever reads the report need not read its sentences."""
+    assert [results.completed(HEADER, [outcome(*_many(number))], NOW).risks_omitted for number in (200, 201, 300)] == [
+        0,
+        2,
+        101,
+    ]
+
+
+def test_a_release_s_own_risk_of_that_name_is_one_of_those_left_out() -> None:
+    """Names are unique: a report with one twice would be refused whole."""
+    found = results.completed(HEADER, [outcome(*_many(300), Finding(results.OMITTED, "Mine."))], NOW)
+    assert len(read(encode(found)).risks) == MAX_RISKS
+    assert found.risks_omitted == 102

@@ -13,6 +13,7 @@ import pytest
 from runup.domain.preflight import report
 from runup.domain.preflight.report import BadReport, Report, ReportedRisk, documentation_url, encode, read
 from runup.domain.preflight.schema import report_schema
+from runup.lang.printable import is_hazardous
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
 SCHEMA = Path(__file__).parents[3] / "docs" / "spec" / "preflight-v1.schema.json"
@@ -103,6 +104,23 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ),
     ("a link that is none", _json(_risk(url="javascript:alert(1)")), "InvalidRiskURL", "must be http or https"),
     ("a link with a blank", _json(_risk(url="https://x/ y")), "InvalidRiskURL", "must be http or https"),
+    ("a link with half an escape", _json(_risk(url="https://x/%zz")), "InvalidRiskURL", "'https://x/%zz'"),
+    ("a link with no host", _json(_risk(url="https://?x")), "InvalidRiskURL", "http or https with a host"),
+    ("a link with no port", _json(_risk(url="https://x:port/")), "InvalidRiskURL", "http or https with a host"),
+    ("a link with half an address", _json(_risk(url="http://[::1/")), "InvalidRiskURL", "with a host"),
+    ("a link with two ports", _json(_risk(url="http://a:1:2/")), "InvalidRiskURL", "with a host"),
+    ("a blank message", _json(_risk(message=" \n")), "ReportInvalid", "risk X has no message"),
+    ("a reason that is too long", _json(_risk(reason="R" * 1025)), "ReportInvalid", "a reason of 1025 characters"),
+    (
+        "too many checks",
+        _json(_report(checks=[{"name": "x", "result": "Clear"}] * 2001)),
+        "TooManyChecks",
+        "has 2001 checks; 2000 are read",
+    ),
+    ("an ID that is a path", _json(_report(preflightID="../x")), "ReportInvalid", "preflightID '../x' does not match"),
+    ("an image with an escape", _json(_report(targetImage="a\x1bb")), "ReportInvalid", "targetImage 'a\\x1bb'"),
+    ("a version with a line end", _json(_report(sourceVersion="5\n")), "ReportInvalid", "sourceVersion '5\\n'"),
+    ("fewer than none left out", _json(_report(risksOmitted=-1)), "ReportInvalid", "risksOmitted is -1"),
     ("a link that is too long", _json(_risk(url="https://" + "x" * 3000)), "InvalidRiskURL", "up to 2048 long"),
 ]
 
@@ -131,6 +149,25 @@ def test_bad_reports(data: bytes, reason: str, message: str) -> None:
 def test_reports_at_the_limits_are_read(document: dict[str, Any]) -> None:
     """Limits refuse what is beyond them, and nothing else."""
     assert isinstance(read(_json(document)), Report)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _json(_report(format="f" * 1_000_000)),
+        _json(_risk(name="x" * 1_000_000)),
+        _json(_risk(url="x" * 1_000_000)),
+        _json(_report(executionStatus="\x1b" * 100_000)),
+        _json(_report(targetImage="\x9b" * 300_000)),
+    ],
+    ids=["format", "name", "url", "status", "image"],
+)
+def test_what_is_echoed_is_short_and_printable(data: bytes) -> None:
+    """A megabyte of somebody else's text comes back as the part that tells its author which one it is."""
+    with pytest.raises(BadReport) as caught:
+        read(data)
+    assert len(caught.value.message) < 700
+    assert not is_hazardous(caught.value.message)
 
 
 def test_a_risk_without_a_link_has_a_page() -> None:

@@ -52,10 +52,12 @@ def _print(text: str, data: object, output: str | None) -> None:
 @click.pass_context
 def history(ctx: click.Context, output: str | None) -> None:
     """List the reports that the cluster keeps: the newest of each target, five at most."""
+    from runup.cli.findings import accepted_names, complete
     from runup.cli.render import history as rendered
 
-    _, found = _read(ctx)
-    _print(rendered.history(found), rendered.history_data(found), output)
+    cluster, stored = _read(ctx)
+    found = complete(cluster, stored)
+    _print(rendered.history(found, accepted_names(cluster)), rendered.history_data(found), output)
 
 
 @preflight.command("compare")
@@ -69,10 +71,12 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
 
     A and B are versions, or preflight IDs as `history` lists them.
     """
+    from runup.cli.findings import complete
     from runup.cli.render import history as rendered
     from runup.kube.clock import SystemClock
 
-    cluster, found = _read(ctx)
+    cluster, stored = _read(ctx)
+    found = complete(cluster, stored)
     source = cluster.status.desired.version
     compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
     _print(rendered.comparison(compared, now=SystemClock().now()), rendered.comparison_data(compared), output)

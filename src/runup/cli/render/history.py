@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,16 +17,17 @@ _NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade -
 _SHORT = 100
 
 
-def history(found: History) -> str:
-    """One line a report, the newest first."""
+def history(found: History, accepted: Collection[str] = ()) -> str:
+    """One line a report, the newest first; `accepted` are names of risks that stand in no way."""
     if not found.reports:
         return _NONE
-    rows = [("TARGET", "SOURCE", "OBSERVED", "STATUS", "CHECKS", "APPLY", "UNKNOWN", "PREFLIGHT")]
-    return table([*rows, *(_row(report) for report in found.reports)])
+    rows = [("TARGET", "SOURCE", "OBSERVED", "STATUS", "CHECKS", "APPLY", "UNKNOWN", "ACCEPTED", "PREFLIGHT")]
+    return table([*rows, *(_row(report, accepted) for report in found.reports)])
 
 
-def _row(report: Report) -> tuple[str, ...]:
-    applying = sum(1 for risk in report.risks if risk.applies == "True")
+def _row(report: Report, accepted: Collection[str]) -> tuple[str, ...]:
+    still_open = [risk for risk in report.risks if risk.name not in accepted]
+    applying = sum(1 for risk in still_open if risk.applies == "True")
     return (
         report.target_version,
         report.source_version,
@@ -33,7 +35,8 @@ def _row(report: Report) -> tuple[str, ...]:
         report.execution_status,
         str(len(report.checks)),
         str(applying),
-        str(len(report.risks) - applying),
+        str(len(still_open) - applying),
+        str(len(report.risks) - len(still_open)),
         report.preflight_id,
     )
 

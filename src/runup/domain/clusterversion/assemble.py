@@ -7,24 +7,45 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from runup.api.config_v1 import Release
+from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.view import View
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
+from runup.domain.preflight.outcome import Tally
 from runup.domain.preflight.results import Checked
 from runup.domain.updates.candidates import Candidate, add_risks, by_name, leaves_minor, ordered
-from runup.domain.updates.risks.source import SourceRisk
-
-# What the API takes in conditionalUpdateRisks.
-MAX_RISKS = 500
+from runup.domain.updates.risks import in_cluster
+from runup.domain.updates.risks.source import Cluster, SourceRisk
 
 
-def candidates(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
-    """Newest first. Where there are too many risks for the API, the oldest checked target goes first."""
+def candidates(
+    view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]
+) -> tuple[tuple[Candidate, ...], int]:
+    """Newest first, as the API takes them, and how many updates are left out.
+
+    Where there are too many risks for the API, the oldest checked target goes first.
+    """
     found = _assemble(view, checked, risks)
-    while len(checked) > 1 and len(by_name(found)) > MAX_RISKS:
+    while len(checked) > 1 and len(by_name(found)) > fit.MAX_RISKS:
         checked = checked[:-1]
         found = _assemble(view, checked, risks)
-    return found
+    fitting = fit.candidates(found)
+    return fitting, len(found) - len(fitting)
+
+
+def tally(view: View, target: Checked) -> Tally:
+    """How many risks an update to `target` has, whoever says so: the number that everybody is shown.
+
+    What stands for a preflight that is still going on is none of them.
+    """
+    facts = view.observed
+    found = in_cluster(Cluster(facts.cluster_version, facts.operators, facts.operators_error, facts.unread_operators))
+    digest = digest_of(target.release.image)
+    fitting = fit.candidates(_assemble(view, [target], found))
+    risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
+    there = [risk for risk in risks if risk.applies.status != "False"]
+    still_open = [risk.applies.status for risk in there if risk.name not in view.accepted]
+    return Tally(still_open.count("True"), still_open.count("Unknown"), len(there) - len(still_open))
 
 
 def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:

@@ -10,6 +10,7 @@ from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
+from runup.domain.clusterversion.refusal import Refused
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
@@ -64,7 +65,7 @@ class Observed:
 
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
-    preflights (`facts.place` has the others) cannot be used.
+    preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
     """
 
     cluster_version: ClusterVersion
@@ -84,3 +85,4 @@ class Observed:
     unusable: tuple[str, ...] = ()
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
+    refused: Refused = field(default_factory=Refused)

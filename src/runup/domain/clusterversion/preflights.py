@@ -17,7 +17,7 @@ from runup.api.config_v1 import Release, Update
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.workloads_v1 import Deployment
-from runup.domain.clusterversion import targets
+from runup.domain.clusterversion import assemble, targets
 from runup.domain.clusterversion.goal import asks_for, same_release
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
@@ -373,6 +373,7 @@ def _watch(case: _Case) -> Preflight:
         now=view.now,
         events=view.observed.warnings,
         unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
+        tally=assemble.tally(view, Checked(case.target, case.attempt.source_version, report)) if report else None,
     )
     found = outcome(scene)
     if found.final:

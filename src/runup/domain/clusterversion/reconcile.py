@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 from runup.api import scheme
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
-from runup.domain.clusterversion import assemble, history, preflights, updates, validation, view
+from runup.domain.clusterversion import assemble, fit, history, preflights, refusal, updates, validation, view
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.beginning import begin
 from runup.domain.clusterversion.goal import asks_for, same_release
@@ -36,7 +36,13 @@ CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
 # Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
-_OURS = (validation.INVALID, upgradeable.UPGRADEABLE, settings.CONDITION, *preflight_conditions.TYPES)
+_OURS = (
+    validation.INVALID,
+    upgradeable.UPGRADEABLE,
+    settings.CONDITION,
+    refusal.TYPE,
+    *preflight_conditions.TYPES,
+)
 _LEGACY = (
     "ImplicitlyEnabled",
     "UpgradeableAdminAckRequired",
@@ -81,7 +87,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     found = risks.in_cluster(
         Cluster(observed.cluster_version, observed.operators, observed.operators_error, observed.unread_operators)
     )
-    candidates = assemble.candidates(seen, preflight.checked, found)
+    candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
@@ -89,14 +95,15 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
-        *filter(None, (validation.condition(problems), seen.advised.condition, update.condition)),
+        *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
-    return _Decided(seen, preflight, update, with_fields(lists, conditions=conditions))
+    return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
 
 
 def _is_refused(update: Decision) -> bool:
@@ -147,13 +154,14 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Events that must come first, the record, the status (which a stale decision stops at), the workload."""
     found = observed.cluster_version.status
     fresh = not found.desired.version and found.available_updates is None
-    fields, gone = statuses.patch(found, decided.status, fresh=fresh)
+    wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
+    fields, gone = statuses.patch(found, wanted, fresh=fresh)
     actions: list[Action] = [*first, *_record(observed, decided)]
     if fields or gone:
         version = observed.cluster_version.metadata.resource_version
         actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back(decided), *_events(found, decided.status)))
+    actions.extend((*_taken_back(decided), *_events(found, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))
 
 

@@ -30,8 +30,11 @@ from runup.domain.preflight.steps import Trust
 from runup.domain.updates.candidates import Candidate, holding
 from runup.domain.updates.recommended import recommended, unaccepted
 from runup.domain.version import parse
+from runup.lang.cut import joined
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
+# Bytes of a list of names in a sentence.
+_MAX_NAMES = 4096
 _NOT_AVAILABLE = "when image is empty the update must be an available update"
 _AMBIGUOUS = "there are multiple possible payloads for this version, specify the exact image"
 
@@ -220,7 +223,7 @@ def _taken(
     names = sorted(risk.name for risk in candidate.risks if risk.holds_up) if candidate else []
     if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
         lines.append(
-            f"The target release {target.image} is exposed to the risks [{','.join(names)}] "
+            f"The target release {target.image} is exposed to the risks [{joined(names, ',', _MAX_NAMES)}] "
             "which were all explicitly accepted by the cluster administrator."
         )
     return "\n".join(lines)
@@ -229,7 +232,8 @@ def _taken(
 def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str:
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
-        f"risks [{','.join(exposed)}]; fix what they name, or accept them one by one (`runup upgrade accept NAME`)."
+        f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
+        f"accept them one by one (`runup upgrade accept NAME`)."
     )
 
 

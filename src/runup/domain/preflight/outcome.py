@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import NamedTuple
 
 from runup.api.core_v1 import ContainerStatus, Event, Pod
 from runup.api.workloads_v1 import Deployment
@@ -71,12 +72,21 @@ class Outcome:
         return f"{self.message}; {self.way_out}" if self.way_out else self.message
 
 
+class Tally(NamedTuple):
+    """How many risks of an update apply, cannot be told, and are accepted (of those that apply or cannot be told)."""
+
+    applying: int
+    unknown: int
+    accepted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Everything that bears on the outcome.
 
     `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once; `events` are
-    the namespace's warnings; `unchanged_s`: for how long the report has not been seen to change.
+    the namespace's warnings; `unchanged_s`: for how long the report has not been seen to change; `tally`: the risks of
+    the whole update, as they are going to be published, None: the report's own.
     """
 
     attempt: Attempt
@@ -89,6 +99,7 @@ class Scene:
     now: datetime
     events: tuple[Event, ...] = ()
     unchanged_s: float = 0.0
+    tally: Tally | None = None
 
     @property
     def stale(self) -> bool:
@@ -202,7 +213,7 @@ def _too_late(scene: Scene) -> Outcome | None:
     if done or scene.deadline is None or scene.now < scene.deadline:
         return None
     detail = next((found.message for rule in _HEALING if (found := rule(scene)) is not None), "")
-    progress = f"; {counts(scene.report)}" if scene.report else ""
+    progress = f"; {counts(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
     way_out = f"ask again, or raise timeout in ConfigMap {workloads.SETTINGS_MAP}"
     return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
@@ -278,8 +289,8 @@ def _reported(scene: Scene) -> Outcome | None:
         return None
     if scene.report.execution_status == "completed":
         reason = "RisksFound" if scene.report.risks else "NoRisksFound"
-        return Outcome(State.COMPLETED, reason, counts(scene.report))
-    return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report))
+        return Outcome(State.COMPLETED, reason, counts(scene.report, scene.tally))
+    return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report, scene.tally))
 
 
 _HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _not_starting, _reported_failure)
@@ -294,18 +305,20 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def counts(report: Report) -> str:
-    """How far the checks are, and what they found."""
+def counts(report: Report, tally: Tally | None = None) -> str:
+    """How far the checks are, and how many risks the update has: `tally`, else what the report itself says."""
     done = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
     skipped = len(report.checks) - done
     parts = [progress(report)]
     if skipped:
         parts.append(f"{skipped} not for this update")
-    applying = sum(1 for risk in report.risks if risk.applies == "True")
-    unknown = len(report.risks) - applying
+    reported = sum(1 for risk in report.risks if risk.applies == "True")
+    applying, unknown, accepted = tally or Tally(reported, len(report.risks) - reported)
     parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
     if unknown:
         parts.append(f"{unknown} could not be told")
+    if accepted:
+        parts.append(f"{accepted} accepted")
     return ", ".join(parts)
 
 

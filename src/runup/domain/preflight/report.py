@@ -1,8 +1,8 @@
 """The report, `preflight-v1-json`: the one thing that the target's process and the managing operator share.
 
 The target writes it (`encode`), the managing operator reads it as untrusted input (`read`), again when it lies in the
-history. Additive changes only: unknown fields are ignored, an unknown `format` is refused. `docs/spec/preflight-v1.schema.json` is the same contract
-as a JSON Schema.
+history. Additive changes only: unknown fields are ignored, an unknown `format` is refused.
+`docs/spec/preflight-v1.schema.json` is the same contract as a JSON Schema.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def _check_risk(risk: ReportedRisk) -> None:
         raise BadReport(f"risk {risk.name} has a reason of {len(risk.reason)} characters", reason="ReportInvalid")
     if risk.url and not is_url(risk.url):
         raise BadReport(
-            f"risk {risk.name} has the url {_echo(risk.url)}; it must be http or https with a host, every escape whole, "
-            f"up to {MAX_URL} long",
+            f"risk {risk.name} has the url {_echo(risk.url)}; it must be http or https with a host and whole "
+            f"escapes, up to {MAX_URL} long",
             reason="InvalidRiskURL",
         )
 

@@ -14,8 +14,9 @@ from msgspec.structs import replace as with_fields
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.preflight.report import DOCUMENTATION, Report, ReportedRisk, documentation_url
-from runup.domain.updates.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, JudgedRisk
+from runup.domain.preflight.report import DOCUMENTATION, OMITTED, Report, ReportedRisk, documentation_url
+from runup.domain.updates import rules
+from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 from runup.domain.updates.rules import APPLIES
 
 IN_PROGRESS = "PreflightInProgress"
@@ -28,10 +29,9 @@ PARTIAL = "PreflightPartial"
 OUTDATED = "PreflightOutdated"
 STALE = "ReportStale"
 REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE})
-# What the API takes of a condition's message.
-_MAX_MESSAGE = 32768
-# Room in an update for the risks that are not the preflight's.
-_RESERVED = 20
+# What stands for the risks that an update has no room for: a preflight's among them, or the update service's alone.
+OTHERS_OMITTED = "UpdateRisksOmitted"
+OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,9 @@ class Checked:
 
 
 def judged_risks(checked: Checked) -> tuple[JudgedRisk, ...]:
-    """The risks of going to the checked release, at most as many as an update can carry beside others, by name."""
+    """The risks of going to the checked release, by name; how many of them an update can carry is told elsewhere."""
     found = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
-    limit = MAX_RISKS_AN_UPDATE - _RESERVED
-    omitted = len(found) - limit if len(found) > limit else 0
-    if omitted:
-        found = sorted(found, key=lambda risk: (risk.applies.status != "True", risk.name))[:limit]
-    found.extend(_standing_for(checked, omitted))
+    found.extend(_standing_for(checked))
     return tuple(sorted(found, key=lambda risk: risk.name))
 
 
@@ -82,6 +78,15 @@ def _linked(risk: JudgedRisk, base: str) -> JudgedRisk:
     return replace(risk, risk=with_fields(risk.risk, url=f"{base}/checks/{page}"))
 
 
+def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
+    """The one risk that stands for those which an update has no room for; `text` counts them."""
+    verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
+    if from_preflight:
+        return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
+    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation_url(OTHERS_OMITTED), ALWAYS)
+    return JudgedRisk(risk, rules.match(text) if status == "True" else rules.could_not_evaluate(risk, text))
+
+
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:
     """Whether a risk found in a stored status came from a preflight (its verdict's reason says so)."""
     return any(condition.reason in REASONS for condition in risk.conditions) or risk.name in (
@@ -93,8 +98,14 @@ def is_preflights(risk: ConditionalUpdateRisk) -> bool:
 
 def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
     found = _risk(risk.name, risk.message, checked.release.version, risk.url)
-    holds_up = not checked.ended and (checked.waits or not checked.stale)
-    return JudgedRisk(found, _verdict(risk, checked), from_preflight=True, holds_up=holds_up)
+    omitted_there = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
+    return JudgedRisk(
+        found,
+        _verdict(risk, checked),
+        from_preflight=True,
+        holds_up=not checked.ended and (checked.waits or not checked.stale),
+        stands_for=omitted_there,
+    )
 
 
 def _verdict(risk: ReportedRisk, checked: Checked) -> Condition:
@@ -122,7 +133,7 @@ def _when(report: Report | None) -> str:
     return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
 
 
-def _standing_for(checked: Checked, omitted: int) -> list[JudgedRisk]:
+def _standing_for(checked: Checked) -> list[JudgedRisk]:
     """The risks that stand for what is not known yet, or could not be found out."""
     if checked.stale:
         return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
@@ -131,16 +142,14 @@ def _standing_for(checked: Checked, omitted: int) -> list[JudgedRisk]:
         return [_special(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
     if checked.running:
         return [_special(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
-    text = _not_told(checked.report, omitted)
+    text = _not_told(checked.report)
     if not text:
         return []
     reason = OUTDATED if checked.ended else PARTIAL
     return [_special(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
 
 
-def _not_told(report: Report | None, omitted: int) -> str:
-    if omitted:
-        return f"{omitted} more risks than an update can carry were found."
+def _not_told(report: Report | None) -> str:
     unknown = [check.name for check in report.checks if check.result == "Unknown"] if report else []
     if report and unknown and all(risk.applies == "True" for risk in report.risks):
         return f"Could not be told: {', '.join(unknown)}."
@@ -155,7 +164,7 @@ def _special(name: str, reason: str, message: str, checked: Checked, *, holds_up
 
 
 def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(type=APPLIES, status=status, reason=reason, message=message[:_MAX_MESSAGE])
+    return Condition(type=APPLIES, status=status, reason=reason, message=message)
 
 
 def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:

@@ -24,13 +24,15 @@ _WORST = {"False": 0, "Unknown": 1, "True": 2}
 class JudgedRisk:
     """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one.
 
-    `holds_up` is False where the risk only informs: no update waits for it (decisions D21, D24).
+    `holds_up` is False where the risk only informs: no update waits for it (decisions D21, D24). `stands_for`: how many
+    risks this one is, where it stands for those that there was no room for; 0: not known.
     """
 
     risk: ConditionalUpdateRisk
     applies: Condition
     from_preflight: bool = False
     holds_up: bool = True
+    stands_for: int = 1
 
     @property
     def name(self) -> str:

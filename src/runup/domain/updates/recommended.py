@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.updates.candidates import Candidate, JudgedRisk
+from runup.lang.cut import joined
 
 RECOMMENDED = "Recommended"
 NOT_EXPOSED = "NotExposedToRisks"
@@ -23,20 +24,25 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _RANK: dict[ConditionStatus, int] = {"True": 0, "Unknown": 1, "False": 2}
 
 
+# What the API takes of a condition's message.
+_MAX_MESSAGE = 32768
+
+
 class _Part(NamedTuple):
     status: ConditionStatus
     reason: str
-    message: str
+    messages: tuple[str, ...]
 
 
 def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
     """The condition, without a time. `accepted` is empty where the gate for accepting risks is closed."""
-    total = _Part("True", NOT_EXPOSED, _NOT_EXPOSED_TEXT)
+    total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
     for risk in candidate.risks:
         part = _part(risk, accepted)
         if part is not None:
             total = _fold(total, part)
-    return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=total.message)
+    message = joined(total.messages, "\n\n", _MAX_MESSAGE)
+    return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
 
 def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
@@ -49,16 +55,16 @@ def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
     if risk.applies.status == "False":
         return None
     if risk.name in accepted:
-        return _Part("True", ACCEPTED, _ACCEPTED_TEXT)
+        return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
     if risk.applies.status == "True":
         reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
-        return _Part("False", reason, f"{risk.risk.message} {risk.risk.url}")
-    return _Part("Unknown", risk.applies.reason or EVALUATION_FAILED, risk.applies.message)
+        return _Part("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
+    return _Part("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
 
 
 def _fold(total: _Part, new: _Part) -> _Part:
     status = max(total.status, new.status, key=lambda value: _RANK[value])
-    return _Part(status, _reason(total.reason, new.reason), _message(total, new))
+    return _Part(status, _reason(total.reason, new.reason), _messages(total, new))
 
 
 def _reason(old: str, new: str) -> str:
@@ -73,7 +79,7 @@ def _reason(old: str, new: str) -> str:
     return MULTIPLE
 
 
-def _message(old: _Part, new: _Part) -> str:
+def _messages(old: _Part, new: _Part) -> tuple[str, ...]:
     if old.reason in (NOT_EXPOSED, ACCEPTED):
-        return new.message
-    return old.message if new.reason == ACCEPTED else f"{old.message}\n\n{new.message}"
+        return new.messages
+    return old.messages if new.reason == ACCEPTED else (*old.messages, *new.messages)

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 from runup.api.meta_v1 import Condition
 from runup.domain.updates.risks.source import SourceRisk
+from runup.lang.cut import joined
 
 UPGRADEABLE = "Upgradeable"
+# Of a message; ClusterVersion has a dozen of them to carry, and a cluster some thirty operators.
+_MAX_MESSAGE = 16 * 1024
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 # Reasons that come from risk sources which this release does not have yet: what was found stays.
 _NOT_OURS = ("AdminAck", "ResourceDeletion")
@@ -38,4 +41,4 @@ def _message(risks: Sequence[SourceRisk]) -> str:
     if len(risks) == 1:
         return risks[0].message
     head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
-    return "\n* ".join([head, *(risk.message for risk in risks)])
+    return joined([head, *(risk.message for risk in risks)], "\n* ", _MAX_MESSAGE)

@@ -1,0 +1,226 @@
+"""Every command against a cluster whose every text wants to do something to the terminal: it is shown, never obeyed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import structlog
+import yaml
+from tests.cli.conftest import Run, Server
+
+from runup.api.core_v1 import ConfigMap, Namespace
+from runup.api.scheme import resource_of
+from runup.cli.main import root
+from runup.cli.operator import log as operator_log
+from runup.cli.output import Printable, bare
+from runup.cli.render.status.html.markup import el, link
+from runup.domain.preflight import history
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
+from runup.kube import calls
+from runup.kube.errors import NotFound
+from runup.lang.printable import is_hazardous, printable
+
+EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
+NAMESPACE = "runup-hostile-tests"
+WHEN = "2026-01-14T09:30:00Z"
+IMAGE = f"quay.io/{EVIL}@sha256:" + "a" * 64
+
+
+def _condition(type_: str, status: str) -> dict[str, str]:
+    return {"type": type_, "status": status, "reason": "R", "message": EVIL, "lastTransitionTime": WHEN}
+
+
+RISK = {
+    "name": f"Risk{EVIL}",
+    "message": f"Preflight=5.2.0: {EVIL}",
+    "url": "https://example.com/\u202e",
+    "matchingRules": [{"type": "Always"}],
+    "conditions": [_condition("Applies", "True")],
+}
+RELEASE = {"version": "5.2.0", "image": IMAGE, "url": EVIL, "channels": [EVIL]}
+STATUS: dict[str, Any] = {
+    "desired": {"version": "5.0.0", "image": IMAGE, "channels": [EVIL]},
+    "history": [
+        {
+            "state": "Partial",
+            "startedTime": WHEN,
+            "completionTime": None,
+            "version": f"5.0.0{EVIL}",
+            "image": IMAGE,
+            "verified": False,
+            "acceptedRisks": EVIL,
+        }
+    ],
+    "conditions": [
+        _condition(type_, "True") for type_ in ("Failing", "Progressing", "PreflightRunning", "PreflightCompleted")
+    ]
+    + [_condition(type_, "False") for type_ in ("Upgradeable", "ReleaseAccepted", "RetrievedUpdates")],
+    "availableUpdates": [{"version": f"5.0.1{EVIL}", "image": IMAGE}],
+    "conditionalUpdates": [
+        {
+            "release": RELEASE,
+            "risks": [RISK],
+            "riskNames": [RISK["name"]],
+            "conditions": [_condition("Recommended", "False")],
+        }
+    ],
+    "conditionalUpdateRisks": [RISK],
+}
+REPORT = Report(
+    format=FORMAT,
+    preflight_id="preflight-1-0123456789",
+    source_version="5.0.0",
+    target_version="5.2.0",
+    target_image="quay.io/x@sha256:" + "a" * 64,
+    execution_status="completed",
+    message=EVIL,
+    checks=(ReportedCheck(name=EVIL, result="Applies", message=EVIL),),
+    risks=(
+        ReportedRisk(
+            name="Found",
+            message=EVIL,
+            reason=EVIL,
+            remediation=EVIL,
+            resources=(ReportedResource(EVIL, EVIL, EVIL, EVIL),),
+        ),
+    ),
+)
+# A command, and what of it is typed. Those that only manage the sandbox's own processes show nothing of a cluster.
+TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "upgrade": (
+        (),
+        ("--include-not-recommended",),
+        ("-o", "json"),
+        ("-o", "yaml"),
+        ("--to", EVIL),
+        ("--to-image", EVIL),
+        ("--to", "5.2.0"),
+        ("--mode", EVIL),
+        ("--clear",),
+    ),
+    "upgrade accept": ((EVIL,), ("Found",)),
+    "upgrade status": ((), ("--details", "all"), ("-o", "html"), ("-o", "json"), ("-o", "yaml"), ("--details", EVIL)),
+    "preflight history": ((), ("-o", "json"), ("-o", "yaml")),
+    "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
+    "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
+    "release info": ((f"/nowhere/{EVIL}",),),
+    "release manifests": ((f"/nowhere/{EVIL}",),),
+    "release new": ((f"/nowhere/{EVIL}",),),
+    "version": ((), ("-o", "json"), (EVIL,)),
+    "completion": ((EVIL,),),
+    "sandbox list": ((),),
+    "sandbox logs": (("--folder", f"/nowhere/{EVIL}", EVIL),),
+    "sandbox status": (("--folder", f"/nowhere/{EVIL}"),),
+}
+OF_THE_SANDBOX = {"sandbox start", "sandbox stop", "sandbox reset", "demo"}
+
+
+def _leaves(group: click.Group, before: str = "") -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        words = f"{before}{name}"
+        if isinstance(command, click.Group):
+            yield from _leaves(command, f"{words} ")
+            if command.invoke_without_command and before == "" and name == "upgrade":
+                yield words
+        elif command is not None and not command.hidden:
+            yield words
+
+
+def test_no_command_is_forgotten() -> None:
+    """A new command has to be typed against the hostile cluster too; `adm upgrade` is `upgrade`."""
+    found = {words for words in _leaves(root) if not words.startswith("adm")}
+    assert found - OF_THE_SANDBOX <= set(TYPED)
+    assert {"upgrade", "upgrade status", "preflight explain"} <= found
+
+
+@pytest.fixture
+def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A cluster of which an attacker wrote every text."""
+    monkeypatch.setenv("CVO_NAMESPACE", NAMESPACE)
+    spec = {"channel": EVIL, "upstream": EVIL, "desiredUpdate": {"mode": "Preflight", "version": "5.2.0"}}
+    server.set_cluster_version(spec=spec, status=STATUS)
+    try:
+        server.client.send(calls.get(Namespace, NAMESPACE))
+    except NotFound:
+        server.client.send(calls.create(resource_of(Namespace), {"metadata": {"name": NAMESPACE}}))
+    data = {"preflight-1-0123456789.json": encode(REPORT).decode()}
+    body = history.config_map(History(), NAMESPACE) | {"data": data}
+    server.client.send(calls.apply(resource_of(ConfigMap), body, field_manager="test", force=True))
+    return server
+
+
+@pytest.mark.parametrize("command", sorted(TYPED))
+def test_nothing_reaches_the_terminal(command: str, run: Run, hostile: Server) -> None:
+    """Whatever is typed, neither stream carries a control character; programs get the value itself."""
+    for words in TYPED[command]:
+        connected = () if command.startswith(("sandbox", "completion")) else ("--kubeconfig", str(hostile.kubeconfig))
+        ran = run(*command.split(), *words, *connected)
+        assert not is_hazardous(ran.out), (words, ran.out)
+        assert not is_hazardous(ran.err), (words, ran.err)
+        if words[-2:] in (("-o", "json"), ("-o", "yaml")) and command not in ("version", "upgrade status"):
+            read = (json.loads if "json" in words else yaml.safe_load)(ran.out)
+            assert EVIL in "".join(_texts(read))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(item)
+
+
+def test_a_terminal_sees_escapes(run: Run, hostile: Server) -> None:
+    """The words are there all the same, so that somebody notices."""
+    ran = run("upgrade", "--kubeconfig", hostile.kubeconfig)
+    assert f"Upstream: {printable(EVIL)}\n" in ran.out
+    assert f"Message: {printable(EVIL)}\n" in ran.out
+
+
+def test_a_page_shows_escapes() -> None:
+    """Text, attributes and links of the HTML page."""
+    page = el("p", EVIL, link(f"https://example.com/{EVIL}", EVIL), title=EVIL)
+    assert not is_hazardous(page)
+    assert printable(EVIL) in page
+
+
+def test_a_log_line_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every field of the operator's log, and the traceback of what somebody else's text broke."""
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    operator_log.configure()
+    try:
+        log = structlog.get_logger()
+        try:
+            raise ValueError(EVIL)
+        except ValueError:
+            log.exception(EVIL, error=EVIL, names=[EVIL])
+    finally:
+        structlog.reset_defaults()
+    line = stream.getvalue()
+    assert not is_hazardous(line)
+    assert json.loads(line)["error"] == printable(EVIL)
+
+
+def test_colours_of_our_own_pass() -> None:
+    """What draws goes past the escaping; what writes does not."""
+    stream = io.StringIO()
+    front: Any = Printable(stream)
+    front.write("\x1b[1m")
+    bare(front).write("\x1b[1m")
+    assert stream.getvalue() == "\\x1b[1m\x1b[1m"
+
+
+def test_paths_are_files_of_this_test(tmp_path: Path, run: Run) -> None:
+    """A folder whose name does something is named in the error."""
+    ran = run("upgrade", "status", "--dump", tmp_path / EVIL.replace("\0", ""))
+    assert ran.code != 0
+    assert "\\x1b" in ran.err
