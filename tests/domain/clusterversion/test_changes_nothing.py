@@ -24,6 +24,7 @@ from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade.targets import Flags, clear_patch, update_patch
 from runup.domain.clusterversion import reconcile, view
 from runup.domain.clusterversion.goal import asks_for
+from runup.domain.clusterversion.observed import Observed
 
 SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "200"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")
@@ -66,7 +67,7 @@ class ChangesNothing(RuleBasedStateMachine):
         super().__init__()
         self.real, self.twin = _settled(), _settled()
         self.up = True
-        self.found: tuple[Any, ...] = ()
+        self.settled: dict[int, Observed] = {}
 
     # Of preflights: these happen in the real world alone.
 
@@ -222,7 +223,8 @@ class ChangesNothing(RuleBasedStateMachine):
         if not self.up:
             return
         for world in (self.real, self.twin):
-            world.settle()
+            if world.observed is not self.settled.get(id(world)):
+                self.settled[id(world)] = world.settle().observed
         # An update waits for its preflight, and for what it finds: the target finishes, and finds nothing (any more).
         desired = self._spec(self.real)
         if not desired.mode and (desired.version or desired.image) and self.real.observed.deployment is not None:

@@ -219,6 +219,8 @@ class Silent:
 async def test_a_stopped_target_is_stale_after_ninety_seconds(tmp_path: Path) -> None:
     """By the operator's own clock: its findings are Unknown then, and held up until the pod's time is over."""
     scene = Silent(tmp_path, risk("PoolPaused"))
+    await scene.wait(60)
+    scene.write(risk("PoolPaused"))
     await scene.wait(89)
     assert scene.world.condition("PreflightCompleted") == ("True", "RisksFound")
     await scene.wait(1)
@@ -229,6 +231,7 @@ async def test_a_stopped_target_is_stale_after_ninety_seconds(tmp_path: Path) ->
         "PoolPaused": ("Unknown", "ReportStale"),
         "PreflightIncomplete": ("Unknown", "ReportStale"),
     }
+    assert verdict(world, "PoolPaused").startswith("Found at 2026-01-14T10:01:00Z; since then: ")
     assert world.recommended("5.0.3") == ("Unknown", "ReportStale")
     world.ask(TO).settle()
     assert world.condition("ReleaseAccepted") == ("False", "UnacceptedRisks")

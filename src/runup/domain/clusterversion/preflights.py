@@ -404,7 +404,8 @@ def _told(
 ) -> Preflight:
     """Conditions and risks of an attempt that was started; `scene` where it still goes on."""
     good = case.last_good
-    shown = report if found.state is State.COMPLETED or good is None else good
+    whole = report is not None and report.execution_status == "completed"
+    shown = report if whole or good is None else good
     unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
     stale = scene is not None and scene.stale
     checked = Checked(
