@@ -113,6 +113,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "release info": ((f"/nowhere/{EVIL}",),),
     "release manifests": ((f"/nowhere/{EVIL}",),),
     "release new": ((f"/nowhere/{EVIL}",),),
+    "check": ((), ("-o", "json"), ("-o", "yaml")),
     "version": ((), ("-o", "json"), (EVIL,)),
     "completion": ((EVIL,),),
     "sandbox list": ((),),

@@ -13,6 +13,7 @@ import os
 import random
 import re
 import time
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from runup.cli.main import main
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "oc-status"
 EXAMPLES = sorted(file.name.removesuffix("-cv.yaml") for file in CORPUS.glob("*-cv.yaml"))
 BATCHES = 8
+BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 CASES = int(os.environ.get("RUNUP_STATUS_CASES", "240"))
 ONE_SEED = os.environ.get("RUNUP_STATUS_SEED", "")
 NO_ALERTS = "Unable to fetch alerts, ignoring alerts in 'Update Health':  "
@@ -211,7 +213,17 @@ def said_by_oracle(files: dict[str, Any], details: str, path: Path) -> str:
             err = f"{NO_ALERTS}open {alerts}: no such file or directory\n"
         elif files.get("alerts_text", "{}")[:1] not in ("{", "n") or files.get("alerts_text", "") in ("{", "not json"):
             err = f"{BAD_ALERTS}\n"
-    return report(0, out, err)
+    return report(0, "".join(map(shown, out)), err)
+
+
+def shown(character: str) -> str:
+    """What a terminal would obey, as an escape: the one thing in which ours leaves oc's bytes (decision 27)."""
+    if character == "\r":
+        return "\\r"
+    obeyed = unicodedata.category(character) in ("Cc", "Zl", "Zp") or unicodedata.bidirectional(character) in BIDI
+    if character in "\n\t" or not (obeyed or character in "\u061c\u200e\u200f\ufeff"):
+        return character
+    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
 
 
 def said_by_command(details: str, path: Path) -> str:

@@ -232,7 +232,7 @@ def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) ->
     server.client.send(calls.merge_patch(*status, {"status": conditions}, subresource="status"))
     try:
         snapshot = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC))
-        found = status_live.read(server.client, datetime.fromisoformat("2023-11-03T17:26:54+00:00"))
+        found = status_live.read(server.client, lambda: datetime.fromisoformat("2023-11-03T17:26:54+00:00"))
     finally:
         server.client.send(calls.merge_patch(*status, {"status": good["status"]}, subresource="status"))
     assert isinstance(snapshot.nodes, tuple)
