@@ -87,6 +87,6 @@ async def settled(world: Cluster) -> bool:
     version = await world.version()
     completed = find(version.status.conditions, "PreflightCompleted")
     unknown = [risk.name for risk in version.status.conditional_update_risks if risk.name.endswith("Unknown")]
-    # Pools are a kind that this cluster does not have.
-    known = all(name.startswith("MachineConfigPool") for name in unknown)
+    # Pools, Etcd and the condition Failing are nothing that this cluster has.
+    known = all(name.startswith(("MachineConfigPool", "EtcdMembers", "ClusterVersionHealth")) for name in unknown)
     return completed is not None and completed.status == "True" and known
