@@ -89,9 +89,9 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
 @click.pass_context
 def explain(ctx: click.Context, risk: str, output: str | None) -> None:
     """Everything that is known of one risk: what it is about, for which targets, since when, and what helps."""
-    from runup.cli.docs import page
     from runup.cli.render import explain as rendered
+    from runup.pages import find
 
     cluster, found = _read(ctx)
-    known = rendered.explain(cluster, found, risk, page(risk))
+    known = rendered.explain(cluster, found, risk, find(risk))
     _print(rendered.explanation(known), rendered.explanation_data(known), output)
