@@ -32,7 +32,7 @@ def constants(package: object) -> Iterator[str]:
     path, name = package.__path__, package.__name__  # type: ignore[attr-defined]
     for module in pkgutil.iter_modules(path):
         found = vars(importlib.import_module(f"{name}.{module.name}"))
-        yield from (value for key, value in found.items() if key.isupper() and _is_name(value))
+        yield from (value for key, value in found.items() if key.isupper() and key != "CHECK_NAME" and _is_name(value))
 
 
 def _is_name(value: object) -> bool:
@@ -58,9 +58,8 @@ def of_scenarios() -> Iterator[str]:
 
 
 def of_the_engine() -> Iterator[str]:
-    """What stands for a check: its own name, what it could not tell, what cannot be loaded, what cannot be named."""
-    for check in CHECKS:
-        yield from (check.name, unknown_risk(check))
+    """What stands for a check that could not tell, cannot be loaded, or cannot be named."""
+    yield from (unknown_risk(check) for check in CHECKS)
     yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
     yield unknown_risk(unusable("x", ""))
     yield unknown_risk(Check("no name", "", (), lambda _snapshot, _context: ()))
@@ -70,13 +69,12 @@ def of_the_engine() -> Iterator[str]:
 NAMES = sorted(
     {*constants(catalogue), *constants(in_cluster), *of_results(), *of_scenarios(), *of_the_engine(), "UnnamedRisk"}
 )
-# A check is no risk where its findings have names of their own; these have pages all the same.
 REQUIRED = (
     "RemovedAPIInUse",
     "SlowNodeDrain",
     "UpdateRisksOmitted",
     "PreflightRisksOmitted",
-    "PreflightCheckUnusable-x",
+    "PreflightCheckUnusable",
 )
 
 
@@ -92,12 +90,21 @@ def test_page(name: str) -> None:
     assert pages.find(name) == text
 
 
+@pytest.mark.parametrize("name", sorted(check.name for check in CHECKS))
+def test_page_of_a_check(name: str) -> None:
+    """A report names checks, too: their pages say which risks are theirs."""
+    assert pages.find(name).startswith(f"# {name}\n")
+
+
 def test_every_page_is_listed() -> None:
     """The list of the risks leads to each page, and to none that is not there (`make docs` sees to that)."""
     text = (PAGES / "README.md").read_text()
-    assert [name for name in pages.names() if f"({name}.md)" not in text] == []
+    checks = {check.name for check in CHECKS}
+    assert [name for name in pages.names() if f"({name}.md)" not in text and name not in checks] == []
 
 
 def test_the_walk_finds_what_is_known() -> None:
     """A walk that found nothing would ask for nothing."""
-    assert {*REQUIRED, "PodDisruptionBudgetsOverlap", "ClusterVersionOverrides", "UpdatePathNotOffered"} <= set(NAMES)
+    assert {*REQUIRED, "PodDisruptionBudgetsOverlap", "ClusterVersionOverrides", "UpdatePathNotOffered"} <= {
+        name.partition("-")[0] for name in NAMES
+    }
