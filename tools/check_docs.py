@@ -87,6 +87,16 @@ def undocumented_checks() -> Iterator[str]:
             yield f"docs/checks/{name}.md: there is no such page, but the risk's URL leads to it"
 
 
+def unlisted_pages() -> Iterator[str]:
+    """Whatever page is written, the index says what it is for: a list by folder is none for who looks for something."""
+    listed = LINK.findall((HERE / "docs" / "index.md").read_text())
+    for path in files("docs/*.md"):
+        if path.parent.name in ("docs", "spec") and path.name != "index.md":
+            name = str(path.relative_to(HERE / "docs"))
+            if name not in listed:
+                yield f"docs/index.md: nothing leads to {name}"
+
+
 def records() -> Iterator[str]:
     """Decision records are named NNNN-title.md, no number twice, and the heading has the number."""
     paths = files("docs/decisions/*.md")
@@ -156,6 +166,7 @@ def _name(path: Path) -> str:
 RULES: tuple[Rule, ...] = (
     undocumented_commands,
     undocumented_checks,
+    unlisted_pages,
     records,
     links,
     private_names,

@@ -18,6 +18,11 @@ from runup.cli.lazy import LazyGroup
 @connection_options
 @click.pass_context
 def adm(ctx: click.Context) -> None:
-    """Cluster administration as `oc adm` spells it; `runup adm upgrade` is `runup upgrade`."""
+    """Cluster administration as `oc adm` spells it; `runup adm upgrade` is `runup upgrade`.
+
+    \b
+      runup adm upgrade
+      runup adm upgrade accept NAME
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

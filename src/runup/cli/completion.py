@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import click
 
+from runup.cli.lazy import Command
+
 HOW = {
     "bash": "source <(runup completion bash)",
     "zsh": "source <(runup completion zsh)",
@@ -51,7 +53,7 @@ _CHANGES = {
 }
 
 
-@click.command("completion", context_settings={"ignore_unknown_options": True})
+@click.command("completion", cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "kubectl", "candidates"]), metavar="SHELL")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context

@@ -2,10 +2,14 @@
 
 In goes a table of names, places and one-line summaries; out comes a group whose help and completion read the table
 alone. It prevents that `runup version` pays for what `runup upgrade` needs.
+
+`Command` and `Group` print help: by the name that the command was called by (`kubectl runup`), options by what they
+do, those that every command has last.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -13,11 +17,74 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+Sections = tuple[tuple[str, tuple[str, ...]], ...]
 _WHOLE = 500
+_SHARED = ("kubeconfig", "context", "as_user", "as_group")
+_OURS = re.compile(r"(?<![\w./-])runup(?= [a-z])")
+_NEAR = 0.7
+
+
+class _Formatter(click.HelpFormatter):
+    """Help whose examples are called as the command was."""
+
+    program = "runup"
+
+    def getvalue(self) -> str:
+        return _OURS.sub(self.program, super().getvalue())
+
+
+class Context(click.Context):
+    """A click context whose help is by the program's name."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        formatter = _Formatter(width=self.terminal_width, max_width=self.max_content_width)
+        formatter.program = self.find_root().info_name or "runup"
+        return formatter
+
+
+class Command(click.Command):
+    """A click command whose help has its options in `sections`: (title, names of parameters)."""
+
+    context_class = Context
+
+    def __init__(self, *args: Any, sections: Sections = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options, section by section; what no section has under `Options`, which cluster is meant last."""
+        _format_options(self, self.sections, ctx, formatter)
+
+
+def _format_options(
+    command: click.Command, sections: Sections, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    titles = {name: title for title, names in (*sections, ("Cluster", _SHARED)) for name in names}
+    rows: dict[str, list[tuple[str, str]]] = {title: [] for title in (*(t for t, _ in sections), "Options", "Cluster")}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is not None:
+            rows[titles.get(param.name or "", "Options")].append(record)
+    for title, records in rows.items():
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class Group(click.Group):
     """A click group that completes its commands with their whole first sentence; click cuts it at 45 characters."""
+
+    context_class = Context
+    command_class = Command
+
+    def __init__(self, *args: Any, sections: Sections = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As of a command, and the list of commands."""
+        _format_options(self, self.sections, ctx, formatter)
+        self.format_commands(ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands and options."""
@@ -27,6 +94,24 @@ class Group(click.Group):
             if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but an unknown name is reported with everything that followed it, as `oc` does.
+
+        Beyond oc: one that is nearly a command's gets that as a hint.
+        """
+        if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        from runup.cli.errors import UsageProblem
+        from runup.lang.gotext import quoted
+
+        near = get_close_matches(args[0].lower(), self.list_commands(ctx), n=1, cutoff=_NEAR)
+        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        raise UsageProblem(f"unknown command {quoted(' '.join(args))}{hint}", ctx)
 
     def summary(self, ctx: click.Context, name: str) -> str | None:
         """One line about the command of that name."""
@@ -70,14 +155,3 @@ class LazyGroup(Group):
     def summary(self, ctx: click.Context, name: str) -> str | None:  # noqa: ARG002
         """Out of the table, without importing any command."""
         return self.summaries.get(name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but an unknown name is reported with everything that followed it, as `oc` does."""
-        if ctx.resilient_parsing or self.get_command(ctx, args[0]) is not None:
-            return super().resolve_command(ctx, args)
-        from runup.cli.errors import UsageProblem
-        from runup.lang.gotext import quoted
-
-        raise UsageProblem(f"unknown command {quoted(' '.join(args))}", ctx)

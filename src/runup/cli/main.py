@@ -53,7 +53,13 @@ SUMMARIES: dict[str, str] = {
 @connection_options
 @click.pass_context
 def root(ctx: click.Context) -> None:
-    """Safe cluster updates: the release that you want to go to checks the cluster that you have."""
+    """Safe cluster updates: the release that you want to go to checks the cluster that you have.
+
+    \b
+      runup demo                                         see it with no cluster at all
+      runup check                                        whether your cluster can be preflighted
+      runup upgrade --mode=preflight --to=5.2.0 --wait   let 5.2.0 check your cluster
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

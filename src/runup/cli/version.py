@@ -6,15 +6,21 @@ import click
 
 from runup import __version__
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 
 
-@click.command("version")
+@click.command("version", cls=Command)
 @click.option("--server", is_flag=True, help="Ask the cluster for its versions too.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def version(ctx: click.Context, server: bool, output: str | None) -> None:
-    """Print the version of runup, and with --server those of the cluster."""
+    """Print the version of runup, and with --server those of the cluster.
+
+    \b
+      runup version
+      runup version --server -o json
+    """
     versions = {"clientVersion": __version__} | (_server(ctx) if server else {})
     if output:
         from runup.cli.render.text import machine

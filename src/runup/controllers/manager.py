@@ -132,6 +132,7 @@ class Manager:
             architecture=options.architecture,
             update_service=options.update_service,
             gates=options.open_gates,
+            documentation_base=own.payload.metadata.documentation_base,
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(

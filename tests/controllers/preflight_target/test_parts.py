@@ -77,6 +77,14 @@ def test_the_kubernetes_of_a_release(tmp_path: Path, metadata: str, references: 
     assert (release.version, release.kubernetes) == ("5.2.0", expected)
 
 
+def test_where_the_release_has_its_documentation(tmp_path: Path) -> None:
+    """Its metadata says so, and its risks lead there."""
+    (tmp_path / "release-manifests").mkdir()
+    metadata = METADATA % ', "metadata": {"docs.runup.dev/base": "https://docs.example/5.2"}'
+    (tmp_path / "release-manifests" / "release-metadata").write_text(metadata)
+    assert load_release(tmp_path).documentation_base == "https://docs.example/5.2"
+
+
 def test_a_release_without_metadata_or_checks(tmp_path: Path) -> None:
     """An image without these folders is an image whose built-in checks run."""
     release = load_release(tmp_path)

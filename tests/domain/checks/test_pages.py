@@ -1,70 +1,109 @@
-"""Every risk that we can report has a page behind the link that it carries."""
+"""Every risk that a shipped check, the operator or a bundled scenario can name has a page behind its link."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from runup.domain.checks.catalogue import (
-    CHECKS,
-    budget_pods,
-    cluster_version_health,
-    drain_blocked,
-    dual_stack,
-    etcd_members,
-    feature_set,
-    kubelet_skew,
-    node_health,
-    node_pools,
-    operator_health,
-    operator_upgradeable,
-    pool_health,
-    pool_paused,
-    update_in_progress,
-)
+from runup import pages
+from runup.domain import documentation
+from runup.domain.checks import catalogue
+from runup.domain.checks.catalogue import CHECKS, operator_health
 from runup.domain.checks.engine import unknown_risk
+from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
-from runup.domain.checks.results import OMITTED
-from runup.domain.preflight.report import DOCUMENTATION, documentation_url
+from runup.domain.preflight import results
+from runup.domain.updates import risks as in_cluster
+from runup.lang import yaml
+from runup.sandbox.scenario import folder, misbehaviour
 
 PAGES = Path(__file__).parents[3] / "docs" / "checks"
+NAME = re.compile(r"[A-Z][a-z]+[A-Za-z]*[A-Z][A-Za-z]*-?")
+BUNDLED = Path(folder.__file__).parent / "bundled"
+
+
+def constants(package: object) -> Iterator[str]:
+    """Every text in a package's modules that could be a risk's name: a new module is walked without anybody's doing."""
+    path, name = package.__path__, package.__name__  # type: ignore[attr-defined]
+    for module in pkgutil.iter_modules(path):
+        found = vars(importlib.import_module(f"{name}.{module.name}"))
+        yield from (value for key, value in found.items() if key.isupper() and key != "CHECK_NAME" and _is_name(value))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and NAME.fullmatch(value) is not None
+
+
+def of_results() -> Iterator[str]:
+    """Of the constants of `results` those that are no reason of a verdict."""
+    not_risks = results.REASONS | {"Applies"}
+    yield from (
+        value for key, value in vars(results).items() if key.isupper() and _is_name(value) and value not in not_risks
+    )
+
+
+def of_scenarios() -> Iterator[str]:
+    """Declarative checks and the update service's risks of the bundled scenarios."""
+    for file in sorted(BUNDLED.rglob("preflight-checks/*.yaml")):
+        yield from (check["spec"]["risk"]["name"] for check in yaml.load_all(file.read_bytes(), name=file.name))
+    for name in folder.names():
+        for edge in folder.load(folder.find(name)).graph.conditional_edges:
+            yield from (risk.name for risk in edge.risks)
+    yield misbehaviour.risk()["name"]
+
+
+def of_the_engine() -> Iterator[str]:
+    """What stands for a check that could not tell, cannot be loaded, or cannot be named."""
+    yield from (unknown_risk(check) for check in CHECKS)
+    yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
+    yield unknown_risk(unusable("x", ""))
+    yield unknown_risk(Check("no name", "", (), lambda _snapshot, _context: ()))
+
+
+# A risk without a name, made to fit (`domain.clusterversion.fit`).
 NAMES = sorted(
-    {
-        budget_pods.UNREADY,
-        budget_pods.OVERLAP,
-        cluster_version_health.FAILING,
-        cluster_version_health.UPGRADEABLE,
-        cluster_version_health.PARTIAL,
-        drain_blocked.NAME,
-        etcd_members.NAME,
-        node_pools.IN_NONE,
-        node_pools.IN_SEVERAL,
-        dual_stack.NAME,
-        feature_set.NAME,
-        kubelet_skew.NAME,
-        node_health.NOT_READY,
-        node_health.CORDONED,
-        *(expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS),
-        operator_upgradeable.NAME + "-x",
-        pool_health.DEGRADED + "-x",
-        pool_health.UPDATING + "-x",
-        pool_paused.NAME + "-x",
-        update_in_progress.NAME,
-        OMITTED,
-        unknown_risk(unusable("x", "")),
-        "PreflightCheckUnknown",
-        *(unknown_risk(check) for check in CHECKS),
-    }
+    {*constants(catalogue), *constants(in_cluster), *of_results(), *of_scenarios(), *of_the_engine(), "UnnamedRisk"}
+)
+REQUIRED = (
+    "RemovedAPIInUse",
+    "SlowNodeDrain",
+    "UpdateRisksOmitted",
+    "PreflightRisksOmitted",
+    "PreflightCheckUnusable",
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "MachineConfigPoolPaused-worker"])
 def test_page(name: str) -> None:
-    """The page exists, is about that risk, and is listed."""
-    page = documentation_url(name).removeprefix(DOCUMENTATION) + ".md"
+    """The page exists, is about that risk, is listed, and is the one that is printed offline."""
+    page = documentation.page(name).removeprefix(f"{documentation.BUILT_IN}/checks/") + ".md"
     text = (PAGES / page).read_text()
     assert text.startswith(f"# {page.removesuffix('.md')}\n")
     assert "**Applies when**" in text
     assert "**What to do**" in text
-    assert f"({page})" in (PAGES / "README.md").read_text()
+    assert "**Accepting it**" in text
+    assert pages.find(name) == text
+
+
+@pytest.mark.parametrize("name", sorted(check.name for check in CHECKS))
+def test_page_of_a_check(name: str) -> None:
+    """A report names checks, too: their pages say which risks are theirs."""
+    assert pages.find(name).startswith(f"# {name}\n")
+
+
+def test_every_page_is_listed() -> None:
+    """The list of the risks leads to each page, and to none that is not there (`make docs` sees to that)."""
+    text = (PAGES / "README.md").read_text()
+    checks = {check.name for check in CHECKS}
+    assert [name for name in pages.names() if f"({name}.md)" not in text and name not in checks] == []
+
+
+def test_the_walk_finds_what_is_known() -> None:
+    """A walk that found nothing would ask for nothing."""
+    families = {name.partition("-")[0] for name in NAMES}
+    assert {*REQUIRED, "PodDisruptionBudgetsOverlap", "ClusterVersionOverrides", "UpdatePathNotOffered"} <= families

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.factories import NOW, SINCE
@@ -59,6 +60,14 @@ def test_findings_of_one_name_become_one_risk() -> None:
 def test_link(name: str, url: str, expected: str) -> None:
     """A risk without a link has the page of our documentation for its name."""
     assert expected == risk(Finding(name, "Something.", url=url)).url
+
+
+def test_links_lead_to_the_releases_own_documentation() -> None:
+    """The report says where that is, and its pages are there; a link of a check's own stays."""
+    found = outcome(Finding("X-one", "Something."), Finding("Y", "Something.", url="https://example.com/y"))
+    report = results.completed(replace(HEADER, documentation_base="https://docs.example"), [found], NOW)
+    assert [risk.url for risk in report.risks] == ["https://docs.example/checks/X", "https://example.com/y"]
+    assert report.documentation_base == "https://docs.example"
 
 
 def test_order_does_not_matter() -> None:

@@ -12,6 +12,7 @@ from tests.domain.clusterversion.world import World, image, risk
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import ObjectMeta
 from runup.api.whole_v1 import WholeNode, WholePod
+from runup.domain import documentation
 from runup.domain.plan import Apply
 from runup.domain.preflight import accounts, settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
@@ -163,6 +164,45 @@ def test_links_lead_to_an_administrators_copy_of_the_documentation() -> None:
     assert urls["Ours-one"] == "https://mirror.example/runup/checks/Ours"
     assert urls["Theirs"] == "https://example.com/theirs"
     assert urls["UpdatePathNotOffered"] == "https://mirror.example/runup/checks/UpdatePathNotOffered"
+
+
+LINKS = {
+    "nobody says: the placeholder": ("", "", "", "https://docs.runup.example"),
+    "the running release": ("https://own.example/docs", "", "", "https://own.example/docs"),
+    "the target": ("https://own.example/docs", "https://target.example/docs", "", "https://target.example/docs"),
+    "the administrator, over both": (
+        "https://own.example/docs",
+        "https://target.example/docs",
+        "https://copy.example",
+        "https://copy.example",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_whose_documentation_a_link_leads_to(name: str) -> None:
+    """A target's link, written out or left out, leads to its release's pages; a copy of an administrator's counts most.
+
+    What stands for the operator's own words leads to the running release's pages.
+    """
+    own, target, copy, expected = LINKS[name]
+    world = World.new()
+    world.observed = replace(world.observed, facts=replace(world.observed.facts, documentation_base=own))
+    world.settle().ask_preflight().settle()
+    if copy:
+        set_to(world, documentationBase=copy).settle()
+    written = f"{target or documentation.BUILT_IN}/checks/Written"
+    world.report(
+        risk("Written-one", url=written),
+        risk("Left", url=""),
+        risk("Theirs", url="https://example.com/checks/Theirs"),
+        documentation_base=target,
+    ).settle()
+    urls = {r.name: r.url for r in world.version.status.conditional_update_risks}
+    assert urls["Written-one"] == f"{expected}/checks/Written"
+    assert urls["Left"] == f"{expected}/checks/Left"
+    assert urls["Theirs"] == "https://example.com/checks/Theirs"
+    assert urls["UpdatePathNotOffered"].startswith(f"{copy or own or documentation.BUILT_IN}/checks/")
 
 
 def rules(world: World, kind: str, namespace: str = "") -> list[dict[str, Any]]:

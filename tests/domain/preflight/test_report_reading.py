@@ -10,8 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from runup.domain import documentation
 from runup.domain.preflight import report
-from runup.domain.preflight.report import BadReport, Report, ReportedRisk, documentation_url, encode, read
+from runup.domain.preflight.report import BadReport, Report, ReportedRisk, encode, read
 from runup.domain.preflight.schema import report_schema
 from runup.lang.printable import is_hazardous
 
@@ -70,6 +71,12 @@ def _json(document: Any) -> bytes:
 BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("an empty file", b"", "ReportInvalid", "is not a JSON object"),
     ("truncated", _json(_risks(3))[:-20], "ReportInvalid", "is not a JSON object"),
+    (
+        "documentation that no link can lead to",
+        _json(_report(documentationBase="javascript:x")),
+        "ReportInvalid",
+        "documentationBase 'javascript:x' is no http or https URL",
+    ),
     ("a list", b"[]", "ReportInvalid", "is not a JSON object"),
     ("not UTF-8", b'{"format": "\xff\xfe"}', "ReportInvalid", "is not a JSON object"),
     ("NUL bytes", b"\0" * 4096, "ReportInvalid", "is not a JSON object"),
@@ -172,5 +179,5 @@ def test_what_is_echoed_is_short_and_printable(data: bytes) -> None:
 
 def test_a_risk_without_a_link_has_a_page() -> None:
     """Families of risks share a page."""
-    assert documentation_url("MachineConfigPoolPaused-worker").endswith("/checks/MachineConfigPoolPaused")
+    assert documentation.page("MachineConfigPoolPaused-worker").endswith("/checks/MachineConfigPoolPaused")
     assert ReportedRisk(name="X", message="x").url == ""

@@ -407,3 +407,28 @@ def test_every_document_comes_out_once_and_in_order(identities: list[tuple[str, 
     assert errors == []
     assert [manifest.identity for manifest in found] == [Identity(*identity) for identity in identities]
     assert [manifest.object for manifest in found] == documents
+
+
+BASES = {
+    "a base": ("https://docs.example/5.2/", "https://docs.example/5.2", ""),
+    "none": ("", "", ""),
+    "no text": (3, "", "metadata[docs.runup.dev/base] is no text"),
+    "no web page": (
+        "file:///x",
+        "",
+        "metadata[docs.runup.dev/base] 'file:///x' is no http or https URL that a path can follow",
+    ),
+    "too long for every risk": (
+        "https://" + "x" * 250,
+        "",
+        f"metadata[docs.runup.dev/base] 'https://{'x' * 250}' is longer than 256 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_where_a_release_has_its_documentation(name: str) -> None:
+    """Its metadata says so; what no link can lead to is left out and named, and spoils nothing else."""
+    value, base, problem = BASES[name]
+    found = release(metadata={**METADATA, "metadata": {"docs.runup.dev/base": value}}).metadata
+    assert (found.documentation_base, found.problems) == (base, (problem,) if problem else ())

@@ -143,6 +143,12 @@ REFERENCES = '{"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "me
             id="an image that nobody would see",
         ),
         pytest.param({}, ("--previous", "4.x"), "error: --previous: ", id="a previous version that is none"),
+        pytest.param(
+            {},
+            ("--metadata", "docs.runup.dev/base=ftp://x"),
+            "--metadata: docs.runup.dev/base 'ftp://x' is no http or https URL that a path can follow",
+            id="documentation that no link can lead to",
+        ),
         pytest.param({}, ("--metadata", "url"), "--metadata: 'url' is not of the form NAME=VALUE", id="no value"),
         pytest.param({}, ("--image-reference", "a=b", "--image-reference", "a=c"), "a is given twice", id="twice"),
         pytest.param({}, ("--entrypoint", "/gone"), "--entrypoint: /gone cannot be read", id="no such operator"),

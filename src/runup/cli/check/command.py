@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 
 
-@click.command("check")
+@click.command("check", cls=Command)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context

@@ -64,9 +64,9 @@ class _Asker:
         kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
         cluster = self._try("ClusterVersion", lambda: self._client.send(calls.get(ClusterVersion, clusters.NAME)))
         gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
-        rights = {right: self._may(right, kind) for right, kind in _rights()}
+        allowed = {right: self._may(right, kind) for right, kind in rights()}
         if cluster is None:
-            return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=rights, errors=self._errors)
+            return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
         stores = self._stores(cluster)
         return Facts(
             server=server,
@@ -74,7 +74,7 @@ class _Asker:
             cluster=cluster,
             gates=gates,
             mode=self._mode(cluster),
-            rights=rights,
+            rights=allowed,
             stores=stores,
             reached=_reached((*_registries(cluster), *stores)),
             errors=self._errors,
@@ -121,7 +121,8 @@ class _Asker:
         )
 
 
-def _rights() -> Iterator[tuple[Right, type[Object]]]:
+def rights() -> Iterator[tuple[Right, type[Object]]]:
+    """What the commands need, as `docs/security.md` has it."""
     for verb, kind, why, needed in _RIGHTS:
         resource = resource_of(kind)
         yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind

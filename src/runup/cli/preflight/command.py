@@ -27,6 +27,11 @@ def preflight() -> None:
     """Past preflights: history, comparison, one risk in detail.
 
     A preflight is asked for with `runup upgrade --mode=preflight --to=VERSION`.
+
+    \b
+      runup preflight history
+      runup preflight compare 5.1.0 5.2.0
+      runup preflight explain DualStackIncompatible
     """
 
 
@@ -51,7 +56,12 @@ def _print(text: str, data: object, output: str | None) -> None:
 @connection_options
 @click.pass_context
 def history(ctx: click.Context, output: str | None) -> None:
-    """List the reports that the cluster keeps: the newest of each target, five at most."""
+    """List the reports that the cluster keeps: the newest of each target, five at most.
+
+    \b
+      runup preflight history
+      runup preflight history -o json
+    """
     from runup.cli.findings import accepted_names, complete
     from runup.cli.render import history as rendered
 
@@ -70,6 +80,10 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
     """Compare what two targets found on this cluster: risks that are new in B, gone from A, and in both.
 
     A and B are versions, or preflight IDs as `history` lists them.
+
+    \b
+      runup preflight compare 5.1.0 5.2.0
+      runup preflight compare 5.1.0 5.2.0 -o json
     """
     from runup.cli.findings import complete
     from runup.cli.render import history as rendered
@@ -88,10 +102,28 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
 @connection_options
 @click.pass_context
 def explain(ctx: click.Context, risk: str, output: str | None) -> None:
-    """Everything that is known of one risk: what it is about, for which targets, since when, and what helps."""
-    from runup.cli.docs import page
-    from runup.cli.render import explain as rendered
+    """Everything that is known of one risk: what it is about, for which targets, since when, and what helps.
 
-    cluster, found = _read(ctx)
-    known = rendered.explain(cluster, found, risk, page(risk))
+    Where no cluster answers, the page about the risk is printed all the same.
+
+    \b
+      runup preflight explain DualStackIncompatible
+      runup preflight explain MachineConfigPoolPaused-worker -o json
+    """
+    from runup import pages
+    from runup.api.codec import DecodeError
+    from runup.cli.errors import CommandError, message_of
+    from runup.cli.render import explain as rendered
+    from runup.kube.errors import KubeError
+
+    page = pages.find(risk)
+    try:
+        cluster, found = _read(ctx)
+    except (KubeError, CommandError, DecodeError) as error:
+        if not page:
+            # What the cluster might know of that name nobody can tell: the error says why.
+            raise
+        known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
+    else:
+        known = rendered.explain(cluster, found, risk, page, pages.names())
     _print(rendered.explanation(known), rendered.explanation_data(known), output)

@@ -31,7 +31,12 @@ def registry_options(command: Command) -> Command:
 
 @click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def release() -> None:
-    """Make and inspect release images."""
+    """Make and inspect release images.
+
+    \b
+      runup release new --from-dir release/ --version 5.2.0 --to oci:layout:5.2.0
+      runup release info oci:layout:5.2.0
+    """
 
 
 @release.command()
@@ -78,7 +83,13 @@ def new(
     registry_config: str,
     **flags: Any,
 ) -> int:
-    """Make a release image; the same input has the same digest."""
+    """Make a release image; the same input has the same digest.
+
+    \b
+      runup release new --from-dir release/ --version 5.2.0 --to oci:layout:5.2.0
+      runup release new --from-dir release/ --version 5.2.0 --base oci:operator \\
+          --to docker://registry.example/release:5.2.0 --sign-key key.asc --signature-store signatures/
+    """
     if bool(flags["sign_key"]) != bool(flags["signature_store"]):
         raise click.UsageError("--sign-key and --signature-store belong together")
     if flags["base"] and flags["entrypoint"]:
@@ -106,7 +117,12 @@ def new(
 @OUTPUT
 @registry_options
 def info(image: str, output: str | None, **registry: Any) -> int:
-    """What a release is made of: version, metadata, images, manifests, checks."""
+    """What a release is made of: version, metadata, images, manifests, checks.
+
+    \b
+      runup release info oci:layout:5.2.0
+      runup release info registry.example/release@sha256:... -o json
+    """
 
     def run() -> int:
         from runup.cli.release import read as release_read
@@ -144,7 +160,12 @@ def manifests(
     output: str | None,
     **registry: Any,
 ) -> int:
-    """Each manifest and check of a release: in or out of a cluster as described, and why."""
+    """Each manifest and check of a release: in or out of a cluster as described, and why.
+
+    \b
+      runup release manifests oci:layout:5.2.0
+      runup release manifests oci:layout:5.2.0 --feature-set TechPreviewNoUpgrade -o wide
+    """
 
     def run() -> int:
         from runup.cli.release import read as release_read

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runup.cli.errors import CommandError
+from runup.domain import documentation
 from runup.domain.checks import packing, rights
 from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
 from runup.domain.version import Version, VersionError
@@ -46,6 +47,7 @@ class Wanted:
 def make(wanted: Wanted, access: Access) -> tuple[str, str]:
     """The digest and the name of the image; raises CommandError, OciError, and PayloadError for what is no release."""
     _check_versions(wanted)
+    _check_documentation(wanted)
     place = destination_of(wanted.destination, wanted.version)
     key = _signing_key(wanted.sign_key) if wanted.sign_key else None
     with tempfile.TemporaryDirectory() as scratch:
@@ -134,6 +136,14 @@ def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> None:
     payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
     if payload.version != wanted.version:
         raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {wanted.version}")
+
+
+def _check_documentation(wanted: Wanted) -> None:
+    """Every risk of the release will lead there."""
+    try:
+        documentation.read_base(wanted.metadata.get(documentation.KEY) or documentation.BUILT_IN)
+    except documentation.BadBase as error:
+        raise CommandError(f"--metadata: {documentation.KEY} {wanted.metadata[documentation.KEY]!r} {error}") from error
 
 
 def _check_versions(wanted: Wanted) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -20,15 +21,18 @@ _MAX_RESOURCES = 20
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A risk, and what it says for each target that carries it."""
+    """A risk, and what it says for each target that carries it. `not_asked`: why no cluster answered."""
 
     name: str
     by_target: tuple[tuple[str, Risk], ...]
     page: str
+    not_asked: str = ""
 
 
-def explain(cluster: ClusterVersion, history: History, name: str, page: str) -> Explanation:
-    """All that is known of the risk `name` now; raises CommandError where nothing mentions it."""
+def explain(
+    cluster: ClusterVersion, history: History, name: str, page: str, documented: Sequence[str] = ()
+) -> Explanation:
+    """All that is known of the risk `name` now; raises CommandError where neither cluster nor `documented` has it."""
     by_target = tuple(
         (found.target, risk)
         for update in cluster.status.conditional_updates
@@ -37,13 +41,13 @@ def explain(cluster: ClusterVersion, history: History, name: str, page: str) -> 
         if risk.name == name
     )
     if not by_target and not page:
-        raise CommandError(_nothing(cluster, name))
+        raise CommandError(_nothing(cluster, name, documented))
     return Explanation(name, by_target, page)
 
 
-def _nothing(cluster: ClusterVersion, name: str) -> str:
+def _nothing(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
     known = known_risk_names(cluster)
-    if near := get_close_matches(name, known, n=1, cutoff=0.6):
+    if near := get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
         return f"no update of this cluster has a risk {quoted(name)}; did you mean {quoted(near[0])}?"
     there = f"there are {', '.join(known)}" if known else "there are none"
     return f"no update of this cluster has a risk {quoted(name)}; {there}"
@@ -52,7 +56,9 @@ def _nothing(cluster: ClusterVersion, name: str) -> str:
 def explanation(known: Explanation) -> str:
     """The explanation as text."""
     parts = [f"{known.name}\n"]
-    if not known.by_target:
+    if known.not_asked:
+        parts.append(f"\nWhether an update has this risk is not known, no cluster was asked: {known.not_asked}\n")
+    elif not known.by_target:
         parts.append("\nNo update of this cluster has this risk now.\n")
     parts += [_target(target, risk) for target, risk in known.by_target]
     if known.page:
@@ -96,4 +102,5 @@ def explanation_data(known: Explanation) -> dict[str, Any]:
         "name": known.name,
         "targets": [{"target": target, **risk_data(risk)} for target, risk in known.by_target],
         "page": known.page or None,
+        **({"notAsked": known.not_asked} if known.not_asked else {}),
     }

@@ -28,7 +28,13 @@ RUNNERS = ["runc", "bubblewrap", "process"]
 
 @click.group("sandbox", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def sandbox() -> None:
-    """A cluster on this machine to try things on."""
+    """A cluster on this machine to try things on.
+
+    \b
+      runup sandbox start
+      runup sandbox start --scenario clean
+      runup sandbox stop
+    """
 
 
 @sandbox.command()
@@ -51,7 +57,12 @@ def sandbox() -> None:
 @click.option("--runner", type=click.Choice(RUNNERS), envvar="RUNUP_RUNNER", help="How containers run.")
 @DATA
 def start(scenario: str, source: str, port: int | None, runner: str | None, data: str | None) -> int:
-    """Start it, and say how to use it."""
+    """Start it, and say how to use it.
+
+    \b
+      runup sandbox start --scenario skip-level
+      runup sandbox start --import must-gather.local.123
+    """
     from runup.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
     from runup.sandbox.setup.settings import Settings
@@ -72,7 +83,12 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
 @sandbox.command()
 @DATA
 def stop(data: str | None) -> int:
-    """End it; what is in it stays for the next start."""
+    """End it; what is in it stays for the next start.
+
+    \b
+      runup sandbox stop
+      runup sandbox stop --data DIR
+    """
     from runup.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
 
@@ -88,7 +104,12 @@ def stop(data: str | None) -> int:
 @sandbox.command()
 @DATA
 def reset(data: str | None) -> int:
-    """Back to the scenario's start: end it, remove its folder, start it anew with the same settings."""
+    """Back to the scenario's start: end it, remove its folder, start it anew with the same settings.
+
+    \b
+      runup sandbox reset
+      runup sandbox reset --data DIR
+    """
     from runup.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
 
@@ -100,7 +121,12 @@ def reset(data: str | None) -> int:
 @OUTPUT
 @DATA
 def status(output: str | None, data: str | None) -> int:
-    """What runs, where, and what it does not isolate. Exit code 1 when it does not run."""
+    """What runs, where, and what it does not isolate. Exit code 1 when it does not run.
+
+    \b
+      runup sandbox status
+      runup sandbox status -o json
+    """
     from runup.sandbox.processes import lifecycle
 
     def run() -> int:
@@ -126,7 +152,12 @@ def status(output: str | None, data: str | None) -> int:
 
 @sandbox.command("list")
 def list_() -> int:
-    """The scenarios."""
+    """The scenarios.
+
+    \b
+      runup sandbox list
+      runup sandbox start --scenario NAME
+    """
     from runup.sandbox.scenario import folder as scenarios
 
     def run() -> int:
@@ -146,7 +177,12 @@ def _logs(ctx: click.Context) -> Iterable[str]:
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:
-    """Print a log: apiserver, cluster, supervisor, or a pod by a part of its name; without a name, list them."""
+    """Print a log: apiserver, cluster, supervisor, or a pod by a part of its name; without a name, list them.
+
+    \b
+      runup sandbox logs apiserver
+      runup sandbox logs cluster-version-operator -f
+    """
     from runup.kube.clock import SystemClock
 
     def run() -> int:

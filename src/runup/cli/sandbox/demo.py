@@ -23,6 +23,7 @@ from typing import Any, TextIO
 
 import click
 
+from runup.cli.lazy import Command
 from runup.cli.output import bare
 from runup.lang.printable import printable
 
@@ -44,9 +45,14 @@ class GoneWrong(Exception):
     """A step did not end as told."""
 
 
-@click.command("demo")
+@click.command("demo", cls=Command)
 def demo() -> int:
-    """Watch a 5.0.0 cluster be checked by release 5.2.0, with no cluster at all. Takes less than a minute."""
+    """Watch a 5.0.0 cluster be checked by release 5.2.0, with no cluster at all. Takes less than a minute.
+
+    \b
+      runup demo               watch it
+      runup demo > demo.txt    keep it
+    """
     interrupts = Interrupts()
     folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
     story = Story(folder, interrupts)

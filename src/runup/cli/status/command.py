@@ -13,6 +13,7 @@ import click
 from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.lazy import Command
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -25,7 +26,7 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     return [word for word in DETAILS if word.startswith(incomplete)]
 
 
-@click.command("status")
+@click.command("status", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
 @click.option(
     "--details",

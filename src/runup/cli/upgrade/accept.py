@@ -5,6 +5,7 @@ Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warnin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,13 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
+from runup.cli.lazy import Command
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
+
+# A little wider than what a report may name: others name risks, too.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_NAME = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,19 @@ def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
     return Change(add, remove, replace)
 
 
+def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> None:
+    """Raise CommandError for a new name that no risk can have: it would be accepted for ever, and nothing with it."""
+    for name in change.add:
+        if name in known or name in existing or (_NAME.fullmatch(name) and len(name) <= _MAX_NAME):
+            continue
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"did you mean {quoted(near[0])}?" if near else "see them with `runup upgrade --include-not-recommended`"
+        text = f"no risk can be called {quoted(name)}: names are letters, digits, dots and dashes"
+        raise CommandError(f"{text}; {hint} Nothing was changed" if near else f"{text}; {hint}. Nothing was changed")
+
+
 def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> Iterator[str]:
     """A warning for each new name that no update of this cluster carries now."""
     for name in sorted(set(change.add) - set(known) - set(existing)):
@@ -69,7 +88,7 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 
 
 # `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
-@click.command("accept", context_settings={"ignore_unknown_options": True})
+@click.command("accept", cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
 @click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @click.option("--clear", is_flag=True, help="Accept no risk any more.")
@@ -109,7 +128,9 @@ def _carry_out(change: Change, ctx: click.Context) -> None:
         cluster = clusters.read(client, no="no", server="")
         desired = cluster.spec.desired_update
         existing = tuple(risk.name for risk in desired.accept_risks) if desired else ()
-        clusters.write([("err", line) for line in unknown_names(change, existing, known_risk_names(cluster))])
+        known = known_risk_names(cluster)
+        check_names(change, existing, known)
+        clusters.write([("err", line) for line in unknown_names(change, existing, known)])
         after = change.applied(existing)
         if after == existing:
             clusters.write([("out", "info: Accept risks are not changed\n")])

@@ -45,7 +45,9 @@ def _check(request: Request) -> None:
         raise CommandError("--clear may not be specified with any other flags")
     if (request.wait or request.timeout) and not request.preflight:
         option = "--wait" if request.wait else "--timeout"
-        raise CommandError(f"{option} needs --mode=preflight: an update is followed with `runup upgrade`")
+        raise CommandError(
+            f"{option} needs --mode=preflight: an update is followed with `runup upgrade status --watch`"
+        )
     if request.timeout and not request.wait:
         raise CommandError("--timeout needs --wait")
     if request.output and not request.preflight and (flags.names_target or flags.clear or request.clear_preflight):
@@ -173,4 +175,6 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
 def _requested(request: Request, target: str) -> str:
     if request.output:
         return machine({"requested": {"mode": "Preflight", "target": target}}, request.output)
-    return f"Requested preflight of {target}\n"
+    flag = "--to" if target == request.flags.to else "--to-image"
+    follow = f"runup upgrade --mode=preflight {flag}={target} --wait"
+    return f"Requested preflight of {target}\nFollow it: {follow}, or see how far it is: runup upgrade\n"

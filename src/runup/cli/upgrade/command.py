@@ -45,6 +45,9 @@ _OUR_FLAGS = (
 )
 
 
+_IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrade_with_warnings", "force")
+
+
 @click.command(
     "upgrade",
     cls=LazyGroup,
@@ -53,6 +56,12 @@ _OUR_FLAGS = (
         "accept": "Accept risks exposed to conditional updates.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
     },
+    sections=(
+        ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),
+        ("Update", ("to", "to_image", "to_latest", "to_multi_arch", "clear")),
+        ("Go on in spite of", _IN_SPITE_OF),
+        ("Show", ("include_not_recommended", "output")),
+    ),
     invoke_without_command=True,
 )
 @with_options(_OC_FLAGS + _OUR_FLAGS)

@@ -134,7 +134,9 @@ def _until_over(
             raise CommandError(found.line)
         now = clock.monotonic()
         line = nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line
-        show(line)
+        # The result begins with why it failed.
+        if found.state is not State.FAILED:
+            show(line)
         failing_since = (failing_since or now) if found.state is State.HEALING else None
         if found.state in (State.DONE, State.FAILED):
             return latest

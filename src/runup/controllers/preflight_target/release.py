@@ -34,6 +34,7 @@ class TargetRelease:
     version: str = ""
     kubernetes: str = ""
     check_files: Mapping[str, str] = field(default_factory=dict)
+    documentation_base: str = ""
 
 
 def load_release(folder: Path) -> TargetRelease:
@@ -47,7 +48,7 @@ def load_release(folder: Path) -> TargetRelease:
         raise Terminal(f"{manifests / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
     kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(manifests / "image-references"))
-    return TargetRelease(metadata.version, kubernetes, _check_files(folder))
+    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base)
 
 
 def python_checks(

@@ -217,6 +217,7 @@ class PreflightTarget:
             preflight_id=request.preflight_id,
             target_image=request.target_image,
             engine_version=request.engine_version,
+            documentation_base=self.release.documentation_base,
         )
 
     async def _write(self, report: Report) -> None:

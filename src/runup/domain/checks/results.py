@@ -13,6 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from runup.domain import documentation
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Applies, Finding
 from runup.domain.preflight.report import (
@@ -27,7 +28,6 @@ from runup.domain.preflight.report import (
     ReportedResource,
     ReportedRisk,
     Severity,
-    documentation_url,
     encode,
 )
 from runup.lang.printable import boundary, printable
@@ -48,6 +48,7 @@ class Header:
     preflight_id: str = ""
     target_image: str = ""
     engine_version: str = ""
+    documentation_base: str = ""
 
 
 def running(header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = "") -> Report:
@@ -68,14 +69,14 @@ def failed(header: Header, outcomes: Sequence[CheckOutcome], now: datetime, mess
     return replace(report, completion_time=now)
 
 
-def risks(outcomes: Iterable[CheckOutcome]) -> tuple[ReportedRisk, ...]:
-    """Every risk of the outcomes, one a name, ordered by name, at most `MAX_RISKS`."""
+def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRisk, ...]:
+    """Every risk of the outcomes, one a name, ordered by name, at most `MAX_RISKS`; pages are below `base`."""
     by_name: dict[str, list[Finding]] = {}
     for outcome in outcomes:
         for finding in outcome.findings:
             by_name.setdefault(finding.name, []).append(finding)
-    merged = [_merged(name, findings) for name, findings in by_name.items()]
-    return tuple(sorted(_capped(merged), key=lambda risk: risk.name))
+    merged = [_merged(name, findings, base) for name, findings in by_name.items()]
+    return tuple(sorted(_capped(merged, base), key=lambda risk: risk.name))
 
 
 def omitted(outcomes: Iterable[CheckOutcome]) -> int:
@@ -95,12 +96,13 @@ def _report(
             target_version=header.target_version,
             target_image=header.target_image,
             engine_version=header.engine_version,
+            documentation_base=header.documentation_base,
             execution_status=status,
             started_time=header.started_time,
             observed_time=now,
             message=message,
             checks=tuple(_reported(outcome) for outcome in outcomes),
-            risks=risks(outcomes),
+            risks=risks(outcomes, header.documentation_base),
             risks_omitted=omitted(outcomes),
         )
     )
@@ -116,7 +118,7 @@ def _reported(outcome: CheckOutcome) -> ReportedCheck:
     )
 
 
-def _merged(name: str, findings: Sequence[Finding]) -> ReportedRisk:
+def _merged(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
     """One risk of all the findings of a name: it applies if any does, is as severe as the worst, says all they say."""
     # What applies comes first, whatever the order in which the checks ran; the rest in the order of its words.
     ordered = sorted(
@@ -125,7 +127,7 @@ def _merged(name: str, findings: Sequence[Finding]) -> ReportedRisk:
     return ReportedRisk(
         name=name,
         message=" ".join(_distinct(finding.message for finding in ordered)),
-        url=next((finding.url for finding in ordered if finding.url), documentation_url(name)),
+        url=next((finding.url for finding in ordered if finding.url), documentation.page(name, base)),
         applies="True" if ordered[0].applies is Applies.YES else "Unknown",
         reason=next((finding.reason for finding in ordered if finding.reason), ""),
         severity=min((finding.severity for finding in findings), key=SEVERITIES.index),
@@ -143,7 +145,7 @@ def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource,
     return tuple(dict.fromkeys(resources))
 
 
-def _capped(found: list[ReportedRisk]) -> list[ReportedRisk]:
+def _capped(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
     """At most `MAX_RISKS`: the gravest stay, one risk says how many more there are and which."""
     if len(found) <= MAX_RISKS:
         return found
@@ -158,7 +160,7 @@ def _capped(found: list[ReportedRisk]) -> list[ReportedRisk]:
     rest = ReportedRisk(
         name=OMITTED,
         message=f"{len(names)} more risks were found than an update can carry: {shown}.",
-        url=documentation_url(OMITTED),
+        url=documentation.page(OMITTED, base),
         applies="True" if any(risk.applies == "True" for risk in others) else "Unknown",
         reason="TooManyRisks",
         severity=min((risk.severity for risk in others), key=SEVERITIES.index),

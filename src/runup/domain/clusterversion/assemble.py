@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace as with_risks
 
 from msgspec.structs import replace
 
 from runup.api.config_v1 import Release
+from runup.domain import documentation
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.view import View
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.outcome import Tally
 from runup.domain.preflight.results import Checked
-from runup.domain.updates.candidates import Candidate, add_risks, by_name, leaves_minor, ordered
+from runup.domain.updates.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
 from runup.domain.updates.risks import in_cluster
 from runup.domain.updates.risks.source import Cluster, SourceRisk
 
@@ -29,7 +31,7 @@ def candidates(
     while len(checked) > 1 and len(by_name(found)) > fit.MAX_RISKS:
         checked = checked[:-1]
         found = _assemble(view, checked, risks)
-    fitting = fit.candidates(found)
+    fitting = _fitting(view, found)
     return fitting, len(found) - len(fitting)
 
 
@@ -41,7 +43,7 @@ def tally(view: View, target: Checked) -> Tally:
     facts = view.observed
     found = in_cluster(Cluster(facts.cluster_version, facts.operators, facts.operators_error, facts.unread_operators))
     digest = digest_of(target.release.image)
-    fitting = fit.candidates(_assemble(view, [target], found))
+    fitting = _fitting(view, _assemble(view, [target], found))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
     there = [risk for risk in risks if risk.applies.status != "False"]
     still_open = [risk.applies.status for risk in there if risk.name not in view.accepted]
@@ -49,17 +51,36 @@ def tally(view: View, target: Checked) -> Tally:
 
 
 def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
-    found, base = list(view.advised.candidates), view.observed.facts.place.documentation_base
+    found = list(view.advised.candidates)
     for target in checked:
         index = _index(found, target.release)
         if index is None:
             found.append(_unlisted(view, target))
             index = len(found) - 1
-        found[index] = add_risks(found[index], results.with_links(results.judged_risks(target), base))
+        found[index] = add_risks(found[index], _found_by(view, target))
     if view.accepts_risks:
         judged = [risk.judged() for risk in risks]
         found = [add_risks(c, judged) if leaves_minor(c, view.current.version) else c for c in found]
-    return ordered(found)
+    return tuple(_linked(view, candidate) for candidate in ordered(found))
+
+
+def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """What the API can carry; whatever was put in for what it cannot has a page, too."""
+    return tuple(_linked(view, candidate) for candidate in fit.candidates(found))
+
+
+def _found_by(view: View, target: Checked) -> tuple[JudgedRisk, ...]:
+    """A target's links lead to its own documentation, or to the administrator's copy of it."""
+    bases = (target.report.documentation_base,) if target.report else ()
+    return results.with_links(results.judged_risks(target), bases, view.observed.facts.place.documentation_base)
+
+
+def _linked(view: View, candidate: Candidate) -> Candidate:
+    """The built-in base is nobody's address: the administrator's or this release's own takes its place."""
+    facts = view.observed.facts
+    base = facts.place.documentation_base or facts.documentation_base
+    linked = results.with_links(candidate.risks, (documentation.BUILT_IN,), base)
+    return candidate if linked == candidate.risks else with_risks(candidate, risks=linked)
 
 
 def _index(found: Sequence[Candidate], release: Release) -> int | None:
@@ -73,5 +94,4 @@ def _unlisted(view: View, target: Checked) -> Candidate:
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
     release = replace(known, image=target.release.image) if known else target.release
     risk = results.path_not_offered(release, target.source_version, holds_up=not target.ended)
-    base = view.observed.facts.place.documentation_base
-    return add_risks(Candidate(release, offered=False), results.with_links([risk], base))
+    return add_risks(Candidate(release, offered=False), [risk])

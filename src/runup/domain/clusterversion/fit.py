@@ -28,8 +28,9 @@ from runup.api.config_v1 import (
     UpdateHistory,
 )
 from runup.api.meta_v1 import Condition
+from runup.domain import documentation
 from runup.domain.preflight import results
-from runup.domain.preflight.report import MAX_NAME, documentation_url
+from runup.domain.preflight.report import MAX_NAME
 from runup.domain.updates.candidates import (
     ALWAYS,
     MAX_RISKS_AN_UPDATE,
@@ -144,7 +145,7 @@ def _judged(found: JudgedRisk) -> JudgedRisk:
         name=name,
         message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
         # A name that anybody chose is no part of an address yet.
-        url=risk.url if link else documentation_url(quote(name)),
+        url=risk.url if link else documentation.page(quote(name)),
         matching_rules=_rules(risk.matching_rules),
     )
     return replace(found, risk=fitting, applies=_condition(found.applies, MAX_MESSAGE))

@@ -32,6 +32,8 @@ class Facts:
     update_service: str = ""
     # Open for this operator whatever the FeatureGate says, which others go on reading as it is.
     gates: frozenset[str] = frozenset()
+    # Of this release's documentation, as its metadata has it.
+    documentation_base: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2
 RETRY_S = 60.0
 
+# Versions of a list in a sentence.
+_SHOWN = 10
 UNREADABLE = "TargetUnreadable"
 UNTRUSTED = "ImageVerificationFailed"
 """The refusals of an image that another look may lift."""
@@ -99,10 +101,20 @@ def _not_found(update: Update, advised: Advised) -> Exception:
     if advised.condition is not None and advised.condition.status != "True":
         why = f" (RetrievedUpdates is False: {advised.condition.message})"
     return Terminal(
-        f"the update service knows no way to version {update.version}{why}; "
+        f"the update service knows no way to version {update.version}{why}; {_there_are(advised)}; "
         "choose a version of its graph, another channel, or name the release by image and digest",
         reason="TargetNotFound",
     )
+
+
+def _there_are(advised: Advised) -> str:
+    """What can be named instead, newest first."""
+    known = {parsed: release.version for release in known_releases(advised) if (parsed := parse(release.version))}
+    versions = [known[version] for version in sorted(known, reverse=True)]
+    if not versions:
+        return "it knows none from here"
+    more = f" and {len(versions) - _SHOWN} more" if len(versions) > _SHOWN else ""
+    return f"from here it knows {', '.join(versions[:_SHOWN])}{more}"
 
 
 def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from runup.api import codec
 from runup.api.meta_v1 import Wire
+from runup.domain import documentation
 from runup.domain.errors import Terminal
 from runup.lang.cut import cut
 from runup.lang.formats import is_uri
@@ -41,8 +42,6 @@ IMAGE = re.compile(r"[!-~]{0,1024}")
 _MAX_ECHO = 100
 # A host that every version of every URL parser reads alike: a name or an address of version 4, or one of 6 in brackets.
 _HOST = re.compile(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
-# Where the pages of `docs/checks/` are published, one for each risk or family of risks.
-DOCUMENTATION = "https://docs.runup.example/checks/"
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]
@@ -72,7 +71,7 @@ class ReportedResource(Wire, frozen=True):
 class ReportedRisk(Wire, frozen=True, kw_only=True):
     """A risk that applies, or that could not be told. Checks that found nothing report no risk.
 
-    Without a `url` a reader uses `documentation_url` of the name (decision record 10).
+    Without a `url` a reader uses the page of the documentation for the name (decision record 10).
     """
 
     name: str
@@ -90,6 +89,7 @@ class Report(Wire, frozen=True, kw_only=True):
 
     `observed_time` is when the checks were evaluated, `heartbeat_time` when the target last wrote the same again;
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
+    `documentation_base`: where the target's release has its documentation, if it says so.
     """
 
     format: str
@@ -103,6 +103,7 @@ class Report(Wire, frozen=True, kw_only=True):
     observed_time: datetime | None = None
     heartbeat_time: datetime | None = None
     engine_version: str = ""
+    documentation_base: str = ""
     message: str = ""
     checks: tuple[ReportedCheck, ...] = ()
     risks: tuple[ReportedRisk, ...] = ()
@@ -111,11 +112,6 @@ class Report(Wire, frozen=True, kw_only=True):
 
 class BadReport(Terminal):
     """The report cannot be used; `reason` says why in a word, the message in a sentence."""
-
-
-def documentation_url(name: str) -> str:
-    """The page of our documentation for a risk; a family such as `MachineConfigPoolPaused-worker` shares one."""
-    return DOCUMENTATION + name.partition("-")[0]
 
 
 def encode(report: Report) -> bytes:
@@ -188,6 +184,12 @@ def _check_head(report: Report) -> None:
             raise BadReport(
                 f"the report's {name} {_echo(text)} does not match ^{pattern.pattern}$", reason="ReportInvalid"
             )
+    if report.documentation_base:
+        try:
+            documentation.read_base(report.documentation_base)
+        except documentation.BadBase as error:
+            echoed = _echo(report.documentation_base)
+            raise BadReport(f"the report's documentationBase {echoed} {error}", reason="ReportInvalid") from error
     if report.risks_omitted < 0:
         raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
 

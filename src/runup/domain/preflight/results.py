@@ -14,7 +14,8 @@ from msgspec.structs import replace as with_fields
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.preflight.report import DOCUMENTATION, OMITTED, Report, ReportedRisk, documentation_url
+from runup.domain import documentation
+from runup.domain.preflight.report import OMITTED, Report, ReportedRisk
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 from runup.domain.updates.rules import APPLIES
@@ -66,16 +67,14 @@ def path_not_offered(release: Release, source_version: str, *, holds_up: bool = 
     return JudgedRisk(risk, _applies("True", VALIDATION, text), from_preflight=True, holds_up=holds_up)
 
 
-def with_links(risks: Iterable[JudgedRisk], base: str) -> tuple[JudgedRisk, ...]:
-    """`risks` whose links to our own pages lead to those below `base`, an administrator's copy, where there is one."""
-    if not base:
-        return tuple(risks)
-    return tuple(_linked(risk, base) if risk.risk.url.startswith(DOCUMENTATION) else risk for risk in risks)
+def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
+    """`risks` whose links to pages below one of `bases` lead to the same pages below `to`, where that is known."""
+    among = tuple(bases)
+    return tuple(_linked(risk, documentation.moved(risk.risk.url, among, to)) if to else risk for risk in risks)
 
 
-def _linked(risk: JudgedRisk, base: str) -> JudgedRisk:
-    page = risk.risk.url.removeprefix(DOCUMENTATION)
-    return replace(risk, risk=with_fields(risk.risk, url=f"{base}/checks/{page}"))
+def _linked(risk: JudgedRisk, url: str) -> JudgedRisk:
+    return risk if url == risk.risk.url else replace(risk, risk=with_fields(risk.risk, url=url))
 
 
 def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
@@ -83,7 +82,7 @@ def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: 
     verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
         return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
-    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation_url(OTHERS_OMITTED), ALWAYS)
+    risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
     return JudgedRisk(risk, rules.match(text) if status == "True" else rules.could_not_evaluate(risk, text))
 
 
@@ -97,7 +96,9 @@ def is_preflights(risk: ConditionalUpdateRisk) -> bool:
 
 
 def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:
-    found = _risk(risk.name, risk.message, checked.release.version, risk.url)
+    base = checked.report.documentation_base if checked.report else ""
+    url = risk.url or documentation.page(risk.name, base)
+    found = _risk(risk.name, risk.message, checked.release.version, url)
     omitted_there = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
     return JudgedRisk(
         found,
@@ -178,5 +179,5 @@ def _url(name: str, url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return documentation_url(name)
-    return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation_url(name)
+        return documentation.page(name)
+    return url if parts.scheme in ("http", "https") and parts.netloc and " " not in url else documentation.page(name)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, cast
-from urllib.parse import urlsplit
 
 import msgspec
 
 from runup.api import codec
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import Condition, Wire
+from runup.domain import documentation
 from runup.domain.preflight.workloads import SETTINGS_MAP, Workplace
 from runup.lang import yaml as kyaml
 from runup.lang.quantity import QuantityError, parse_quantity
@@ -27,7 +27,6 @@ CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"
 # Below, not even an image is pulled; above, nobody remembers what was asked for.
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
-MAX_URL = 1024
 _MIN_MEMORY = Decimal(1024 * 1024)
 _SHOWN = 60
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
@@ -219,13 +218,9 @@ def _one_of(text: str, allowed: tuple[str, ...]) -> str:
 
 def _documentation_base(place: Workplace, text: str) -> Workplace:
     try:
-        parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
-    except ValueError:
-        usable = False
-    if not usable or len(text) > MAX_URL or not text.isascii() or not text.isprintable() or " " in text:
-        raise Unusable("is no http or https URL that a path can follow")
-    return replace(place, documentation_base=text.rstrip("/"))
+        return replace(place, documentation_base=documentation.read_base(text))
+    except documentation.BadBase as error:
+        raise Unusable(str(error)) from error
 
 
 KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from runup.domain import documentation
 from runup.domain.version import Version, VersionError
 from runup.lang import yaml as kyaml
 
@@ -34,6 +35,7 @@ class ReleaseMetadata:
     url: str = ""
     architecture: str = ""
     channels: tuple[str, ...] = ()
+    documentation_base: str = ""
     problems: tuple[str, ...] = ()
 
     @property
@@ -69,6 +71,7 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
     url, url_problems = _url(details)
     architecture, architecture_problems = _architecture(details)
     channels, channel_problems = _channels(details)
+    base, base_problems = _documentation_base(details)
     return ReleaseMetadata(
         version=version,
         previous=_texts(document, "previous"),
@@ -77,7 +80,8 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
         url=url,
         architecture=architecture,
         channels=channels,
-        problems=(*url_problems, *architecture_problems, *channel_problems),
+        documentation_base=base,
+        problems=(*url_problems, *architecture_problems, *channel_problems, *base_problems),
     )
 
 
@@ -149,6 +153,16 @@ def _channels(details: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]
     if not isinstance(value, str):
         return (), (f"metadata[{CHANNELS_KEY}] is no text",)
     return tuple(sorted(channel for channel in value.split(",") if channel)), ()
+
+
+def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    value = details.get(documentation.KEY, "")
+    if not isinstance(value, str):
+        return "", (f"metadata[{documentation.KEY}] is no text",)
+    try:
+        return (documentation.read_base(value) if value else ""), ()
+    except documentation.BadBase as error:
+        return "", (f"metadata[{documentation.KEY}] {value!r} {error}",)
 
 
 def _images(document: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 The OCI distribution protocol (pull, push, tags) over plain HTTP on loopback; every repository name shows the same
 layout. Signatures are served beside it, as a signature store has them: `/signatures/<algo>=<hash>/signature-<n>`.
+The pages about risks are there, too (`/docs/checks/<name>`), where the sandbox's releases say that they are.
 Everybody on the machine may read, and only `writers` may write, by Basic authentication; without any, nobody. With
 `users` it wants one of them for all but signatures.
 """
@@ -24,6 +25,7 @@ from uuid import uuid4
 from aiohttp import encode_basic_auth, web
 from aiohttp.typedefs import Handler
 
+from runup import pages
 from runup.oci import images
 from runup.oci.errors import BadImage, CannotWrite, ImageNotFound
 from runup.oci.images import Descriptor
@@ -116,6 +118,7 @@ class Registry:
             web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
             web.get(name + "/blobs/uploads/{upload}", self._upload_status),
             web.get("/signatures/{path:.+}", self._signature),
+            web.get("/docs/checks/{name}", self._page),
         ]
 
     async def _version(self, _request: web.Request) -> web.Response:
@@ -233,6 +236,10 @@ class Registry:
     def _stored(self, request: web.Request, digest: str) -> web.Response:
         location = f"/v2/{request.match_info['name']}/blobs/{digest}"
         return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        text = pages.find(request.match_info["name"])
+        return web.Response(text=text, content_type="text/plain") if text else web.Response(status=404)
 
     async def _signature(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"]

@@ -23,7 +23,7 @@ def risk(**changes: Any) -> JSON:
     good = {
         "name": "SomeRisk",
         "message": "Something is the matter.",
-        "url": "https://docs.runup.example/risks/SomeRisk",
+        "url": "https://docs.runup.example/checks/SomeRisk",
         "applies": "True",
     }
     return good | changes

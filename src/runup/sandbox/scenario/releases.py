@@ -14,6 +14,7 @@ from typing import Any
 
 import runup
 from runup.api import codec
+from runup.domain import documentation
 from runup.domain.checks import packing
 from runup.domain.version import Version
 from runup.oci.build import THIN_OPERATOR, BuiltImage, build_release
@@ -45,7 +46,10 @@ class Release:
 
 
 def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ...]:
-    """Build and sign the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError."""
+    """Build and sign the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError.
+
+    It serves the pages of their risks, too, so that no link of a sandbox is dead.
+    """
     key = signing_key(data)
     releases = []
     for spec in scenario.releases:
@@ -55,7 +59,7 @@ def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ..
             version=spec.version,
             files=files,
             previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
-            metadata=_metadata(spec),
+            metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
             operator=_operator(scenario, spec),
         )
         release = Release(spec, built.pullspec(f"{registry}/{REPOSITORY}"), built)

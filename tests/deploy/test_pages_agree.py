@@ -1,0 +1,119 @@
+"""Pages that say what the code does are compared with it: runbooks for every reason, rights for every command."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from runup.cli.check import probe
+from runup.cli.check.model import Right
+
+ROOT = Path(__file__).parents[2]
+DOMAIN = ROOT / "src" / "runup" / "domain"
+TROUBLESHOOTING = (ROOT / "docs" / "troubleshooting.md").read_text()
+SECURITY = (ROOT / "docs" / "security.md").read_text()
+NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+|[A-Z]{3}[A-Za-z]+|Unschedulable|Evicted")
+RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
+# Where conditions of preflights and updates get their reasons.
+PLACES = (
+    *(f"clusterversion/{name}.py" for name in ("preflights", "request", "targets", "updates", "preconditions")),
+    *(f"preflight/{name}.py" for name in ("outcome", "report", "starting", "results")),
+)
+# What looks like a reason there and is none: types of conditions, risks, events, states of pods, and what goes well.
+NO_REASON = {
+    "AsExpected",
+    "BackOff",
+    "ChecksRunning",
+    "ContainerCreating",
+    "FailedScheduling",
+    "InspectFailed",
+    "NoRisksFound",
+    "PayloadLoaded",
+    "PodInitializing",
+    "PodScheduled",
+    "PreconditionBlock",
+    "PreconditionWarn",
+    "PreflightIncomplete",
+    "PreflightRisksOmitted",
+    "PreflightValidation",
+    "RegistryUnavailable",
+    "ReleaseAccepted",
+    "ReplicaFailure",
+    "ReplicaSet",
+    "RetrievedUpdates",
+    "RisksFound",
+    "UpdatePathNotOffered",
+    "UpdateRisksOmitted",
+}
+
+
+def reasons() -> Iterator[str]:
+    """Every constant of those modules that is a reason."""
+    for place in PLACES:
+        for node in ast.walk(ast.parse((DOMAIN / place).read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.fullmatch(node.value):
+                yield node.value
+
+
+def documented() -> Iterator[str]:
+    """The reasons of PreflightFailed and ReleaseAccepted as the table of conditions has them."""
+    text = (ROOT / "docs" / "spec" / "conditions.md").read_text()
+    table = text[text.index("| reason of PreflightFailed") : text.index("Whether or not a preflight")]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")][1:]
+    rows += [line.split("|")[3] for line in text.splitlines() if line.startswith("| ReleaseAccepted")]
+    for row in rows:
+        yield from (name for name in re.split(r"[,.\s]+", row) if name)
+
+
+REASONS = sorted({*reasons(), *documented(), "ReportUnreadable"} - NO_REASON)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_has_a_runbook(reason: str) -> None:
+    """Whoever reads a reason in a condition finds it on the page."""
+    assert re.search(rf"(?<!\w){reason}(?!\w)", TROUBLESHOOTING)
+
+
+def test_reasons_are_found() -> None:
+    """A walk that found nothing would ask for nothing."""
+    assert {"TargetNotFound", "ReportStale", "OOMKilled", "UnacceptedRisks", "TargetUnsupported"} <= set(REASONS)
+
+
+def test_every_runbook_says_what_to_do() -> None:
+    """What it means, where to look, what to do."""
+    parts = re.split(r"^### ", TROUBLESHOOTING, flags=re.MULTILINE)[1:]
+    # One that only leads to another has nothing to say.
+    told = [part for part in parts if "**Means**" in part or not part.split("\n", 1)[1].strip().startswith("See [")]
+    lacking = [part.splitlines()[0] for part in told if not RUNBOOK.search(part)]
+    assert lacking == []
+
+
+def _rows() -> list[tuple[str, str, str]]:
+    part = SECURITY[SECURITY.index("## What you need") : SECURITY.index("## What the target may do")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:2] == "| "]
+    return [(right, why, needed) for right, why, needed in rows[1:]]
+
+
+def test_the_rights_of_the_commands_are_those_that_check_asks_for() -> None:
+    """The page and `runup check` are one table."""
+    rights: list[Right] = [right for right, _ in probe.rights()]
+    assert _rows() == [(f"{r.verb} {r.resource}", r.why, "needed" if r.needed else "") for r in rights]
+
+
+def test_the_role_on_the_page_gives_them_all() -> None:
+    """Whoever copies it can do what the table says."""
+    found = re.search(r"```yaml\n(.*?kind: ClusterRole\n.*?)```", SECURITY, re.DOTALL)
+    assert found is not None
+    given = {
+        (verb, f"{resource}.{group}".rstrip("."))
+        for rule in yaml.safe_load(found[1])["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert {(right.verb, right.resource) for right, _ in probe.rights()} <= given
