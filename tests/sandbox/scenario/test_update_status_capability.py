@@ -12,7 +12,16 @@ from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.manifests import JSON
 from runup.sandbox.setup import objects as setup
 
-ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+ALL = {
+    "Deployment",
+    "Namespace",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "NetworkPolicy",
+}
 
 
 OPEN = ", gates: [UpdateStatus]"
