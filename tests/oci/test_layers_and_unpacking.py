@@ -99,6 +99,11 @@ STACKS = [
     pytest.param([[f("m/a", "file")], [f("m/a/b/c")]], {"m/a/b/c": "x"}, id="a file below what was a file"),
     pytest.param([[f("m/a", "file")], [directory("m/a")]], {}, id="an empty folder instead of a file"),
     pytest.param([[f("m/a", "file")], [directory("m/a"), f("m/a/b")]], {"m/a/b": "x"}, id="a folder instead of a file"),
+    pytest.param(
+        [[directory("m/d"), f("m/d/a")], [directory("m/d"), f("m/d/b")]],
+        {"m/d/a": "x", "m/d/b": "x"},
+        id="a folder that a later layer has as well",
+    ),
     pytest.param([[f("m/a"), f("m/a.b")], [f("m/.wh.a")]], {"m/a.b": "x"}, id="a name that only begins alike stays"),
     pytest.param([[f("./m/a"), f("m//b"), f("/m/c")]], {"m/a": "x", "m/b": "x", "m/c": "x"}, id="ways to write a name"),
 ]

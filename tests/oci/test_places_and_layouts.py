@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.oci.registries import release, sandbox_registry, writing
 
@@ -184,6 +186,23 @@ def test_names_in_a_layout(tmp_path: Path) -> None:
     assert layout.remove("5.2.1") is False
     assert layout.resolve().digest == one.digest
     assert layout.resolve(two.digest).digest == two.digest
+
+
+def test_the_index_is_that_of_the_image_layout_specification(tmp_path: Path) -> None:
+    """Schema version 2; a name only where one was given; by name and digest, so that one content is one file."""
+    made = release(tmp_path / "layout", "5.2.0")
+    layout = Layout.open(made.layout)
+    named = layout.resolve("5.2.0")
+    nameless = msgspec.structs.replace(named, digest="sha256:" + "f" * 64, annotations={})
+    layout.add_manifest(nameless)
+    layout.add_manifest(msgspec.structs.replace(nameless, digest="sha256:" + "e" * 64))
+    document = json.loads((made.layout / "index.json").read_bytes())
+    assert document["schemaVersion"] == 2
+    assert [(item["digest"][-1], item.get("annotations", {})) for item in document["manifests"]] == [
+        ("e", {}),
+        ("f", {}),
+        (named.digest[-1], {"org.opencontainers.image.ref.name": "5.2.0"}),
+    ]
 
 
 @pytest.mark.parametrize("missing", ["oci-layout", "index.json"])

@@ -133,6 +133,30 @@ def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
     assert "MachineConfigPoolPaused-infra" not in [risk.name for risk in of_target(CLUSTER, FOUND, "5.2.0").risks]
 
 
+OTHER_IMAGE = "quay.io/ocp/release@sha256:" + "b" * 64
+
+
+@pytest.mark.parametrize(
+    ("asked", "target", "shown"),
+    [
+        pytest.param({"image": IMAGE}, ("", IMAGE), True, id="asked by image, this one"),
+        pytest.param({"image": OTHER_IMAGE}, ("", IMAGE), False, id="asked by image, another one"),
+        pytest.param({"image": OTHER_IMAGE}, ("5.2.0", IMAGE), False, id="asked by image, a version of another one"),
+        pytest.param({"version": "5.2.0"}, ("5.2.0", ""), True, id="asked by version, this one"),
+        pytest.param({"version": "5.1.0"}, ("5.2.0", ""), False, id="asked by version, another one"),
+        pytest.param({"version": "5.1.0", "image": IMAGE}, ("5.2.0", IMAGE), False, id="another version of the image"),
+    ],
+)
+def test_how_a_preflight_goes_is_shown_for_its_own_target(
+    asked: dict[str, str], target: tuple[str, str], shown: bool
+) -> None:
+    """The conditions of one preflight say nothing of another release."""
+    condition = {"type": "PreflightRunning", "status": "True", "reason": "Checking", "message": "m"}
+    status = {**STATUS, "conditions": [{**condition, "lastTransitionTime": "2026-01-14T09:30:00Z"}]}
+    known = cluster({"spec": {"clusterID": "x", "desiredUpdate": {"mode": "Preflight", **asked}}, "status": status})
+    assert bool(of_target(known, History(), *target).conditions) is shown
+
+
 def test_no_result_is_never_a_pass() -> None:
     """A preflight that nobody asked for, or that is going on, has exit code 1 and no verdict."""
     found = of_target(cluster({"status": {}}), History(), "5.9.0")

@@ -17,7 +17,7 @@ from runup.api import codec
 from runup.api.core_v1 import ConfigMap, Namespace, Node
 from runup.api.meta_v1 import Object
 from runup.api.scheme import RESOURCES, resource_of
-from runup.controllers.preflight_target.client import ReadOnlyClient
+from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
 from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
@@ -65,6 +65,7 @@ class Reports(FileSink):
         super().__init__(path)
         self.path = path
         self.count = 0
+        self.statuses: list[str] = []
         self.broken = False
         self._loop = asyncio.get_running_loop()
         self._written = asyncio.Event()
@@ -74,6 +75,7 @@ class Reports(FileSink):
             raise OSError(28, "No space left on device")
         super().write(data)
         self.count += 1
+        self.statuses.append(read(data).execution_status)
         self._loop.call_soon_threadsafe(self._written.set)
 
     async def until(self, wanted: Any) -> Report:
@@ -277,6 +279,30 @@ async def test_a_long_evaluation_does_not_look_dead(config: ClusterConfig, admin
     assert (later.execution_status, later.observed_time) == ("completed", first.observed_time)
 
 
+async def test_the_first_evaluation_shows_how_far_it_is(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """Check by check until the report is complete; from then on a complete one stands until the next is."""
+    reports = Reports(tmp_path / "report.json")
+    release = threading.Event()
+
+    def slow(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        release.wait(DEADLINE_S)
+        return ()
+
+    checks = [node_health.CHECK, Check("Slow", "tests", (resource_of(Node),), slow)]
+    timing = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=DEADLINE_S, progress_s=0)
+    try:
+        async with Running(config, reports, checks=checks, timing=timing):
+            report = await reports.until(lambda report: len(report.checks) == 1)
+            assert (report.execution_status, report.checks[0].name) == ("running", node_health.CHECK.name)
+            release.set()
+            await reports.until(has())
+            await put(admin, node("a", unschedulable=True))
+            await reports.until(has("NodeCordoned"))
+    finally:
+        release.set()
+    assert set(reports.statuses[reports.statuses.index("completed") :]) == {"completed"}
+
+
 def test_the_report_is_a_heartbeat() -> None:
     """Decision D24: written every 30 s at the latest; a reader waits for 90."""
     timing = Timing()
@@ -404,6 +430,18 @@ async def test_a_preflight_writes_nothing(config: ClusterConfig, admin: Client, 
     verbs = {json.loads(line)["verb"] for line in audit.read_text().splitlines()[before:]}
     assert verbs <= {"get", "list", "watch"}
     assert "list" in verbs
+
+
+async def test_what_is_no_read_is_refused_by_the_client_itself(config: ClusterConfig, admin: Client) -> None:
+    """Whoever asks: a patch through the client does not leave it, as an answer or as a stream."""
+    await put(admin, node("a"))
+    patch = calls.merge_patch(resource_of(Node), "a", CORDON)
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        with pytest.raises(WriteRefused, match="PATCH /api/v1/nodes/a"):
+            await client.send(patch)
+        with pytest.raises(WriteRefused, match="PATCH /api/v1/nodes/a"):
+            await anext(client.stream(patch))
+        assert not (await client.send(calls.get(Node, "a"))).spec.unschedulable
 
 
 async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) -> None:

@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import GATES, OWN, World, image, risk
 from tests.factories import feature_gate
 
@@ -301,6 +302,22 @@ def test_nothing_new_starts_while_old_pods_end() -> None:
     assert world.condition("PreflightRunning") == ("True", "ReplacingTarget")
     world._set(pods=()).settle()
     assert world.container_image == image("5.1.0")
+
+
+@pytest.mark.parametrize("target", ["5.2.0", "5.1.0"], ids=["the same target", "another target"])
+def test_a_deployment_that_is_being_deleted_is_waited_for(target: str) -> None:
+    """Whoever deletes it: it is not taken for the one that runs, nor written to, nor deleted again."""
+    world = started("5.2.0")
+    deployment = world.observed.deployment
+    assert deployment is not None
+    metadata = with_fields(deployment.metadata, deletion_timestamp=world.now)
+    world._set(deployment=with_fields(deployment, metadata=metadata))
+    world.log.clear()
+    world.ask_preflight(target).settle()
+    assert not {"apply Deployment", "delete Deployment"} & set(world.log)
+    assert world.condition("PreflightRunning") == ("True", "ReplacingTarget")
+    world._set(deployment=None).settle()
+    assert world.container_image == image(target)
 
 
 def test_accepting_a_risk_does_not_start_anew() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.domain.clusterversion.world import World, image, risk
+from tests.domain.clusterversion.world import GRAPH, World, image, risk
 from tests.factories import cluster_operator
 
 from runup.api.config_v1 import AcceptRisk, Update
@@ -36,6 +36,18 @@ def test_an_unaccepted_risk_blocks_until_it_is_accepted() -> None:
         f"The target release {image('5.1.0')} is exposed to the risks [SlowNodeDrain] "
         "which were all explicitly accepted by the cluster administrator."
     )
+
+
+def test_a_release_that_nobody_offers_goes_by_image() -> None:
+    """It is no candidate, so there is no advice for or against it: a warning says so, and the update goes."""
+    graph = {"nodes": GRAPH["nodes"][:1], "edges": []}
+    world = World.new()
+    world.graph = graph
+    world.settle().ask(Update(image=image("5.0.3"))).settle()
+    assert (world.available, world.version.status.conditional_updates) == ([], ())
+    assert world.version.status.desired.version == "5.0.3"
+    [warning] = [event.message for event in world.events if event.reason == "PreconditionWarn"]
+    assert "5.0.3" in warning
 
 
 def test_without_the_accept_gate_an_exposed_version_is_no_available_update() -> None:

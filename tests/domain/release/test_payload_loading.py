@@ -278,7 +278,9 @@ def test_everything_wrong_is_said_at_once() -> None:
         pytest.param([], REFERENCES, "release-metadata: is no object", id="a list"),
         pytest.param({**METADATA, "kind": "v1"}, REFERENCES, "unrecognized kind 'v1'", id="another kind"),
         pytest.param({"kind": METADATA["kind"]}, REFERENCES, "has no version", id="no version"),
-        pytest.param({**METADATA, "version": "v5.2.0"}, REFERENCES, "v5.2.0", id="a version with a v"),
+        pytest.param(
+            {**METADATA, "version": "v5.2.0"}, REFERENCES, "'v5.2.0' is not a semantic version", id="a v before it"
+        ),
         pytest.param({**METADATA, "version": 5.2}, REFERENCES, "has no version", id="a number"),
         pytest.param({**METADATA, "previous": "5.1.0"}, REFERENCES, "previous is no list", id="previous as text"),
         pytest.param({**METADATA, "metadata": []}, REFERENCES, "metadata is no map", id="metadata as a list"),

@@ -15,7 +15,9 @@ from tests.domain.updatestatus.test_waits import awaiting, busy, draining
 
 import runup.sandbox.crds as crds
 from runup.api import codec
-from runup.api.meta_v1 import Condition
+from runup.api.config_v1 import ClusterOperator
+from runup.api.core_v1 import Pod
+from runup.api.meta_v1 import Condition, ObjectMeta
 from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
 from runup.domain.conditions import find, with_condition
 from runup.domain.updatestatus import uids
@@ -403,26 +405,62 @@ def test_pools_of_a_live_cluster_are_reported_in_one_order() -> None:
     assert [pool.metadata.name for pool in in_report_order(pools)] == ["master", "worker", "arm", "infra"]
 
 
+def _at_rest(*operators: ClusterOperator, **changes: Any) -> Snapshot:
+    return b.snapshot(
+        **{
+            "cluster_version": b.version([b.entry(b.OLD)], progressing="False"),
+            "cluster_operators": operators,
+            "nodes": (),
+            **changes,
+        }
+    )
+
+
+def _after(count: float) -> datetime:
+    return b.STARTED + b.minutes(count)
+
+
+def _pod(created: datetime | None) -> Pod:
+    return Pod(metadata=ObjectMeta(name="pod", creation_timestamp=created))
+
+
 @pytest.mark.parametrize(
     ("snapshot", "now", "seconds"),
     [
         pytest.param(b.snapshot(), b.NOW, 30, id="an estimate runs on"),
         pytest.param(b.snapshot(cluster_version=UNREADABLE), b.NOW, 30, id="nobody knows"),
+        pytest.param(_at_rest(b.operator(available="False")), _after(4), 61, id="an operator becomes a warning"),
         pytest.param(
-            b.snapshot(
-                cluster_version=b.version([b.entry(b.OLD)], progressing="False"),
-                cluster_operators=(b.operator(available="False"),),
-            ),
-            b.STARTED + b.minutes(4),
-            61,
-            id="an operator becomes a warning",
+            _at_rest(b.operator(available="False")), _after(6), 14 * 60 + 1, id="an operator is down for long"
         ),
+        pytest.param(_at_rest(b.operator(degraded="True")), _after(21), 19 * 60 + 1, id="an operator is bad for long"),
+        pytest.param(_at_rest(b.operator(degraded="True")), _after(40), None, id="an age that is reached is over"),
+        pytest.param(_at_rest(b.operator()), _after(4), None, id="a good operator does not age"),
         pytest.param(
-            b.snapshot(cluster_version=b.version([b.entry(b.OLD)], progressing="False")),
-            b.STARTED + b.minutes(60),
+            _at_rest(b.operator(available=b.cond("Available", "False", since=None))),
+            _after(4),
             None,
-            id="nothing",
+            id="an operator that is down since nobody knows when",
         ),
+        pytest.param(_at_rest(nodes=(b.node(),)), _after(0.5), 31, id="a node has no network for a minute"),
+        pytest.param(_at_rest(nodes=(b.node(),)), _after(4), 61, id="a node is not ready for five minutes"),
+        pytest.param(
+            _at_rest(nodes=(b.node(conditions=[b.cond("Ready", "False", since=None)]),)),
+            _after(4),
+            None,
+            id="a node that is bad since nobody knows when",
+        ),
+        pytest.param(
+            _at_rest(pending_pods=(_pod(b.STARTED),)), _after(4), 6 * 60 + 1, id="a pod waits for ten minutes"
+        ),
+        pytest.param(_at_rest(pending_pods=(_pod(None),)), _after(4), None, id="a pod of no age"),
+        pytest.param(
+            _at_rest(b.operator(available="False"), nodes=(b.node(),), pending_pods=(_pod(b.STARTED),)),
+            _after(6),
+            4 * 60 + 1,
+            id="the first of several",
+        ),
+        pytest.param(_at_rest(), _after(60), None, id="nothing"),
     ],
 )
 def test_when_time_alone_changes_the_assessment(snapshot: Snapshot, now: datetime, seconds: float | None) -> None:

@@ -191,6 +191,14 @@ def test_what_an_older_release_does_not_write(change: Callable[[JSON], None], li
     assert line in text(obj, "operators")
 
 
+@pytest.mark.parametrize(("left_out", "expected"), [(3, 3), (0, 0), ("many", 0), (None, 0)])
+def test_how_many_pools_were_left_out(left_out: Any, expected: int) -> None:
+    """It is read where it is a number."""
+    obj = written()
+    obj["status"]["omittedWorkerPools"] = left_out
+    assert decode(obj)[0].omitted_worker_pools == expected
+
+
 def test_without_insights_of_pools_their_nodes_are_counted() -> None:
     """Upstream's controller never made them."""
     obj = written()

@@ -1,0 +1,114 @@
+"""One question at a time: what becomes of one that is given up, and of its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from tests.kube.apiscript import Handler, ScriptedApi, reply, scripted_api
+
+from runup.controllers.sources.update_service import UpdateService
+from runup.domain.updates.service import Query, ServiceState
+from runup.kube.clock import SystemClock
+
+DEADLINE_S = 10.0
+
+
+def graph(version: str) -> Handler:
+    """A graph of this one release."""
+    return reply({"nodes": [{"version": version, "payload": f"registry.example/r@sha256:{'a' * 64}"}], "edges": []})
+
+
+def held(handler: Handler, until: asyncio.Event) -> Handler:
+    """The same answer, not before `until`."""
+
+    async def wait(request: web.Request) -> web.StreamResponse:
+        await until.wait()
+        return await handler(request)
+
+    return wait
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[ScriptedApi]:
+    """An update service to script."""
+    async with scripted_api() as found:
+        yield found
+
+
+def query(api: ScriptedApi, version: str) -> Query:
+    """What to go to from this version."""
+    return Query(api.url, "stable-5.0", "amd64", "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11", version)
+
+
+async def asked_out() -> None:
+    """Wait until nobody asks any more."""
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.gather(
+            *(t for t in asyncio.all_tasks() if t.get_name() == "update-service"), return_exceptions=True
+        )
+
+
+def versions(state: ServiceState) -> list[str]:
+    """The releases of the graph that is held."""
+    return [release.version for release in state.graph.releases] if state.graph else []
+
+
+async def test_the_late_answer_to_a_superseded_question_is_not_heard(api: ScriptedApi) -> None:
+    """What counts is the answer to the question asked last, whatever comes after it."""
+    late = asyncio.Event()
+    heard: list[list[str]] = []
+    answered = asyncio.Event()
+
+    def hear() -> None:
+        heard.append(versions(service.state))
+        answered.set()
+
+    service = UpdateService(SystemClock(), hear)
+    api.answers(held(graph("5.0.0"), late), graph("5.0.3"))
+    service.ask(query(api, "5.0.0"))
+    await api.until_requests(1)
+    service.ask(query(api, "5.0.3"))
+    await api.until_requests(2)
+    async with asyncio.timeout(DEADLINE_S):
+        await answered.wait()
+    late.set()
+    await asked_out()
+    assert heard == [["5.0.3"]]
+    assert (service.state.query, service.state.asking) == (query(api, "5.0.3"), False)
+
+
+async def test_the_same_question_is_asked_once_at_a_time(api: ScriptedApi) -> None:
+    """Asking again while it is being asked changes nothing."""
+    late = asyncio.Event()
+    service = UpdateService(SystemClock(), lambda: None)
+    api.answers(held(graph("5.0.0"), late))
+    service.ask(query(api, "5.0.0"))
+    await api.until_requests(1)
+    service.ask(query(api, "5.0.0"))
+    late.set()
+    await asked_out()
+    assert len(api.requests) == 1
+    assert versions(service.state) == ["5.0.0"]
+
+
+async def test_closing_gives_up_the_question(api: ScriptedApi) -> None:
+    """Once closed nothing is being asked, and what would have come is not heard."""
+    late = asyncio.Event()
+    heard: list[int] = []
+    service = UpdateService(SystemClock(), lambda: heard.append(1))
+    api.answers(held(graph("5.0.0"), late))
+    service.ask(query(api, "5.0.0"))
+    await api.until_requests(1)
+    await service.close()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "update-service"]
+    late.set()
+    await asked_out()
+    assert (heard, service.state.graph) == ([], None)
+
+
+async def test_closing_what_never_asked() -> None:
+    """Nothing to give up is no error."""
+    await UpdateService(SystemClock(), lambda: None).close()
