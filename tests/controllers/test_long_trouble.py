@@ -24,6 +24,8 @@ from runup.domain.preflight import report, workloads
 from runup.kube import config
 from runup.kube.clock import ManualClock, SystemClock
 
+# Of kinds that this cluster does not have, and of a history that is too short.
+LACKING = ("MachineConfigPool", "EtcdMembers", "ClusterVersionHealth")
 TROUBLE_S = 300
 PATIENCE_S = 60
 
@@ -87,6 +89,5 @@ async def settled(world: Cluster) -> bool:
     version = await world.version()
     completed = find(version.status.conditions, "PreflightCompleted")
     unknown = [risk.name for risk in version.status.conditional_update_risks if risk.name.endswith("Unknown")]
-    # Pools are a kind that this cluster does not have.
-    known = all(name.startswith("MachineConfigPool") for name in unknown)
+    known = all(name.startswith(LACKING) for name in unknown)
     return completed is not None and completed.status == "True" and known
