@@ -1,18 +1,32 @@
-"""`python -m bench [NAME...]`: run the benchmarks, print JSON on stdout and progress on stderr."""
+"""`python -m bench [NAME...] [--COUNT N ...]`: run the benchmarks, print JSON on stdout and progress on stderr."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status")
+NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status", "hostile")
+# What can be told to a benchmark, and to which: numbers.
+COUNTS = {
+    "reports": ("hostile", "mutated reports, besides those at the limits"),
+    "faults": ("hostile", "seconds of trouble with the API server"),
+    "kills": ("hostile", "kills of the operator"),
+    "seed": ("hostile", "which of them"),
+}
 
 
-def main(names: list[str]) -> int:
+def main(argv: list[str]) -> int:
     """Run the named benchmarks, all of them by default."""
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    for count, (name, what) in COUNTS.items():
+        parser.add_argument(f"--{count}", type=int, metavar="N", help=f"{name}: {what}")
+    given = vars(parser.parse_args(argv))
+    names = given.pop("names")
     unknown = sorted(set(names) - set(NAMES))
     if unknown:
         print(f"error: no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
@@ -20,7 +34,8 @@ def main(names: list[str]) -> int:
     results: dict[str, Any] = {"python": platform.python_version(), "machine": platform.machine()}
     for name in names or NAMES:
         print(f"bench: {name}", file=sys.stderr)
-        results[name] = importlib.import_module(f"bench.{name}").run()
+        told = {count: given[count] for count in COUNTS if COUNTS[count][0] == name and given[count] is not None}
+        results[name] = importlib.import_module(f"bench.{name}").run(**told)
     print(json.dumps(results, indent=2))
     return 0
 

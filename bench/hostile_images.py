@@ -13,6 +13,7 @@ import json
 import resource
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,8 +281,11 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (8 * MIB, 8 * MIB))
     for number, row in enumerate((*IMAGES, *HARMLESS)):
         layout, digest = write(folder / str(number), row)
+        started = time.perf_counter()
         for way, said in ways(layout, digest, row):
             print(json.dumps([row.name, way, said]))
+            print(json.dumps(["seconds", f"{row.name}: {way}", round(time.perf_counter() - started, 3)]))
+            started = time.perf_counter()
     for number, (name, manifest) in enumerate(documents()):
         layout = Layout.create(folder / f"document-{number}")
         digest = layout.add_blob(manifest)

@@ -6,12 +6,17 @@ Every row is signed by a real key. What is wrong is the key's state, the claim, 
 from __future__ import annotations
 
 import json
+import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from bench.hostile_images import peak_kib
 from bench.openpgp import BINARY, COMPROMISED, RETIRED, Certificate, Key, packet
-from runup.oci.signatures import claim
+from runup.oci.errors import Unverified
+from runup.oci.signatures import Keyring, claim, verify_signatures
 
 NAME = "registry.example/ocp/release"
 DIGEST = "sha256:" + "52" * 32
@@ -114,3 +119,44 @@ def _of_odd_claims(now: datetime) -> Iterator[Hostile]:
     yield Hostile("packets without end", packet(10, b"PGP") * 9_000, key.public, "keyring")
     detached = key.primary.sign(BINARY, good, now)
     yield Hostile("a signature of nothing", detached, key.public, "keyring")
+
+
+def survey(now: datetime) -> dict[str, Any]:
+    """Every row verified in this process; counted as refused, accepted, wrong or crashed, with the slowest."""
+    counted: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    slowest = (0.0, "")
+    rows = [("hostile", row.name, row.signature, row.keyring, row.said) for row in signatures(now)]
+    rows += [("honest", name, signature, ring, "") for name, signature, ring in honest(now)]
+    for kind, name, signature, ring, said in rows:
+        started = time.perf_counter()
+        outcome, why = _judged(signature, ring, said, now)
+        slowest = max(slowest, (time.perf_counter() - started, name))
+        counted.setdefault(kind, Counter())[outcome] += 1
+        if why:
+            wrong.append(f"{name}: {why}")
+    worst = {"what": slowest[1], "seconds": round(slowest[0], 4)}
+    return {"kinds": {kind: dict(each) for kind, each in counted.items()}, "worst": worst, "wrong": wrong}
+
+
+def _judged(signature: bytes, ring: bytes, said: str, now: datetime) -> tuple[str, str]:
+    """What came of it, and in words what was wrong; `said` is empty where it must be accepted."""
+    try:
+        verify_signatures(DIGEST, [Keyring("a", ring)], [signature], now=now)
+    except Unverified as error:
+        told = "; ".join((str(error), *error.details))
+        if said and said in told:
+            return "refused as due", ""
+        return "wrong", f"refused with {told[:300]!r}"
+    except Exception as error:  # noqa: BLE001 -- that is what is looked for
+        return "crashed", f"{type(error).__name__}: {error}"[:300]
+    return ("wrong", "accepted") if said else ("accepted as due", "")
+
+
+def main() -> None:
+    """Print what came of all of them, and the most memory that the process had."""
+    print(json.dumps(survey(datetime.now(UTC)) | {"peak_mib": round(peak_kib() / 1024, 1)}))
+
+
+if __name__ == "__main__":
+    main()

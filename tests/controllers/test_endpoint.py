@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
+import structlog
 from bench.faults import FaultyApi, faulty_api
 
 from runup.api.core_v1 import Node, ServiceAccount
 from runup.api.scheme import Resource, resource_of
+from runup.controllers.certificate import LOOKED_AT_EVERY_S
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.metrics import Metrics
 from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
@@ -22,10 +25,10 @@ from runup.domain.errors import Terminal
 from runup.kube import calls, config
 from runup.kube.cache import Cache
 from runup.kube.client import Client
-from runup.kube.clock import ManualClock
+from runup.kube.clock import ManualClock, SystemClock
 from runup.kube.reviews import token_request
 from runup.sandbox.apiserver import ApiServer
-from runup.sandbox.apiserver.access.certs import new_ca
+from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
@@ -221,16 +224,64 @@ async def test_a_port_that_is_taken() -> None:
         await endpoint.stop()
 
 
-@pytest.mark.parametrize("broken", ["absent", "no certificate", "another's key"])
+@pytest.mark.parametrize("broken", ["no such folder", "no key", "no certificate", "another's key"])
 async def test_a_certificate_that_cannot_be_used(tmp_path: Path, broken: str) -> None:
     """The flags and the files are named."""
-    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    if broken != "absent":
+    folder = tmp_path / "absent" if broken == "no such folder" else tmp_path
+    cert, key = folder / "tls.crt", folder / "tls.key"
+    if folder.is_dir():
         first, second = new_ca(ManualClock().now()), new_ca(ManualClock().now())
         cert.write_bytes(first.cert if broken != "no certificate" else b"no certificate")
-        key.write_bytes(second.key)
+        if broken != "no key":
+            key.write_bytes(second.key)
     with pytest.raises(Terminal, match=rf"--serving-cert-file {cert}, --serving-key-file {key}: they cannot be used: "):
         await Endpoint(Metrics()).start("0.0.0.0:0", ready=_ready, refused=None, cert_file=str(cert), key_file=str(key))
+
+
+async def answered(endpoint: Endpoint, ca: bytes) -> bool:
+    """Whether somebody who trusts that authority is answered."""
+    context = ssl.create_default_context(cadata=ca.decode())
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{endpoint.address}/healthz", ssl=context) as response,
+        ):
+            return response.status == 200
+    except aiohttp.ClientConnectionError:
+        return False
+
+
+async def test_a_certificate_may_come_later_and_is_replaced(tmp_path: Path) -> None:
+    """Without one nobody is answered, and one line says so; a new one counts, a broken one changes nothing."""
+    now, clock = SystemClock().now(), ManualClock()
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    endpoint = Endpoint(Metrics(), clock)
+    with structlog.testing.capture_logs() as logged:
+        await endpoint.start("127.0.0.1:0", ready=_ready, refused=None, cert_file=str(cert), key_file=str(key))
+        try:
+            first, second = new_ca(now), new_ca(now)
+            assert not await answered(endpoint, first.cert)
+            for ca in (first, second):
+                pair = issue_server(ca, now)
+                cert.write_bytes(pair.cert)
+                key.write_bytes(pair.key)
+                await clock.advance(LOOKED_AT_EVERY_S)
+                assert await answered(endpoint, ca.cert)
+            assert not await answered(endpoint, first.cert)
+            cert.write_bytes(b"half of a certif")
+            await clock.advance(2 * LOOKED_AT_EVERY_S)
+            assert await answered(endpoint, second.cert)
+            async with aiohttp.ClientSession() as session:
+                with pytest.raises(aiohttp.ClientError):
+                    await session.get(endpoint.address.replace("https:", "http:") + "/metrics")
+        finally:
+            await endpoint.stop()
+    assert [(line["log_level"], line["event"]) for line in logged] == [
+        ("warning", "no serving certificate yet: metrics and health are not served until there is one"),
+        ("info", "the serving certificate was read"),
+        ("info", "the serving certificate was read"),
+        ("warning", "the serving certificate cannot be used, the one before still counts"),
+    ]
 
 
 async def _ready() -> str:

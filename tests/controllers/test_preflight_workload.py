@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import yaml
 from tests.controllers.operator_world import NAMESPACE, Cluster, cluster, running
 from tests.controllers.test_images_without_graph import Scene, scene
 
-from runup.api.core_v1 import ConfigMap
+from runup.api.core_v1 import ConfigMap, ServiceAccount
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
 from runup.domain.checks import rights
@@ -25,6 +26,7 @@ from runup.domain.conditions import find
 from runup.domain.preflight import accounts, settings, workloads
 from runup.kube import calls, config
 from runup.kube.errors import NotFound
+from runup.kube.reviews import token_request
 from runup.oci.build import build_release
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
@@ -249,11 +251,28 @@ async def _grant(world: Cluster) -> set[tuple[str, str, str]]:
     return {right for right in granted if right[2] not in READ}
 
 
-# Who may see metrics; a target that hangs; an admission that only OpenShift has.
+async def _scraped(world: Cluster, address: str) -> int:
+    """The status for Prometheus, with the rights of the manifests."""
+    bodies = yaml.safe_load_all((MANIFESTS / "0000_90_cluster-version-operator_01_metrics.yaml").read_text())
+    reader = resource_of(ServiceAccount)
+    await world.client.send(calls.create(NAMESPACES, {"metadata": {"name": "openshift-monitoring"}}))
+    account = {"metadata": {"name": "prometheus-k8s", "namespace": "openshift-monitoring"}}
+    await world.client.send(calls.create(reader, account))
+    token = (await world.client.send(token_request("prometheus-k8s", "openshift-monitoring"))).token
+    for body in bodies:
+        if body["kind"] in ("ClusterRole", "ClusterRoleBinding"):
+            plural = f"{body['kind'].lower()}s"
+            await world.client.send(
+                calls.create(Resource("rbac.authorization.k8s.io", "v1", body["kind"], plural, namespaced=False), body)
+            )
+    header = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(headers=header) as session, session.get(f"{address}/metrics") as response:
+        return response.status
+
+
+# A target that hangs; an admission that only OpenShift has.
 ELSEWHERE = {
     ("", "pods", "delete"),
-    ("authentication.k8s.io", "tokenreviews", "create"),
-    ("authorization.k8s.io", "subjectaccessreviews", "create"),
     ("security.openshift.io", "securitycontextconstraints", "use"),
 }
 
@@ -287,9 +306,10 @@ async def test_the_operators_rights_are_enough_and_none_is_idle(tmp_path: Path) 
         granted = await _grant(world)
         await set_to(world, serviceAccount="dedicated", reportSink="configmap")
         loaded = replace(config.load(str(world.kubeconfig)), headers=(("Impersonate-User", account),))
-        async with running(manager(through=loaded)):
+        async with running(manager(through=loaded, listen="127.0.0.1:0")) as operator:
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             preflight_id = await world.started("5.2.0")
+            assert await _scraped(world, operator.endpoint.address) == 200
             metadata = {"name": workloads.report_map(preflight_id), "labels": {"app": workloads.NAME}}
             obj = {"metadata": {**metadata, "namespace": NAMESPACE}, "data": {"report.json": "{"}}
             await world.client.send(calls.create(CONFIG_MAPS, obj))

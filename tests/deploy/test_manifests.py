@@ -106,8 +106,47 @@ def test_each_right_of_the_operator_is_argued_for_and_none_is_argued_for_that_it
 def test_nobody_is_bound_to_more_than_these_roles() -> None:
     """No binding to cluster-admin or to another release's role."""
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
     own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view"}
-    assert {binding["roleRef"]["name"] for binding in bindings} == own
+    assert {binding["roleRef"]["name"] for binding in ours} == own
+    others = {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in bindings}
+    others -= {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in ours}
+    prometheus = ("openshift-monitoring", "prometheus-k8s")
+    assert others == {("prometheus-k8s", *prometheus), ("cluster-version-operator-metrics", *prometheus)}
+
+
+def test_monitoring_finds_and_reads_the_operators_metrics() -> None:
+    """From the monitor to the service, its pods, their port and certificate, and through the network policy."""
+    monitor, service = (named(kind, "cluster-version-operator") for kind in ("ServiceMonitor", "Service"))
+    pod = named("Deployment", "cluster-version-operator")["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    namespace = service["metadata"]["namespace"]
+    (endpoint,), (port,) = monitor["spec"]["endpoints"], service["spec"]["ports"]
+    assert monitor["spec"]["namespaceSelector"]["matchNames"] == [namespace]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert (endpoint["port"], endpoint["scheme"]) == (port["name"], "https")
+    assert endpoint["tlsConfig"]["serverName"] == f"{service['metadata']['name']}.{namespace}.svc"
+    assert "insecureSkipVerify" not in endpoint["tlsConfig"]
+    assert endpoint["bearerTokenFile"] == "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    (served,) = (each for each in container["ports"] if each["name"] == port["targetPort"])
+    flags = dict(arg.removeprefix("--").split("=", 1) for arg in container["args"] if arg.startswith("--"))
+    assert flags["listen"] == f"0.0.0.0:{served['containerPort']}"
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "serving-cert")
+    assert {flags["serving-cert-file"], flags["serving-key-file"]} == {
+        f"{mount['mountPath']}/tls.{end}" for end in ("crt", "key")
+    }
+    (volume,) = (each for each in pod["spec"]["volumes"] if each["name"] == "serving-cert")
+    secret = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
+    assert volume["secret"] == {"secretName": secret, "optional": True}
+    (rule,) = named("NetworkPolicy", "cluster-version-operator")["spec"]["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": served["containerPort"]}]
+    assert rule["from"][0]["namespaceSelector"]["matchLabels"] == {
+        "kubernetes.io/metadata.name": "openshift-monitoring"
+    }
+    assert named("ClusterRole", "cluster-version-operator-metrics")["rules"] == [
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    ]
 
 
 def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
@@ -115,5 +154,6 @@ def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
     for obj in manifests():
         for rule in obj.get("rules", ()) if obj["kind"] in ("ClusterRole", "Role") else ():
             reads = set(rule["verbs"]) <= {"get", "list", "watch"}
-            assert reads or not {"*", "secrets"} & {*rule["apiGroups"], *rule["resources"]}, rule
+            about = {*rule.get("apiGroups", ()), *rule.get("resources", ()), *rule.get("nonResourceURLs", ())}
+            assert reads or not {"*", "secrets"} & about, rule
             assert not {"*", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule

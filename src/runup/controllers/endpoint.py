@@ -6,15 +6,18 @@ lets read them, unless that was turned off in so many words.
 
 from __future__ import annotations
 
-import ssl
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from runup.controllers.certificate import ServingCertificate
+from runup.controllers.leading import cancel, keep_running
 from runup.controllers.readers import Refusal
 from runup.domain.errors import Terminal
+from runup.kube.clock import Clock, SystemClock
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0
@@ -32,8 +35,10 @@ class Registered(Protocol):
 class Endpoint:
     """Serves `metrics`, once it is started."""
 
-    def __init__(self, metrics: Registered) -> None:
+    def __init__(self, metrics: Registered, clock: Clock | None = None) -> None:
         self._metrics = metrics
+        self._clock = clock or SystemClock()
+        self._following: asyncio.Task[None] | None = None
         self._ready: Ready = _not_started
         self._refused: Refused | None = None
         self._runner: web.AppRunner | None = None
@@ -42,7 +47,7 @@ class Endpoint:
     async def start(
         self, listen: str, *, ready: Ready, refused: Refused | None, cert_file: str = "", key_file: str = ""
     ) -> None:
-        """Serve on `listen` (host:port): HTTPS with a certificate, else HTTP on loopback only.
+        """Serve on `listen` (host:port): HTTPS with a certificate, which may come later, else HTTP on loopback only.
 
         `ready()` gives nothing, or why not. `refused(authorization, path)` says who may not read metrics; where it is
         None everybody may. Raises Terminal, which names the flag.
@@ -51,7 +56,10 @@ class Endpoint:
         host, port = _place(listen)
         if not cert_file and host not in _LOOPBACK:
             raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
-        context = _context(cert_file, key_file) if cert_file else None
+        certificate = ServingCertificate(cert_file, key_file, self._clock) if cert_file else None
+        if certificate is not None:
+            certificate.start()
+        context = certificate.context if certificate else None
         app = web.Application()
         app.router.add_get("/metrics", self._serve_metrics)
         app.router.add_get("/healthz", self._serve_health)
@@ -62,12 +70,16 @@ class Endpoint:
             await web.TCPSite(self._runner, host, port, ssl_context=context).start()
         except OSError as error:
             raise _bad(listen, error.strerror or str(error)) from error
+        if certificate is not None:
+            self._following = asyncio.create_task(keep_running(certificate.follow, self._clock))
         bound = self._runner.addresses[0]
         shown = f"[{host}]" if ":" in host else host
         self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"
 
     async def stop(self) -> None:
         """Stop serving."""
+        if self._following is not None:
+            await cancel([self._following])
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -98,17 +110,6 @@ def _place(listen: str) -> tuple[str, int]:
         raise _bad(listen, "give host:port, such as 127.0.0.1:9099")
     # What an empty host means to every other program.
     return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104
-
-
-def _context(cert_file: str, key_file: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(cert_file, key_file or None, password=lambda: "")
-    except OSError as error:  # ssl.SSLError is one: no certificate, no key, or not that certificate's
-        why = getattr(error, "reason", None) or error.strerror or error
-        text = f"--serving-cert-file {cert_file}, --serving-key-file {key_file}: they cannot be used: {why}"
-        raise Terminal(text, reason="BadFlag") from error
-    return context
 
 
 def _bad(listen: str, why: str) -> Terminal:

@@ -148,5 +148,22 @@ async def test_folders_of_earlier_preflights_are_removed(tmp_path: Path) -> None
     assert _names(tmp_path / "elsewhere") == {"report.json"}
 
 
+async def test_a_preflight_that_came_and_went_between_two_looks_leaves_nothing(tmp_path: Path) -> None:
+    """Before it and after it nobody writes: that is the same twice, and yet there is something to remove."""
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+    running = asyncio.create_task(reader.run())
+    try:
+        for name in ("preflight-1-0123456789", "preflight-2-0123456789"):
+            (tmp_path / name).mkdir()
+            reader.follow(name)
+            reader.clear()
+            async with asyncio.timeout(20):
+                while _names(tmp_path):
+                    await clock.advance(1)
+    finally:
+        running.cancel()
+
+
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}

@@ -62,6 +62,7 @@ def test_a_check_that_cannot_be_used_reads_nothing() -> None:
     assert Right("route.openshift.io", "routes") in packing.of_files(files)
 
 
+MCO = "machineconfiguration.openshift.io"
 REFUSED: list[Any] = [
     pytest.param({"group": "", "resource": "secrets"}, id="Secrets"),
     pytest.param({"group": "", "resource": "secrets", "namespace": "openshift-config"}, id="Secrets of one namespace"),
@@ -74,6 +75,9 @@ REFUSED: list[Any] = [
     pytest.param({"group": "", "resource": ""}, id="nothing"),
     pytest.param({"group": "", "resource": "SECRETS"}, id="another way to write it"),
     pytest.param({"group": "oauth.openshift.io", "resource": "oauthaccesstokens"}, id="tokens of people"),
+    pytest.param({"group": "oauth.openshift.io", "resource": "oauthclients"}, id="passwords of OAuth clients"),
+    pytest.param({"group": MCO, "resource": "machineconfigs"}, id="files of nodes, the pull secret among them"),
+    pytest.param({"group": MCO, "resource": "controllerconfigs"}, id="the registry's pull secret"),
     pytest.param({"group": "", "resource": "pods", "namespace": "*"}, id="no namespace"),
 ]
 

@@ -42,12 +42,13 @@ class ReportReader:
         self._changed_at = clock.monotonic()
         # Whose folder stays when `run` clears up: None while that is not known, nothing where nobody writes any more.
         self._keep: str | None = None
-        self._kept: str | None = None
+        # Whether that is another one since `run` cleared up, be it that it came and went between two looks.
+        self._untidy = False
 
     def clear(self) -> None:
         """Nobody writes a report any more: `run` removes what preflights left, the last one's included."""
         self.follow("")
-        self._keep = ""
+        self._stay("")
 
     @property
     def seen(self) -> ReportSeen | None:
@@ -60,7 +61,7 @@ class ReportReader:
         """Read this preflight's report from now on; an empty ID follows none. Reads at once."""
         self._turn_to(preflight_id)
         if preflight_id:
-            self._keep = preflight_id
+            self._stay(preflight_id)
             self.poll()
 
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
@@ -85,6 +86,10 @@ class ReportReader:
         if preflight_id != self._id:
             self._id, self._signature, self._seen = preflight_id, None, None
 
+    def _stay(self, preflight_id: str) -> None:
+        self._untidy = self._untidy or self._keep != preflight_id
+        self._keep = preflight_id
+
     def _take(self, signature: tuple[int, ...] | str, seen: ReportSeen) -> None:
         self._signature, self._seen, self._changed_at = signature, seen, self._clock.monotonic()
 
@@ -94,8 +99,8 @@ class ReportReader:
             await self._clock.sleep(POLL_S)
             if self.poll():
                 self._on_change()
-            if self._keep is not None and self._keep != self._kept:
-                self._kept = self._keep
+            if self._keep is not None and self._untidy:
+                self._untidy = False
                 await asyncio.to_thread(remove_others, self._folder, self._keep)
 
 

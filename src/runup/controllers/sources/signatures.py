@@ -22,6 +22,7 @@ import structlog
 
 from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap
+from runup.controllers.sources import web
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.threads import in_thread
 from runup.domain.checks import rights
@@ -216,19 +217,15 @@ def _bytes(value: bytes | str) -> bytes:
 
 async def _fetch(url: str) -> bytes | None:
     """The signature at `url`, None where there is none; raises ClientError, OSError, TimeoutError."""
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        return await in_thread(lambda: _read(Path(unquote(parts.path))), f"read {url}")
-    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session, session.get(url) as response:
-        if response.status == 404:
-            return None
-        response.raise_for_status()
-        # One byte more than is allowed, so that what is too large is refused as such and not as a broken message.
-        try:
-            return await response.content.readexactly(MAX_SIGNATURE_BYTES + 1)
-        except asyncio.IncompleteReadError as error:
-            return error.partial
+    if url.startswith("file:"):
+        path = Path(unquote(urlsplit(url).path))
+        return await in_thread(lambda: _read(path), f"read {url}")
+    page = await web.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES)
+    if page.status == 404:
+        return None
+    if page.status >= 400:
+        raise aiohttp.ClientPayloadError(f"unexpected HTTP status: {page.status}")
+    return page.body
 
 
 def _read(path: Path) -> bytes | None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import aiohttp
 
 from runup import __version__
+from runup.controllers.sources import web
 from runup.domain.updates.graph import BadGraph, parse_graph
 from runup.domain.updates.service import Failure, Query, ServiceState, unable
 from runup.kube.clock import Clock
@@ -74,14 +75,7 @@ class UpdateService:
     async def _get(self, uri: str) -> tuple[int, bytes]:
         context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
-        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-        async with (
-            aiohttp.ClientSession(timeout=timeout, headers=headers, trust_env=True) as session,
-            session.get(uri, ssl=context if context is not None else True) as response,
-        ):
-            body = bytearray()
-            async for chunk in response.content.iter_any():
-                body += chunk
-                if len(body) > MAX_BYTES:
-                    raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
-            return response.status, bytes(body)
+        page = await web.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
+        if len(page.body) > MAX_BYTES:
+            raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
+        return page.status, page.body

@@ -66,7 +66,7 @@ class Process:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches.new()
-        self.endpoint = Endpoint(self.metrics)
+        self.endpoint = Endpoint(self.metrics, self._clock)
 
     def stop(self) -> None:
         """Ask `run` to end."""

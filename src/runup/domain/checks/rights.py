@@ -31,12 +31,16 @@ MAX_BYTES = 256 * 1024
 _ALWAYS = tuple(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate)))
 _GROUP = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*)?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-# Whoever reads these can act as somebody else, or has what only its owner should have.
+# Whoever reads these can act as somebody else, or has what only its owner should have. A MachineConfig is a node's
+# files, the cluster's pull secret among them; a ControllerConfig holds the registry's; an OAuthClient its own password.
 FORBIDDEN = frozenset(
     {
         ("", "secrets"),
+        ("machineconfiguration.openshift.io", "controllerconfigs"),
+        ("machineconfiguration.openshift.io", "machineconfigs"),
         ("oauth.openshift.io", "oauthaccesstokens"),
         ("oauth.openshift.io", "oauthauthorizetokens"),
+        ("oauth.openshift.io", "oauthclients"),
         ("oauth.openshift.io", "useroauthaccesstokens"),
     }
 )

@@ -218,16 +218,17 @@ def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) 
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
     ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *gates, *cluster.operator_args)
-    _with_args(deployment, cluster, ours, without="--listen=")
+    # Nobody signs serving certificates here.
+    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
 
 
 def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
     """Nobody has alerts here; an update that stands still is told, and its end estimated, as of the dump's moment."""
     now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, cluster, (_LEASE, *now), without="--alerts-")
+    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-",))
 
 
-def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: str) -> None:
+def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
     pod = deployment["spec"]["template"]["spec"]
     if cluster.imported:
         pod["nodeSelector"] = {imports.HOSTNAME: imports.OWN_NODE}

@@ -1,0 +1,231 @@
+"""`python -m bench.hostile_reports COUNT SEED`: mutated reports through the operator's reader; for the bench.
+
+What is accepted is judged a second time, by the published schema and by rules written here: a reader that takes too
+much is as wrong as one that breaks. What is refused must be refused as such, with a reason and a short message.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+
+from bench.hostile_images import peak_kib
+from runup.domain.preflight import report
+
+SCHEMA = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
+OUTCOMES = ("refused as due", "accepted as due", "wrong", "crashed")
+Read = Callable[[bytes], report.Report]
+JSON = Any
+_MESSAGE = 2000
+_ODD: tuple[JSON, ...] = (
+    *(None, True, -1, 0, 1.5, 10**40, -(10**400), "", " ", "\0", "\x1b[2J", "\u202e", "\ud800", "\N{PILE OF POO}" * 50),
+    *("x" * 300, "A" * 5000, "../../etc", "javascript:x", "http://[", "https://x/%zz", "9999-99-99T00:00:00Z"),
+    *([], {}, [[]] * 100, {"name": "X"}, "0001-01-01T00:00:00+23:59", ["X"], "True", "completed"),
+)
+
+
+def whole() -> dict[str, JSON]:
+    """A report that uses every field."""
+    resource = {"group": "apps", "kind": "Deployment", "namespace": "n", "name": "d"}
+    risks = [
+        {"name": f"Risk-{n}", "message": "Words.", "url": "https://example.com/a%20b", "applies": "Unknown"}
+        | {"reason": "Because", "severity": "critical", "resources": [resource] * 3, "remediation": "Do it."}
+        for n in range(5)
+    ]
+    checks = [
+        {"name": "C", "component": "c", "result": "Applies", "message": "m", "durationSeconds": 0.5} for _ in range(5)
+    ]
+    times = dict.fromkeys(("startedTime", "completionTime", "observedTime", "heartbeatTime"), "2026-01-14T10:00:00Z")
+    about = {"preflightID": "p-1", "sourceVersion": "5.0.0", "targetVersion": "5.2.0", "targetImage": "r/a@sha256:1"}
+    state = {"executionStatus": "completed", "engineVersion": "1.0", "message": "m", "risksOmitted": 1}
+    return {"format": report.FORMAT, **about, **times, **state, "checks": checks, "risks": risks}
+
+
+def mutations(count: int, seed: int) -> Iterator[tuple[str, bytes, bool | None]]:
+    """Kind, bytes, and whether they must be accepted; None where either may be right, by the second judge."""
+    drawn = random.Random(seed)
+    yield from _known()
+    kinds = tuple(_RANDOM.items())
+    for number in range(count):
+        name, mutate = kinds[number % len(kinds)]
+        yield name, mutate(drawn), None
+
+
+def _known() -> Iterator[tuple[str, bytes, bool]]:
+    """What is right or wrong for certain, at the limits and just beyond."""
+    good = whole()
+    many = [{"name": f"R{n}", "message": "m"} for n in range(report.MAX_RISKS + 1)]
+    checks = [{"name": "c", "result": "Clear"}] * (report.MAX_CHECKS + 1)
+    size = report.MAX_BYTES - len(_bytes(good))
+    rows: tuple[tuple[JSON, bool], ...] = (
+        (good, True),
+        (good | {"later": {"x": [1]}}, True),
+        (good | {"risks": many[:-1]}, True),
+        (good | {"risks": many}, False),
+        (good | {"checks": checks[:-1]}, True),
+        (good | {"checks": checks}, False),
+        (good | {"risks": [many[0]] * 2}, False),
+        (good | {"format": "preflight-v2-json"}, False),
+        (good | {"preflightID": "../x"}, False),
+    )
+    for document, accepted in rows:
+        yield "known", _bytes(document), accepted
+    yield "known", _bytes(good) + b" " * size, True
+    yield "known", _bytes(good) + b" " * (size + 1), False
+    yield "known", b'{"x":' * 150_000, False
+    yield "known", b"\xff" * 1000, False
+
+
+def _bytes(document: JSON) -> bytes:
+    return json.dumps(document).encode()
+
+
+def _flipped(drawn: random.Random) -> bytes:
+    data = bytearray(_bytes(whole()))
+    for _ in range(drawn.randint(1, 8)):
+        data[drawn.randrange(len(data))] = drawn.randrange(256)
+    return bytes(data)
+
+
+def _spliced(drawn: random.Random) -> bytes:
+    data = _bytes(whole())
+    start, end = sorted((drawn.randrange(len(data)), drawn.randrange(len(data))))
+    return data[:end] + data[start:] if drawn.random() < 0.5 else data[:start] + data[end:]
+
+
+def _cut(drawn: random.Random) -> bytes:
+    data = _bytes(whole())
+    return data[: drawn.randrange(len(data))]
+
+
+def _odd_values(drawn: random.Random) -> bytes:
+    document = whole()
+    for _ in range(drawn.randint(1, 3)):
+        holder, key = _place(document, drawn)
+        holder[key] = copy.deepcopy(drawn.choice(_ODD))
+    return _bytes(document)
+
+
+def _lost_members(drawn: random.Random) -> bytes:
+    document = whole()
+    for _ in range(drawn.randint(1, 3)):
+        holder, key = _place(document, drawn)
+        del holder[key]
+    return _bytes(document)
+
+
+def _swollen(drawn: random.Random) -> bytes:
+    """One value or list a thousand times as large."""
+    document = whole()
+    holder, key = _place(document, drawn)
+    value = holder[key]
+    holder[key] = value * drawn.choice((50, 1000)) if isinstance(value, str | list) else [value] * 1000
+    return _bytes(document)
+
+
+def _twice(drawn: random.Random) -> bytes:
+    """A member twice, the second time with another value."""
+    document = whole()
+    key = drawn.choice(tuple(document))
+    again = json.dumps({key: drawn.choice(_ODD)})[1:]
+    return _bytes(document)[:-1] + b", " + again.encode()
+
+
+_RANDOM: dict[str, Callable[[random.Random], bytes]] = {
+    "flipped bytes": _flipped,
+    "spliced": _spliced,
+    "cut short": _cut,
+    "odd values": _odd_values,
+    "lost members": _lost_members,
+    "swollen": _swollen,
+    "a member twice": _twice,
+}
+
+
+def _place(document: JSON, drawn: random.Random) -> tuple[Any, Any]:
+    """A random member of a random object or list inside."""
+    holder: Any = document
+    while True:
+        key = drawn.choice(tuple(holder)) if isinstance(holder, dict) else drawn.randrange(len(holder))
+        value = holder[key]
+        if not isinstance(value, dict | list) or not value or drawn.random() < 0.2:
+            return holder, key
+        holder = value
+
+
+def judged(read: Read, data: bytes, due: bool | None, valid: Callable[[JSON], bool]) -> tuple[str, str]:
+    """One of OUTCOMES, and in words what was wrong."""
+    try:
+        read(data)
+    except report.BadReport as error:
+        if due:
+            return "wrong", f"refused, though good: {error}"
+        odd = not error.reason or not str(error).isprintable() or len(str(error)) > _MESSAGE
+        return ("wrong", f"refused in odd words: {str(error)[:200]!r}") if odd else ("refused as due", "")
+    except Exception as error:  # noqa: BLE001 -- that is what is looked for
+        return "crashed", f"{type(error).__name__}: {error}"[:200]
+    why = "" if due else "accepted, though bad" if due is False else _unsound(data, valid)
+    return ("wrong", why) if why else ("accepted as due", "")
+
+
+def _unsound(data: bytes, valid: Callable[[JSON], bool]) -> str:
+    """Why nobody should have accepted `data`; empty where it may be."""
+    try:
+        document = _without_nulls(json.loads(data))
+    except (ValueError, RecursionError):
+        return "accepted, though it is no JSON"
+    if not valid(document):
+        return "accepted, though the schema refuses it"
+    names = [risk["name"] for risk in document.get("risks", ())]
+    if len(set(names)) < len(names) or len(names) > 200 or len(data) > 1 << 20:
+        return "accepted beyond the limits"
+    if not all(re.fullmatch(r"[A-Z][A-Za-z0-9.-]{0,255}", name) for name in names):
+        return "accepted with a name that no status takes"
+    return ""
+
+
+def _without_nulls(value: JSON) -> JSON:
+    """As every wire type here is read: a member that is null is none."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def survey(count: int, seed: int, read: Read = report.read) -> dict[str, Any]:
+    """Every mutation read in this process; counted by kind, with the slowest and what was wrong."""
+    valid = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text())).is_valid
+    counted: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    slowest = (0.0, "")
+    for kind, data, due in mutations(count, seed):
+        started = time.perf_counter()
+        outcome, why = judged(read, data, due, valid)
+        slowest = max(slowest, (time.perf_counter() - started, kind))
+        counted.setdefault(kind, Counter())[outcome] += 1
+        if why:
+            wrong.append(f"{kind}: {why}")
+    return {
+        "kinds": {kind: dict(each) for kind, each in counted.items()},
+        "worst": {"what": slowest[1], "seconds": round(slowest[0], 4)},
+        "wrong": wrong[:20],
+    }
+
+
+def main() -> None:
+    """Print what came of all of them, and the most memory that the process had."""
+    found = survey(int(sys.argv[1]), int(sys.argv[2]))
+    print(json.dumps(found | {"peak_mib": round(peak_kib() / 1024, 1)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The certificate that a process serves with: may come later, is replaced while it runs.
+
+The cluster's own authority writes it into a Secret some time after the Service that asks for it, on a new cluster after
+the operator itself, and again every year. So the operator works without: until there is one nobody is answered, least
+of all in the clear, and the log says so. Where the folder is absent too, the flag names the wrong place.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import structlog
+
+from runup.domain.errors import Terminal
+from runup.kube.clock import Clock
+
+LOOKED_AT_EVERY_S = 10.0
+log = structlog.get_logger("serving")
+# What tells that a file is another one now: where it lies, when it was written, its size.
+Stamp = tuple[int, int, int] | None
+
+
+class ServingCertificate:
+    """`context` is what to serve with; it gets the certificate as soon as there is one, and each later one."""
+
+    def __init__(self, cert_file: str, key_file: str, clock: Clock) -> None:
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._cert_file = cert_file
+        # One file may hold both.
+        self._key_file = key_file or cert_file
+        self._clock = clock
+        self._seen: tuple[Stamp, Stamp] = (None, None)
+
+    def start(self) -> None:
+        """Load what there is; raises Terminal, which names the flags, where it cannot be used."""
+        self._seen = self._stamps()
+        if self._seen == (None, None) and Path(self._cert_file).parent.is_dir():
+            text = "no serving certificate yet: metrics and health are not served until there is one"
+            log.warning(text, cert_file=self._cert_file, key_file=self._key_file)
+            return
+        if why := self._load():
+            raise Terminal(f"{self._named()}: they cannot be used: {why}", reason="BadFlag")
+
+    async def follow(self) -> None:
+        """Look again and again whether there is another one."""
+        while True:
+            await self._clock.sleep(LOOKED_AT_EVERY_S)
+            self.look()
+
+    def look(self) -> None:
+        """Load the certificate if it is another one; one that cannot be used leaves the last one, and is told once."""
+        stamps = self._stamps()
+        if stamps == self._seen:
+            return
+        self._seen = stamps
+        if why := self._load():
+            log.warning("the serving certificate cannot be used, the one before still counts", why=why)
+        else:
+            log.info("the serving certificate was read", cert_file=self._cert_file)
+
+    def _load(self) -> str:
+        """Why not; empty where it counts from the next connection on."""
+        try:
+            self.context.load_cert_chain(self._cert_file, self._key_file, password=lambda: "")
+        except OSError as error:  # ssl.SSLError is one: no certificate, no key, or not that certificate's
+            return str(getattr(error, "reason", None) or error.strerror or error)
+        return ""
+
+    def _named(self) -> str:
+        return f"--serving-cert-file {self._cert_file}, --serving-key-file {self._key_file}"
+
+    def _stamps(self) -> tuple[Stamp, Stamp]:
+        return _stamp(self._cert_file), _stamp(self._key_file)
+
+
+def _stamp(file: str) -> Stamp:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

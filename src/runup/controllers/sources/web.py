@@ -1,0 +1,119 @@
+"""One page of the web within a time and a size, and how far whoever was named may lead: as registries, no further.
+
+A store of signatures or an update service that redirects could have the operator, which reaches more than they do, ask
+its own machine or the one where clouds keep credentials. So each redirect is followed by hand, and every address that
+is connected to is judged after its name was resolved (`runup.oci.dial`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ssl import SSLContext
+from typing import Any
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+import aiohttp
+
+from runup.oci.access import is_loopback
+from runup.oci.dial import Address, ForbiddenAddress, Reach, address_of
+
+MAX_REDIRECTS = 10
+# What is quoted of where somebody leads.
+_SHOWN = 100
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was answered in the end; `body` is cut one byte after the limit, so that what is too large shows."""
+
+    status: int
+    body: bytes
+
+
+async def fetch(
+    url: str,
+    *,
+    within_s: float,
+    limit: int,
+    headers: Mapping[str, str] | None = None,
+    context: SSLContext | None = None,
+) -> Page:
+    """GET `url`, redirects, headers and body included `within_s`; raises ClientError, OSError, TimeoutError."""
+    try:
+        loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
+        async with asyncio.timeout(within_s):
+            for hop in range(MAX_REDIRECTS + 1):
+                found = await _once(place, Reach(not hop, loopback), limit, dict(headers or {}), context)
+                if isinstance(found, Page):
+                    return found
+                place = found
+    except ValueError as error:
+        # Whoever redirects may write what no parser takes.
+        if isinstance(error, aiohttp.ClientError):
+            raise
+        raise aiohttp.InvalidURL(url, str(error)) from error
+    raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {place[:_SHOWN]}")
+
+
+async def _once(
+    url: str, reach: Reach, limit: int, headers: Mapping[str, str], context: SSLContext | None
+) -> Page | str:
+    """The page, or where it is said to be."""
+    parts = urlsplit(url)
+    written = address_of(parts.hostname or "")
+    if written is not None:
+        _judge(reach, written)
+    # A proxy is the administrator's, and resolves names itself: behind one only addresses that are written count.
+    connector = aiohttp.TCPConnector(
+        socket_factory=_factory(Reach() if _proxied(parts) else reach), ssl=context if context is not None else True
+    )
+    async with (
+        # The time is the caller's, for all of it.
+        aiohttp.ClientSession(
+            connector=connector, headers=headers, timeout=aiohttp.ClientTimeout(total=None), trust_env=True
+        ) as session,
+        session.get(url, allow_redirects=False) as response,
+    ):
+        place = response.headers.get("Location", "")
+        if response.status in _REDIRECTS and place:
+            return _followed(url, place)
+        try:
+            return Page(response.status, await response.content.readexactly(limit + 1))
+        except asyncio.IncompleteReadError as error:
+            return Page(response.status, error.partial)
+
+
+def _followed(url: str, place: str) -> str:
+    found = urljoin(url, place)
+    if urlsplit(found).scheme not in ("http", "https"):
+        raise aiohttp.ClientPayloadError(f"a redirect to {found[:_SHOWN]}, which is no web page")
+    return found
+
+
+def _factory(reach: Reach) -> Any:
+    """Makes the socket for an address that may be reached."""
+
+    def make(place: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, address = place
+        _judge(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
+        return socket.socket(family, kind, protocol)
+
+    return make
+
+
+def _judge(reach: Reach, address: Address) -> None:
+    if reach.refuses(address):
+        raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that nobody may lead to")
+
+
+def _proxied(parts: SplitResult) -> bool:
+    if not urllib.request.getproxies().get(parts.scheme):
+        return False
+    return not urllib.request.proxy_bypass(parts.hostname or "")
