@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from runup.api.config_v1 import Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
@@ -153,10 +154,10 @@ def _clear_preflight(_: Request, client: SyncClient) -> None:
 
 def _preflight(request: Request, client: SyncClient) -> int | None:
     cluster = clusters.read(client)
+    target = preflight_request.target_of(cluster, request.flags)
     said = preflight_request.notes(cluster, request.flags)
     answer = preflight_request.send(client, cluster, request.flags)
     write(said)
-    target = request.flags.to or request.flags.to_image
     if not request.wait:
         write([("out", _requested(request, target))])
         return None
@@ -170,7 +171,9 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     return findings.exit_code
 
 
-def _requested(request: Request, target: str) -> str:
+def _requested(request: Request, target: Update) -> str:
     if request.output:
-        return machine({"requested": {"mode": "Preflight", "target": target}}, request.output)
-    return f"Requested preflight of {target}\n"
+        named = {"target": target.version or target.image}
+        named |= {"architecture": target.architecture} if target.architecture else {}
+        return machine({"requested": {"mode": "Preflight", **named}}, request.output)
+    return f"Requested preflight of {preflight_request.name_of(target)}\n"
