@@ -281,9 +281,10 @@ def snapshot(
     *objects: Object,
     unreadable: dict[type[Object], str] | None = None,
     undecoded: dict[type[Object], str] | None = None,
+    incomplete: dict[type[Object], str] | None = None,
 ) -> Snapshot:
-    """What the checks may look at: these objects, no others, some kinds that could not be listed, and an object each
-    that could not be read, by its name."""
+    """What the checks may look at: these objects, no others, some kinds that could not be listed, an object each that
+    could not be read, by its name, and kinds of which there may be more, with the reason."""
     lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys((*RESOURCES.values(), PODS), ())
     for obj in objects:
         lists[read_as(type(obj))] += (obj,)
@@ -291,6 +292,7 @@ def snapshot(
         lists,
         {read_as(kind): why for kind, why in (unreadable or {}).items()},
         {read_as(kind): (Undecodable("", name, "it is odd"),) for kind, name in (undecoded or {}).items()},
+        {read_as(kind): (why,) for kind, why in (incomplete or {}).items()},
     )
 
 

@@ -97,10 +97,10 @@ def node(name: str, version: int, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), "labels": labels}}
 
 
-def node_list(*items: dict[str, Any], version: int, token: str = "") -> Handler:
-    """Answer with a page of nodes."""
+def node_list(*items: dict[str, Any], version: int, token: str = "", **headers: str) -> Handler:
+    """Answer with a page of nodes; `headers` as in `reply`."""
     metadata = {"resourceVersion": str(version)} | ({"continue": token} if token else {})
-    return reply({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": list(items)})
+    return reply({"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": list(items)}, **headers)
 
 
 def event(type_: str, obj: dict[str, Any]) -> bytes:

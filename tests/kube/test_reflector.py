@@ -247,6 +247,20 @@ async def test_a_bad_object_that_a_new_list_has_no_more(world: World) -> None:
     assert world.cache.undecoded == ()
 
 
+PARTLY = '299 - "incomplete: only the namespace \\"a\\" was recorded"'
+WHY = 'only the namespace "a" was recorded'
+
+
+async def test_a_list_that_the_server_calls_incomplete(world: World) -> None:
+    """Its reason is kept beside the objects; a watch that opens without it says that all is known by now."""
+    told: list[tuple[str, ...]] = []
+    world.cache.add_state_listener(lambda: told.append(world.cache.incomplete))
+    pages = (node_list(node("a", 1), version=5, token="t", Warning=PARTLY), node_list(version=5, Warning=PARTLY))
+    await go(world, *pages, stream(event("ADDED", node("b", 7)), hold=True))
+    await eventually(lambda: world.names == ["a", "b"])
+    assert told == [(WHY,), ()]
+
+
 async def test_a_bookmark_with_zero_values_of_any_kind(world: World) -> None:
     """Only its version means anything."""
     zero = odd("", 20)

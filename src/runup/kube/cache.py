@@ -1,8 +1,8 @@
 """What a cluster has of one kind, kept in memory by a watch. Reading never awaits and never asks the server.
 
 A `Reflector` writes; controllers and checks read. Not having been able to look is not the same as there being nothing:
-readers ask `ready` (or `synced` and `error`) before they believe an empty answer, and `undecoded` before they believe
-that an object is not there.
+readers ask `ready` (or `synced` and `error`) before they believe an empty answer, and `undecoded` and `incomplete`
+before they believe that an object is not there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Cache(Generic[K]):
         self.error: str | None = None
         self.synced = False
         self.resource_version = ""
+        self.incomplete: tuple[str, ...] = ()
         self._objects: dict[NamespacedName, K] = {}
         self._undecoded: dict[NamespacedName, Undecodable] = {}
         self._indexers = indexers
@@ -71,7 +72,7 @@ class Cache(Generic[K]):
         self._listeners.append(listener)
 
     def add_state_listener(self, listener: Callable[[], None]) -> None:
-        """Call `listener()` after `synced`, `error` or `undecoded` changed."""
+        """Call `listener()` after `synced`, `error`, `undecoded` or `incomplete` changed."""
         self._state_listeners.append(listener)
 
     async def until_synced(self) -> None:
@@ -123,8 +124,17 @@ class Cache(Generic[K]):
         self._notify([] if old is None else [("DELETED", old, None)])
         self._notify_state(changed=was_undecoded)
 
-    def replace(self, objects: Iterable[K], resource_version: str, undecoded: Iterable[Undecodable] = ()) -> None:
-        """Take in a whole list: listeners hear only what differs, and only after all of it is in place."""
+    def replace(
+        self,
+        objects: Iterable[K],
+        resource_version: str,
+        undecoded: Iterable[Undecodable] = (),
+        incomplete: tuple[str, ...] = (),
+    ) -> None:
+        """Take in a whole list: listeners hear only what differs, and only after all of it is in place.
+
+        `incomplete` is why the server knows that there may be more than it lists.
+        """
         changes: list[tuple[Change, K | None, K | None]] = []
         seen: set[NamespacedName] = set()
         for obj in objects:
@@ -137,8 +147,8 @@ class Cache(Generic[K]):
         self.resource_version = resource_version
         before, self._undecoded = self._undecoded, {NamespacedName(bad.namespace, bad.name): bad for bad in undecoded}
         self._notify(changes)
-        changed = before != self._undecoded or not self.synced
-        self.synced = True
+        changed = before != self._undecoded or incomplete != self.incomplete or not self.synced
+        self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
 
     def bookmark(self, resource_version: str) -> None:
@@ -147,17 +157,15 @@ class Cache(Generic[K]):
 
     def fail(self, error: str) -> None:
         """Take in why the kind cannot be read. What was read before stays."""
-        self._set_state(synced=self.synced, error=error)
+        changed = self.error != error
+        self.error = error
+        self._notify_state(changed=changed)
 
-    def recover(self) -> None:
-        """Take in that the kind is being followed again."""
-        self._set_state(synced=self.synced, error=None)
-
-    def _set_state(self, *, synced: bool, error: str | None) -> None:
-        if (synced, error) == (self.synced, self.error):
-            return
-        self.synced, self.error = synced, error
-        self._notify_state(changed=True)
+    def recover(self, incomplete: tuple[str, ...] = ()) -> None:
+        """Take in that the kind is being followed again, and why the server may not know all of it."""
+        changed = self.error is not None or incomplete != self.incomplete
+        self.error, self.incomplete = None, incomplete
+        self._notify_state(changed=changed)
 
     def _notify_state(self, *, changed: bool) -> None:
         for listener in tuple(self._state_listeners) if changed else ():

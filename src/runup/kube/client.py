@@ -6,7 +6,7 @@ Same calls, same errors and same retries as `runup.kube.client_sync`; no excepti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self, TypeVar
@@ -28,9 +28,11 @@ from runup.kube.pages import Listing
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
+from runup.kube.warnings import incompleteness
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
+Warned = Callable[[Sequence[str]], None]
 
 PAGE_SIZE = 500
 # A server may end a watch a little after the time that it was given.
@@ -71,9 +73,14 @@ class Client:
         if session is not None:
             await session.close()
 
-    async def send(self, call: Call[T]) -> T:
-        """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
+    async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
+        """The answer to `call`; `warned` is given its Warning headers.
+
+        Raises ApiError, Transient, ConfigError or codec.DecodeError.
+        """
         response = await self._answer(call.request, self._timeouts.answer_s)
+        if warned is not None:
+            warned(response.headers.getall("Warning", []))
         return call.decode(await self._read(response))
 
     async def list_all(
@@ -100,12 +107,13 @@ class Client:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> Listing[K]:
-        """All objects, in pages of 500, and which of them could not be read.
+        """All objects, in pages of 500, which of them could not be read, and why there may be others.
 
         When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
         """
         items: list[K] = []
         undecoded: list[Undecodable] = []
+        warnings: list[str] = []
         token, limit = "", PAGE_SIZE
         while True:
             call = calls.list_page(
@@ -118,7 +126,7 @@ class Client:
                 resource=resource,
             )
             try:
-                page = await self.send(call)
+                page = await self.send(call, warned=warnings.extend)
             except Gone:
                 if not token:
                     raise
@@ -128,20 +136,20 @@ class Client:
             undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return Listing(items, page.resource_version, tuple(undecoded))
+                return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
 
     async def stream(
-        self, call: Call[T], *, timeout_s: float = 300.0, opened: Callable[[], None] | None = None
+        self, call: Call[T], *, timeout_s: float = 300.0, opened: Warned | None = None
     ) -> AsyncGenerator[T, None]:
         """The answer's lines, decoded one by one as they come; ends when the server ends it.
 
-        `opened()` is called once the server has agreed. Wrap it in `contextlib.aclosing`. A last line without its end
-        is dropped. Raises what `send` raises, and Unreachable when the connection breaks, or is silent for longer than
-        `timeout_s` (and a little).
+        `opened` is given the Warning headers once the server has agreed. Wrap it in `contextlib.aclosing`. A last line
+        without its end is dropped. Raises what `send` raises, and Unreachable when the connection breaks, or is silent
+        for longer than `timeout_s` (and a little).
         """
         response = await self._answer(call.request, timeout_s + WATCH_GRACE_S)
         if opened is not None:
-            opened()
+            opened(response.headers.getall("Warning", []))
         lines = Lines()
         try:
             async with aclosing(_chunks(response)) as chunks:

@@ -30,6 +30,7 @@ from runup.kube.pages import Listing, UndecodedEvent, WatchEvent
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
+from runup.kube.warnings import incompleteness
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -80,7 +81,13 @@ class SyncClient:
 
     def send(self, call: Call[T]) -> T:
         """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
-        return call.decode(self._exchange(call.request))
+        return self._warned(call)[0]
+
+    def _warned(self, call: Call[T]) -> tuple[T, list[str]]:
+        """The answer, and its Warning headers."""
+        response = self._answer(call.request)
+        warnings = response.headers.get_all("Warning", [])
+        return call.decode(self._read(response)), warnings
 
     def list_all(
         self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -98,13 +105,17 @@ class SyncClient:
         field_selector: str = "",
         resource: Resource | None = None,
     ) -> Listing[K]:
-        """All objects, page by page, and which of them could not be read; starts again if it expired in between."""
+        """All objects, which of them could not be read, and why there may be others.
+
+        Page by page; starts again if the list expired in between.
+        """
         items: list[K] = []
         undecoded: list[Undecodable] = []
+        warnings: list[str] = []
         token, limit = "", 500
         while True:
             try:
-                page = self.send(
+                page, warned = self._warned(
                     calls.list_page(
                         kind,
                         namespace,
@@ -121,11 +132,12 @@ class SyncClient:
                 # The next attempt is in one piece, so it cannot expire on the way again.
                 items, undecoded, token, limit = [], [], "", 0
                 continue
+            warnings.extend(warned)
             items.extend(page.items)
             undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return Listing(items, page.resource_version, tuple(undecoded))
+                return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
 
     def watch(
         self,
@@ -172,9 +184,6 @@ class SyncClient:
                         yield call.decode(line)
             except (http.client.HTTPException, OSError) as error:
                 raise unreachable(self.config, error) from error
-
-    def _exchange(self, request: Request) -> bytes:
-        return self._read(self._answer(request))
 
     def _answer(self, request: Request) -> http.client.HTTPResponse:
         attempts = Attempts(request)

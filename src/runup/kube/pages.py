@@ -41,11 +41,12 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """A whole list, its pages put together."""
+    """A whole list, its pages put together; `incomplete` says why the server knows that there may be more."""
 
     items: list[T]
     resource_version: str
     undecoded: tuple[Undecodable, ...] = ()
+    incomplete: tuple[str, ...] = ()
 
     def complete(self, what: object) -> list[T]:
         """The items; raises DecodeError, naming the first object that could not be read, where there is one."""

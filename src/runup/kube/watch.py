@@ -3,13 +3,14 @@
 What goes in: a client, a kind, a cache. What comes out: the cache, and in `cache.error` what exactly is missing when
 the kind cannot be read. Prevents silent staleness: an expired version (410) leads to a new list that is compared with
 the cache, a cut connection is resumed where it stopped, and a server in trouble is asked less and less often. One
-object that is not as its kind should be is named in `cache.undecoded`, and the others are followed all the same.
+object that is not as its kind should be is named in `cache.undecoded`, and the others are followed all the same. Where
+the server says that it does not have everything, `cache.incomplete` has its words.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
@@ -22,6 +23,7 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
 from runup.kube.pages import UndecodedEvent, WatchEvent
+from runup.kube.warnings import incompleteness
 
 K = TypeVar("K", bound=Object)
 
@@ -91,7 +93,7 @@ class Reflector(Generic[K]):
             field_selector=self._field_selector,
             resource=self._resource,
         )
-        self._cache.replace(found.items, found.resource_version, found.undecoded)
+        self._cache.replace(found.items, found.resource_version, found.undecoded, found.incomplete)
 
     async def _watch(self) -> None:
         """Follow one watch to its end; one that ends without a word counts as a failure, however politely it ends."""
@@ -107,13 +109,16 @@ class Reflector(Generic[K]):
         )
         started = self._clock.monotonic()
         heard = False
-        async with aclosing(self._client.stream(call, timeout_s=timeout_s, opened=self._cache.recover)) as events:
+        async with aclosing(self._client.stream(call, timeout_s=timeout_s, opened=self._opened)) as events:
             async for event in events:
                 heard = True
                 self._take(event)
         if not heard and self._clock.monotonic() - started < 1:
             raise Transient("the watch ended at once", reason="WatchEnded")
         self._failures = 0
+
+    def _opened(self, warnings: Sequence[str]) -> None:
+        self._cache.recover(incompleteness(warnings))
 
     def _take(self, event: WatchEvent[K] | UndecodedEvent) -> None:
         self._failures = 0

@@ -17,7 +17,7 @@ from tests.servers import CRD, Server, api_server, eventually
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import Node
+from runup.api.core_v1 import ConfigMap, Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
@@ -437,6 +437,46 @@ def test_a_must_gather_with_a_report(tmp_path: Path, run: Run) -> None:
     (where / "cluster.yaml").write_text(yaml.safe_dump(json.loads(codec.encode(obj))))
     ran = run("upgrade", "status", "--dump", folder)
     assert "worker        Excluded     0% (0/3)" in ran.out
+
+
+def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: Run) -> None:
+    """Whether others wait for something is not known; all else is as ever."""
+    folder = must_gather(tmp_path)
+    image = folder / "image"
+    for name in ("openshift-dns", "shop"):
+        where = image / "cluster-scoped-resources" / "core" / "namespaces"
+        where.mkdir(parents=True, exist_ok=True)
+        (where / f"{name}.yaml").write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+    pods = image / "namespaces" / "openshift-dns" / "core" / "pods.yaml"
+    pods.parent.mkdir(parents=True)
+    pods.write_text(
+        "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: dns, namespace: openshift-dns}\n"
+        "  status: {phase: Running}\n"
+    )
+    ran = run("upgrade", "status", "--dump", folder, "--details=health")
+    assert "Pending Pods are known in part, so what the others would tell is not known" in ran.out
+    assert "of pods the dump has only the namespace openshift-dns: whether there were others is not known" in ran.out
+    (image / "cluster-scoped-resources" / "core" / "namespaces" / "shop.yaml").unlink()
+    assert "known in part" not in run("upgrade", "status", "--dump", folder, "--details=health").out
+
+
+def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
+    """By its own words, whoever it is."""
+    from runup.sandbox.apiserver.access.collected import NAMESPACE, PARTLY
+
+    data = {"nodes": "some nodes are lost", "pods": "some pods are lost"}
+    body = {"metadata": {"name": PARTLY, "namespace": NAMESPACE}, "data": data}
+    maps = resource_of(ConfigMap)
+    server.client.send(calls.create(maps, body))
+    try:
+        found = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC)).incomplete
+    finally:
+        server.client.send(calls.delete(maps, PARTLY, NAMESPACE))
+    assert found == {
+        "nodes": data["nodes"],
+        "pending_pods": data["pods"],
+        "draining_pods": data["pods"],
+    }
 
 
 def test_a_must_gather_without_nodes_does_not_say_that_there_are_none(tmp_path: Path, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import Any
 
@@ -144,6 +145,39 @@ def test_multi_arch(run: Run, server: Server) -> None:
     assert _spec(server) == {"architecture": "Multi", "version": "5.0.0", "image": "", "force": False}
     ran = _upgrade(run, server, "--to-multi-arch")
     assert ran.err == "error: info: Update to multi cluster architecture has already been requested\n"
+
+
+MULTI = {"architecture": "Multi", "version": "5.0.0", "image": "", "force": False}
+
+
+def test_a_preflight_of_the_multi_architecture_image(run: Run, server: Server) -> None:
+    """It is one like any other: asked for by version and architecture, cleared like the others."""
+    server.set_cluster_version(status=OFFERED, spec={"desiredUpdate": {"acceptRisks": ACCEPTED}})
+    ran = _upgrade(run, server, "--mode=preflight", "--to-multi-arch")
+    assert (ran.code, ran.out, ran.err) == (0, "Requested preflight of 5.0.0 (multi-architecture)\n", "")
+    assert _spec(server) == {**MULTI, "mode": "Preflight", "acceptRisks": ACCEPTED}
+    assert _upgrade(run, server, "--mode=preflight", "--to-multi-arch").err == ""
+    ran = _upgrade(run, server, "--preflight", "--to-multi-arch", "-o", "json")
+    assert json.loads(ran.out) == {"requested": {"mode": "Preflight", "target": "5.0.0", "architecture": "Multi"}}
+    _upgrade(run, server, "--clear-preflight")
+    assert _spec(server) == {**MULTI, "architecture": "", "version": "", "acceptRisks": ACCEPTED}
+
+
+def test_one_image_of_a_version_takes_the_place_of_another(run: Run, server: Server) -> None:
+    """The same version is not the same target."""
+    server.set_cluster_version(status=OFFERED)
+    _upgrade(run, server, "--preflight", "--to-multi-arch")
+    ran = _upgrade(run, server, "--preflight", "--to=5.0.0")
+    assert ran.err == "warning: this takes the place of the preflight of 5.0.0 (multi-architecture)\n"
+
+
+def test_a_multi_architecture_cluster_needs_no_such_preflight(run: Run, server: Server) -> None:
+    """Nothing is asked for."""
+    server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "x", "architecture": "Multi"}})
+    ran = _upgrade(run, server, "--preflight", "--to-multi-arch")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == "error: the cluster runs the multi-architecture image of 5.0.0 already\n"
+    assert _spec(server) is None
 
 
 def test_an_update_by_image_resets_the_architecture(run: Run, server: Server) -> None:

@@ -213,6 +213,48 @@ def test_one_object_that_could_not_be_read_costs_one_answer(
     assert [item.name for finding in unknown for item in finding.resources] == [name] * len(unknown)
 
 
+PARTLY = "the dump has only the namespace shop"
+UNLISTED = f"Whether Example applies to what was not listed could not be told: Node: {PARTLY}."
+ABSENT = f"Node b is not in the list, which is incomplete: {PARTLY}"
+
+
+def _looks_elsewhere(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    snapshot.all(ClusterVersion)
+    yield from ()
+
+
+def _finds_among_nodes(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for node_ in snapshot.all(Node):
+        yield Finding("ExampleRisk", f"It is so of {node_.metadata.name}.")
+
+
+def _wants(name: str) -> CheckFunction:
+    def run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+        if snapshot.get(Node, name) is None:
+            yield Finding("ExampleRisk", "There is no such node.")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "nodes", "result", "messages"),
+    [
+        pytest.param(_finds_among_nodes, "", "Unknown", [UNLISTED], id="nothing found is not clear"),
+        pytest.param(_finds_among_nodes, "a", "Applies", ["It is so of a.", UNLISTED], id="what is found is reported"),
+        pytest.param(_wants("b"), "a", "Unknown", [f"Whether Example applies could not be told: {ABSENT}."],
+                     id="what is not in it may be there all the same"),
+        pytest.param(_wants("a"), "a", "Unknown", [UNLISTED], id="what is in it is there"),
+        pytest.param(_looks_elsewhere, "a", "Clear", [], id="a kind that nobody asked for"),
+    ],
+)  # fmt: skip
+def test_a_kind_that_is_known_in_part(run: CheckFunction, nodes: str, result: str, messages: list[str]) -> None:
+    """What it has counts, and whether there is more is Unknown, with the server's reason."""
+    reads = (resource_of(Node), resource_of(ClusterVersion))
+    seen = snapshot(*(node(name) for name in nodes), incomplete={Node: PARTLY})
+    outcome = run_check(Check("Example", "tests", reads, run, unknown_risk="ExampleUnknown"), seen, context())
+    assert (outcome.result, [finding.message for finding in outcome.findings]) == (result, messages)
+
+
 def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
     """Named as far as a message holds, all of them in the resources."""
     bad = tuple(Undecodable("", f"n{number}", "odd") for number in range(300))

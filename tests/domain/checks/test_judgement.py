@@ -453,9 +453,17 @@ def test_what_could_not_be_told_is_a_finding_apart_from_what_is_true() -> None:
     assert [f.name for f in found(node_health.CHECK, *nodes)] == ["NodeNotReady", "NodeHealthUnknown"]
 
 
-def test_a_pool_that_could_not_be_read_puts_no_node_into_none() -> None:
-    """Its nodes may be those; that the pool was not read is said."""
-    seen = snapshot(node(role="gpu"), pool(), undecoded={MachineConfigPool: "gpu"})
-    outcome = run_check(POOLS, seen, context())
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        pytest.param({"undecoded": {MachineConfigPool: "gpu"}}, "MachineConfigPool gpu cannot be read: it is odd",
+                     id="a pool that could not be read"),
+        pytest.param({"incomplete": {MachineConfigPool: "some are lost"}}, "MachineConfigPool: some are lost",
+                     id="pools that were not listed"),
+    ],
+)  # fmt: skip
+def test_a_pool_that_is_not_known_puts_no_node_into_none(lacking: dict[str, Any], said: str) -> None:
+    """Its nodes may be those; that the pool is not known is said."""
+    outcome = run_check(POOLS, snapshot(node(role="gpu"), pool(), **lacking), context())
     assert [(f.name, f.applies.value) for f in outcome.findings] == [("NodePoolsUnknown", "Unknown")]
-    assert "MachineConfigPool gpu cannot be read: it is odd" in outcome.findings[0].message
+    assert said in outcome.findings[0].message

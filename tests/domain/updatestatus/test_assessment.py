@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -320,6 +321,33 @@ def test_what_could_not_be_read_is_said(field: str) -> None:
     available = find(status.conditions, "Available")
     assert available is not None
     assert (available.status, available.reason) == ("False", "CannotWatch")
+
+
+PARTLY = "of pods the dump has only the namespace a"
+_DRAINING = (b.node(desiredDrain="drain-new", lastAppliedDrain="uncordon-old"),)
+_DONE = b.snapshot(cluster_version=b.version([b.entry(b.NEW)], progressing="False"), machine_config_pools=(), nodes=())
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "is_said"),
+    [
+        pytest.param(b.snapshot(), "nodes", True, id="nodes"),
+        pytest.param(b.snapshot(), "pending_pods", True, id="pods, while something is updating"),
+        pytest.param(_DONE, "pending_pods", False, id="pods, while nothing is"),
+        pytest.param(b.snapshot(nodes=_DRAINING), "pod_disruption_budgets", True, id="budgets, while a node drains"),
+        pytest.param(b.snapshot(), "pod_disruption_budgets", False, id="budgets, while none does"),
+    ],
+)
+def test_what_is_known_in_part_is_said_where_it_matters(snapshot: Snapshot, field: str, is_said: bool) -> None:
+    """As an insight of level Unknown with the server's reason; what is known counts as ever."""
+    status = assess(replace(snapshot, incomplete={field: PARTLY}), None, b.NOW)
+    rows = [
+        (row.level, row.impact, row.description) for row in of_status(status).health if row.check == "InputIncomplete"
+    ]
+    assert rows == [("Unknown", "Unknown", PARTLY)] * is_said
+    available = find(status.conditions, "Available")
+    assert available is not None
+    assert available.status == "True"
 
 
 @pytest.mark.parametrize("field", ["machine_config_pools", "nodes", "machine_configs"])

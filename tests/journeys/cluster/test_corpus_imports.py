@@ -31,6 +31,7 @@ HELD_BACK = "ClusterVersionUpgradeable"
 KUBELETS = "KubeletSkewUnknown"  # six of the dumps have nodes without nodeInfo
 FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
 PODS = "PodDisruptionBudgetPodsUnknown"
+PARTLY = {f"{BUDGETS}Unknown", PODS}  # of budgets that were collected in the namespace shop only
 ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine has
 CASES = {
     "4.14.1-degraded": {
@@ -179,10 +180,13 @@ def file_of(obj: JSON) -> str:
 
 
 MADE: dict[str, tuple[Callable[[Path], Path], set[str]]] = {
-    "a packed must-gather with its FeatureGate and masters of the old label": (must_gather, {BUDGETS, PODS, KUBELETS}),
+    "a packed must-gather with its FeatureGate and masters of the old label": (
+        must_gather,
+        {BUDGETS, *PARTLY, KUBELETS},
+    ),
     "a dump without nodes": (without_nodes, {*ABSENT, KUBELETS, "NodeHealthUnknown", "NodePoolsUnknown"}),
     "a hosted cluster": (hosted, {FEATURES, KUBELETS}),
-    "an Insights archive": (insights, {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK, BUDGETS}),
+    "an Insights archive": (insights, {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK, BUDGETS, *PARTLY}),
 }
 
 

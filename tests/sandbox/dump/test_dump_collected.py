@@ -63,6 +63,32 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
 }  # fmt: skip
 
 
+PARTS: dict[str, tuple[list[str], str]] = {
+    "one namespace": (["b"], "of poddisruptionbudgets the dump has only the namespace b"),
+    "three": (["c", "b", "d"], "of poddisruptionbudgets the dump has only the namespaces b, c, d"),
+    "many": (list("ihgfedcb"), "of poddisruptionbudgets the dump has only the namespaces b, c, d, e, f and 3 more"),
+}
+
+
+@pytest.mark.parametrize(("spaces", "said"), PARTS.values(), ids=list(PARTS))
+def test_a_kind_in_part_says_of_which_namespaces(spaces: list[str], said: str, tmp_path: Path) -> None:
+    """Those that a tree has a file or a folder of."""
+    files = {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b")}
+    files |= {f"namespaces/{space}/policy/poddisruptionbudgets.yaml": BUDGET.replace("NS", space) for space in spaces}
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content.replace("NS", "a"))
+    assert load.read(tmp_path).collected.why_partly(PDBS) == f"{said}: whether there were others is not known"
+
+
+def test_a_kind_in_part_of_which_nothing_is_proven(tmp_path: Path) -> None:
+    """A folder with one budget does not say what was looked for."""
+    (tmp_path / "cv.yaml").write_text(CV)
+    (tmp_path / "b.yaml").write_text(BUDGET)
+    held = load.read(tmp_path).collected
+    assert held.why_partly(PDBS).startswith("the dump has only a part of the poddisruptionbudgets: ")
+
+
 @pytest.mark.parametrize(("files", "resource", "held"), ROWS.values(), ids=list(ROWS))
 def test_what_is_proven(files: dict[str, str], resource: tuple[str, str], held: str, tmp_path: Path) -> None:
     """Whole, in part, or not known to have been collected."""

@@ -28,6 +28,7 @@ from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.snapshot import (
     CONTROL_PLANE_POOL,
+    LISTED,
     Alert,
     Snapshot,
     Unreadable,
@@ -221,8 +222,22 @@ class _Objects:
         whole = (resource.group, resource.plural) in self._dump.collected.whole
         return found if found or whole else Unreadable(_ABSENT)
 
+    def incomplete(self) -> dict[str, str]:
+        """The fields of a snapshot of which the dump has a part, and what it has."""
+        held, found = self._dump.collected, {}
+        for field, (group, kind) in _FIELDS.items():
+            resource = (group, self._dump.plurals.get((group, kind), ""))
+            if resource in held.partly:
+                found[field] = held.why_partly(resource)
+        return found
+
 
 _ABSENT = "the dump holds none"
+_KIND_OF = {
+    kind.__name__: (resource_of(kind).group, kind.__name__)
+    for kind in (ClusterOperator, MachineConfigPool, Node, MachineConfig, Pod, PodDisruptionBudget)
+}
+_FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
 
 def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
@@ -242,6 +257,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
         draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
         pod_disruption_budgets=objects.of(PodDisruptionBudget),
+        incomplete=objects.incomplete(),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +28,7 @@ from runup.domain.conditions import find
 from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.read import report as read_report
-from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
+from runup.domain.updatestatus.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
 from runup.kube import calls
 from runup.kube.errors import ApiError, Forbidden, KubeError, NotFound
 from runup.kube.tls import context_for
@@ -120,24 +120,26 @@ def observe(client: SyncClient, now: datetime) -> Snapshot:
     """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be."""
     cluster = clusters.read(client, no="no")
     odd: dict[str, str] = {}
-    nodes = _try(lambda: _all(client, Node, odd))
-    pools = _try(lambda: _all(client, MachineConfigPool, odd))
+    partly: dict[str, str] = {}
+    nodes = _try(lambda: _all(client, Node, odd, partly))
+    pools = _try(lambda: _all(client, MachineConfigPool, odd, partly))
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
     snapshot = Snapshot(
         cluster_version=cluster,
-        cluster_operators=_all(client, ClusterOperator, odd),
+        cluster_operators=_all(client, ClusterOperator, odd, partly),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
-        machine_configs=_try(lambda: _configurations(client, odd)),
+        machine_configs=_try(lambda: _configurations(client, odd, partly)),
         machine_config_operator=_deployment(client),
         alerts=_alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: _all(client, Pod, odd, "status.phase=Pending")),
+        pending_pods=_try(lambda: _all(client, Pod, odd, partly, "status.phase=Pending")),
         draining_pods=_try(
-            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, f"spec.nodeName={name}"))
+            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, partly, f"spec.nodeName={name}"))
         ),
-        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd)) if draining else (),
+        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd, partly)) if draining else (),
     )
-    return replace(snapshot, undecoded=tuple(sorted(odd.items())))
+    incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
+    return replace(snapshot, undecoded=tuple(sorted(odd.items())), incomplete=incomplete)
 
 
 def _asks_for_alerts(cluster: ClusterVersion) -> bool:
@@ -146,16 +148,28 @@ def _asks_for_alerts(cluster: ClusterVersion) -> bool:
     return bool(cluster.status.history)
 
 
-def _all(client: SyncClient, kind: type[K], odd: dict[str, str], field_selector: str = "") -> tuple[K, ...]:
-    """All objects of `kind`; those that are not as their kind should be go into `odd`, with the reason."""
+def _all(
+    client: SyncClient, kind: type[K], odd: dict[str, str], partly: dict[str, str], field_selector: str = ""
+) -> tuple[K, ...]:
+    """All objects of `kind`; those that are not as their kind should be go into `odd`, with the reason.
+
+    A kind that the server does not have in full goes into `partly`.
+    """
     found = client.listing(kind, field_selector=field_selector)
+    partly |= _said(kind.__name__, found.incomplete)
     odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in found.undecoded}
     return tuple(sorted(found.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
 
 
-def _configurations(client: SyncClient, odd: dict[str, str]) -> tuple[MachineConfig, ...]:
+def _said(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
+    why = "; ".join(incomplete)
+    return {kind: why} if why else {}
+
+
+def _configurations(client: SyncClient, odd: dict[str, str], partly: dict[str, str]) -> tuple[MachineConfig, ...]:
     """Names and annotations of all MachineConfigs: their specs are a hundred times as large."""
     found = client.listing(Object, resource=resource_of(MachineConfig))
+    partly |= _said("MachineConfig", found.incomplete)
     odd |= {f"MachineConfig {bad.key}": bad.problem for bad in found.undecoded}
     return tuple(MachineConfig(metadata=item.metadata) for item in found.items)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from runup.api.config_v1 import Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
@@ -155,10 +156,10 @@ def _clear_preflight(_: Request, client: SyncClient) -> None:
 
 def _preflight(request: Request, client: SyncClient) -> int | None:
     cluster = clusters.read(client)
+    target = preflight_request.target_of(cluster, request.flags)
     said = preflight_request.notes(cluster, request.flags)
     answer = preflight_request.send(client, cluster, request.flags)
     write(said)
-    target = request.flags.to or request.flags.to_image
     if not request.wait:
         write([("out", _requested(request, target))])
         return None
@@ -172,9 +173,15 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     return findings.exit_code
 
 
-def _requested(request: Request, target: str) -> str:
+def _requested(request: Request, target: Update) -> str:
     if request.output:
-        return machine({"requested": {"mode": "Preflight", "target": target}}, request.output)
-    flag = "--to" if target == request.flags.to else "--to-image"
-    follow = f"runup upgrade --mode=preflight {flag}={target} --wait"
-    return f"Requested preflight of {target}\nFollow it: {follow}, or see how far it is: runup upgrade\n"
+        named = {"target": target.version or target.image}
+        named |= {"architecture": target.architecture} if target.architecture else {}
+        return machine({"requested": {"mode": "Preflight", **named}}, request.output)
+    flags = request.flags
+    asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
+    follow = f"runup upgrade --mode=preflight {asked} --wait"
+    name = preflight_request.name_of(target)
+    return f"Requested preflight of {name}
+Follow it: {follow}, or see how far it is: runup upgrade
+"

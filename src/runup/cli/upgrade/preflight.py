@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.config_v1 import ClusterVersion, FeatureGate, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import Patch
 from runup.cli.errors import CommandError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 15 * 60.0
 GATE = "ClusterUpdatePreflight"
+MULTI = "Multi"
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _FORCED = (
     "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
@@ -48,9 +49,9 @@ def parse_timeout(text: str | None) -> float:
 
 def check_target(flags: Flags) -> None:
     """A preflight has one target, by version or by digest; raises CommandError."""
-    if flags.to_latest or flags.to_multi_arch:
+    if flags.to_latest:
         raise CommandError("--mode=preflight checks one release: name it with --to or --to-image")
-    if not (flags.to or flags.to_image):
+    if not (flags.to or flags.to_image or flags.to_multi_arch):
         raise CommandError("--mode=preflight needs the release to check: --to VERSION or --to-image IMAGE@DIGEST")
     if flags.to_image and not pull_spec(flags.to_image).digest:
         raise CommandError(
@@ -58,9 +59,34 @@ def check_target(flags: Flags) -> None:
         )
 
 
+def target_of(cluster: ClusterVersion, flags: Flags) -> Update:
+    """What the flags name: a version or an image, or the running version's multi-architecture image.
+
+    Raises CommandError where the cluster runs that one already.
+    """
+    if not flags.to_multi_arch:
+        return Update(version=flags.to, image=flags.to_image)
+    running = cluster.status.desired
+    if running.architecture == MULTI:
+        raise CommandError(f"the cluster runs the multi-architecture image of {running.version} already")
+    return Update(version=running.version, architecture=MULTI)
+
+
+def name_of(target: Update) -> str:
+    """What the request is called."""
+    return f"{target.version} (multi-architecture)" if target.architecture else target.version or target.image
+
+
 def request_patch(cluster: ClusterVersion, flags: Flags) -> Patch:
     """The merge patch that asks for the preflight; accepted risks stay."""
-    body = update_patch(cluster.spec.desired_update, version=flags.to, image=flags.to_image, force=flags.force)
+    target = target_of(cluster, flags)
+    body = update_patch(
+        cluster.spec.desired_update,
+        version=target.version,
+        image=target.image,
+        architecture=target.architecture,
+        force=flags.force,
+    )
     update = body["spec"]["desiredUpdate"]
     return {"spec": {"desiredUpdate": {**update, "mode": MODE}}}
 
@@ -68,9 +94,9 @@ def request_patch(cluster: ClusterVersion, flags: Flags) -> Patch:
 def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     """What the administrator should know before a request takes another's place."""
     said = []
-    before = wanted(cluster)
-    if before and before not in ((flags.to, ""), ("", flags.to_image)):
-        said.append(err(f"warning: this takes the place of the preflight of {before[0] or before[1]}\n"))
+    before, now = cluster.spec.desired_update, target_of(cluster, flags)
+    if before and before.mode == MODE and _named(before) != _named(now):
+        said.append(err(f"warning: this takes the place of the preflight of {name_of(before)}\n"))
     said.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
     if progressing and progressing.status == "True" and going_on(cluster) is None:
@@ -78,6 +104,10 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     if flags.force:
         said.append(err(_FORCED))
     return tuple(said)
+
+
+def _named(update: Update) -> tuple[str, str, str]:
+    return update.version, update.image, update.architecture
 
 
 def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVersion:

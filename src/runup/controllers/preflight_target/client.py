@@ -6,11 +6,11 @@ is sent, and not left to the server.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from runup.kube.client import Client
+from runup.kube.client import Client, Warned
 from runup.kube.config import ClusterConfig
 from runup.kube.request import Call, Request
 
@@ -31,13 +31,13 @@ class ReadOnlyClient(Client):
         super().__init__(config, **options)
         self._namespace = namespace
 
-    async def send(self, call: Call[T]) -> T:
+    async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
         """See `Client.send`; raises WriteRefused."""
         refuse_writes(call.request, self._namespace)
-        return await super().send(call)
+        return await super().send(call, warned=warned)
 
     async def stream(
-        self, call: Call[T], *, timeout_s: float = 300.0, opened: Callable[[], None] | None = None
+        self, call: Call[T], *, timeout_s: float = 300.0, opened: Warned | None = None
     ) -> AsyncGenerator[T, None]:
         """See `Client.stream`; raises WriteRefused."""
         refuse_writes(call.request, self._namespace)

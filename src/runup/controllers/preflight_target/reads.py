@@ -2,7 +2,7 @@
 
 Out comes a `Snapshot`: what is known, and for every kind that is not, what is lacking. A kind that was listed once and
 cannot be followed any more counts as not known: an old answer is no answer. A single object that is not as its kind
-should be is named, and the others are known.
+should be is named, and the others are known. So is a kind of which the server says that it has only a part.
 """
 
 from __future__ import annotations
@@ -101,4 +101,7 @@ class Reads:
         undecoded = {
             resource: bad for resource, cache in self._caches.items() if cache.ready and (bad := cache.undecoded)
         }
-        return Snapshot(objects, lacking | self._unknown, undecoded)
+        incomplete = {
+            resource: why for resource, cache in self._caches.items() if cache.ready and (why := cache.incomplete)
+        }
+        return Snapshot(objects, lacking | self._unknown, undecoded, incomplete)

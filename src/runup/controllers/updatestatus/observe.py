@@ -9,7 +9,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Pod
 from runup.api.meta_v1 import NamespacedName, Object, key_of
 from runup.controllers.updatestatus.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
-from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order
+from runup.domain.updatestatus.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order
 from runup.kube.cache import Cache
 
 K = TypeVar("K", bound=Object)
@@ -41,6 +41,7 @@ def observe(
         draining_pods=draining_pods,
         pod_disruption_budgets=_all(caches.budgets),
         undecoded=_undecoded(caches, unread_pods),
+        incomplete=_incomplete(caches),
     )
 
 
@@ -60,6 +61,12 @@ def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tu
     }
     found |= {f"Pod {bad.key}": bad.problem for bad in unread_pods}
     return tuple(sorted(found.items()))
+
+
+def _incomplete(caches: Caches) -> dict[str, str]:
+    """By the snapshot's fields; whoever does not know all pods does not know all of a node's either."""
+    partly = {cache.kind.__name__: "; ".join(cache.incomplete) for cache in caches.all() if cache.incomplete}
+    return {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
 
 
 def _all(cache: Cache[K]) -> tuple[K, ...] | Unreadable:

@@ -2,13 +2,14 @@
 
 A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
 stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
-Where a kind that it reads has an object which could not be read, that object alone is Unknown.
+Where a kind that it reads has an object which could not be read, that object alone is Unknown; where a kind that it
+asked for may have objects that were not listed, these are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runup.api.codec import Undecodable
 from runup.api.scheme import Resource
@@ -45,6 +46,7 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     What a check yielded before it failed is kept: a risk that was found does not go away.
     """
     found: list[Finding] = []
+    snapshot = replace(snapshot, asked=set())
     try:
         if not check.applies_to(context):
             return CheckOutcome(
@@ -52,12 +54,12 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
             )
         found.extend(_valid(finding) for finding in check.run(snapshot, context))
     except UnreadableObject as lacking:
-        return _told(check, (*found, *_undecoded(check, snapshot, lacking)))
+        return _told(check, (*found, *_undecoded(check, snapshot, lacking), *_incomplete(check, snapshot)))
     except Unreadable as lacking:
         return could_not_tell(check, str(lacking), tuple(found))
     except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
         return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(found))
-    return _told(check, (*found, *_undecoded(check, snapshot)))
+    return _told(check, (*found, *_undecoded(check, snapshot), *_incomplete(check, snapshot)))
 
 
 def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
@@ -90,6 +92,26 @@ def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | N
             reason=PARTIAL,
             resources=tuple(_reference(resource, each) for resource, each in bad),
             remediation="Correct the field that is named, or what writes it; the answer comes by itself then.",
+        ),
+    )
+
+
+def _incomplete(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
+    """One finding for what may be there beside what was listed of the kinds that `check` asked for."""
+    said = [
+        f"{resource.kind}: {'; '.join(why).rstrip('.')}"
+        for resource, why in snapshot.incomplete.items()
+        if resource in snapshot.asked
+    ]
+    if not said:
+        return ()
+    return (
+        Finding(
+            name=unknown_risk(check),
+            message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(said)}.",
+            applies=Applies.UNKNOWN,
+            reason=PARTIAL,
+            remediation="Look at the rest in the cluster itself; or accept the risk by name.",
         ),
     )
 

@@ -3,6 +3,7 @@
 A check sees one `Snapshot` and one `Context`, and yields `Finding`s: none means clear. What it could not read raises
 `Unreadable`, which the engine turns into Unknown: not being able to tell is never the same as fine. A single object
 that is not as its kind should be is not in the snapshot's lists; the engine says Unknown for it, and for nothing else.
+The same goes for what a list may lack.
 """
 
 from __future__ import annotations
@@ -64,19 +65,22 @@ class UnreadableObject(Unreadable):
 class Snapshot:
     """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read.
 
-    `undecoded` are single objects that are there and could not be read; `objects` does not have them.
+    `undecoded` are single objects that are there and could not be read; `objects` does not have them. `incomplete` says
+    of a kind why there may be objects that were not listed. `asked` fills with the kinds that were asked for.
     """
 
     objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
     unreadable: Mapping[Resource, str] = field(default_factory=dict)
     undecoded: Mapping[Resource, tuple[Undecodable, ...]] = field(default_factory=dict)
+    incomplete: Mapping[Resource, tuple[str, ...]] = field(default_factory=dict)
+    asked: set[Resource] = field(default_factory=set, compare=False, repr=False)
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
         """Every object of `kind`; raises Unreadable."""
         return cast("tuple[K, ...]", self.listed(resource_of(kind)))
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
-        """The object of that name, or None where the cluster has none; raises Unreadable."""
+        """The object of that name, or None where the cluster has none; raises Unreadable where that is not known."""
         for obj in self.all(kind):
             if obj.metadata.name == name and obj.metadata.namespace == namespace:
                 return obj
@@ -84,10 +88,14 @@ class Snapshot:
         for bad in self.undecoded.get(resource, ()):
             if (bad.name, bad.namespace) == (name, namespace):
                 raise UnreadableObject(resource, bad)
+        if why := self.incomplete.get(resource):
+            told = "; ".join(why)
+            raise Unreadable(resource, told, f"{resource.kind} {name} is not in the list, which is incomplete: {told}")
         return None
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
         """Every object of `resource`, as a wire type, or as a dict for the reads of declarative checks."""
+        self.asked.add(resource)
         if resource in self.unreadable:
             raise Unreadable(resource, self.unreadable[resource])
         if resource not in self.objects:

@@ -22,9 +22,10 @@ from runup.domain.updatestatus.control_plane import (
 from runup.domain.updatestatus.finding import DOCS, UNKNOWN, UNKNOWN_IMPACT, Finding
 from runup.domain.updatestatus.memory import Memory
 from runup.domain.updatestatus.nodes import NodeState, PoolState
-from runup.domain.updatestatus.snapshot import Snapshot, Unreadable, readable
+from runup.domain.updatestatus.snapshot import Snapshot, Unreadable, is_drain_wanted, readable
 
 UNREADABLE = "InputUnreadable"
+INCOMPLETE = "InputIncomplete"
 
 INPUTS = {
     "cluster_version": "ClusterVersion",
@@ -80,6 +81,7 @@ def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime)
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
         ),
         *(_could_not_read(what, why) for what, why in unreadable),
+        *(_not_whole(what, why) for what, why in _incomplete(snapshot, is_updating=_is_updating(cluster, pools))),
     ]
     alerts = snapshot.alerts
     return Draft(
@@ -161,6 +163,27 @@ def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         if isinstance(value, Unreadable):
             yield what, value.why
     yield from snapshot.undecoded
+
+
+def _incomplete(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
+    """The fields that may lack something which would be told of now."""
+    draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
+    wanted = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
+    for field, what in INPUTS.items():
+        if field in snapshot.incomplete and wanted.get(field, True):
+            yield what, snapshot.incomplete[field]
+
+
+def _not_whole(what: str, why: str) -> Finding:
+    return Finding(
+        check=INCOMPLETE,
+        level=UNKNOWN,
+        impact=UNKNOWN_IMPACT,
+        summary=f"{what[0].upper()}{what[1:]} are known in part, so what the others would tell is not known",
+        description=why,
+        reference=DOCS + "inputincomplete",
+        identity=what,
+    )
 
 
 def _could_not_read(what: str, why: str) -> Finding:

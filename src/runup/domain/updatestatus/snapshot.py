@@ -6,8 +6,8 @@ as an insight), and None (nobody asked for them, so nothing is said: `oc`'s own 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
@@ -46,6 +46,7 @@ class Snapshot:
     machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None where the
     cluster has none. pending_pods: those of phase Pending; draining_pods: those on nodes that are being drained.
     undecoded: single objects that could not be read and are in none of these lists, as `Node worker-1`, and why.
+    incomplete: of the fields that may not have everything that there is, by name, and why.
     """
 
     cluster_version: ClusterVersion | Unreadable
@@ -59,6 +60,19 @@ class Snapshot:
     draining_pods: tuple[Pod, ...] | Unreadable | None = None
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] | Unreadable | None = None
     undecoded: tuple[tuple[str, str], ...] = ()
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+
+
+LISTED = {
+    "cluster_operators": "ClusterOperator",
+    "machine_config_pools": "MachineConfigPool",
+    "nodes": "Node",
+    "machine_configs": "MachineConfig",
+    "pending_pods": "Pod",
+    "draining_pods": "Pod",
+    "pod_disruption_budgets": "PodDisruptionBudget",
+}
+"""The fields that are lists, and of which kind."""
 
 
 def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:

@@ -61,11 +61,13 @@ def collected(
         group, kind, namespace, _ = identity(obj)
         (namespaced if namespace else clusterwide).add((group, plural_of[group, kind]))
     tree = list(_places(layout.root)) if layout.style == "inspect" else []
-    proven = set(_of_tree(tree, broken)) if tree else set(_of_lists(lists, plural_of))
+    where = _where(place for place in tree if place.file not in broken)
+    proven = set(_of_tree(tree, where, broken)) if tree else set(_of_lists(lists, plural_of))
     lost = {place.resource for place in tree if place.file in broken}
     lost |= {resource for file in broken if not tree and (resource := _named(file))}
     whole = frozenset((clusterwide | proven) - lost)
-    return Collected(whole, frozenset(namespaced | clusterwide) - whole)
+    partly = frozenset(namespaced | clusterwide) - whole
+    return Collected(whole, partly, {resource: frozenset(where[resource] - {""}) for resource in partly & where.keys()})
 
 
 def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple[str, str], str]) -> Iterator[Resource]:
@@ -110,16 +112,24 @@ def _places(root: Path) -> Iterator[_Place]:
             yield _Place(("" if below[0] == _CORE else below[0], plural), namespace, path)
 
 
-def _of_tree(tree: Iterable[_Place], broken: AbstractSet[Path]) -> Iterator[Resource]:
-    """What a tree of must-gather or `oc adm inspect` proves."""
+def _where(tree: Iterable[_Place]) -> dict[Resource, set[str]]:
+    """The namespaces of which a resource was collected."""
     where: dict[Resource, set[str]] = defaultdict(set)
-    namespaces: set[str] = set()
     for place in tree:
-        if place.file in broken:
-            continue
         where[place.resource].add(place.namespace)
-        if place.resource == ("", "namespaces") and not place.namespace and place.file.suffix:
-            namespaces.add(place.file.stem)
+    return where
+
+
+def _of_tree(
+    tree: Iterable[_Place], where: Mapping[Resource, set[str]], broken: AbstractSet[Path]
+) -> Iterator[Resource]:
+    """What a tree of must-gather or `oc adm inspect` proves."""
+    namespaces = {
+        place.file.stem
+        for place in tree
+        if place.resource == ("", "namespaces") and not place.namespace and place.file.suffix
+        if place.file not in broken
+    }
     for resource, seen in where.items():
         # Without a list of the namespaces it is not known which there were.
         if seen & {"", _ALL} or (namespaces and namespaces <= seen):

@@ -19,6 +19,7 @@ from typing import TextIO, cast
 import structlog
 import uvloop
 
+from runup.domain.errors import Terminal
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
@@ -216,7 +217,7 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Lossy(sys.stdout))))
     try:
         uvloop.run(serve(arguments.data.resolve()))
-    except (SandboxError, OSError) as error:
+    except (Terminal, OSError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -26,6 +26,7 @@ STOP_TIMEOUT_S = 30.0
 _LOOK_S = 0.05
 # Less than the API server needs for its next write.
 _ROOM = 64 * 1024
+_LONGEST_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,32 @@ def default_data() -> Path:
 
 
 def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
-    """Start the sandbox in `data`, telling each step; raises SandboxError with nothing left running."""
+    """Start the sandbox in `data`, telling each step; raises SandboxError with nothing left running.
+
+    A folder that this start made and that never became ready is removed again; its logs' last words are in the error.
+    """
     pid = settings.running_pid(data)
     if pid:
         text = f"a sandbox runs in {data} already (process {pid}); `runup sandbox stop` ends it"
         raise SandboxError(text, reason="AlreadyRunning")
     begin = clock.monotonic()
+    is_new, was_there = settings.load(data) is None, data.is_dir()
     chosen = _chosen(data, wanted)
-    _make(data)
-    settings.save(data, chosen)
+    try:
+        _make(data)
+        settings.save(data, chosen)
+        yield from _until_ready(data, chosen, clock, begin)
+    except BaseException as error:
+        if not is_new or (data / settings.READY).exists():
+            raise
+        words = _last_words(data)
+        _unmake(data, keep=was_there)
+        if isinstance(error, SandboxError):
+            raise SandboxError(error.message.replace(_see(data), words), reason=error.reason) from error
+        raise
+
+
+def _until_ready(data: Path, chosen: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
     supervisor = _launch(data)
     try:
         for step, holds in _steps(data, chosen):
@@ -60,6 +78,33 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
     except BaseException:
         stop(data, clock, pid=supervisor.pid)
         raise
+
+
+def _see(data: Path) -> str:
+    return f"; see {data / 'logs'}"
+
+
+def _last_words(data: Path) -> str:
+    """The last line of each process's log, for an error that would else name a folder which is no more."""
+    said = []
+    for name in ("cluster", "apiserver", "supervisor"):
+        with suppress(OSError):
+            lines = (data / "logs" / f"{name}.log").read_text(errors="replace").split("\n")
+            last = next((line for line in reversed(lines) if line.strip()), "")
+            said += [f"\n  {name}: {last[:_LONGEST_WORDS]}"] if last else []
+    return "".join(said)
+
+
+def _unmake(data: Path, *, keep: bool) -> None:
+    """Remove what a start put into `data`, which was empty or not there before; `keep` leaves the folder itself."""
+    if not keep:
+        shutil.rmtree(data, ignore_errors=True)
+        return
+    for path in data.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def reset(data: Path, clock: Clock) -> Iterator[Progress]:
@@ -204,7 +249,7 @@ def _await(
 ) -> None:
     while not holds():
         if supervisor.poll() is not None:
-            raise SandboxError(f"the sandbox ended while it started; see {data / 'logs'}", reason="StartFailed")
+            raise SandboxError(f"the sandbox ended while it started{_see(data)}", reason="StartFailed")
         problem = _problem(data / "logs" / "cluster.log") or _problem(data / "logs" / "apiserver.log")
         if problem:
             raise SandboxError(problem.removeprefix("error: "), reason="StartFailed")
@@ -212,7 +257,7 @@ def _await(
             text = f"no space left where {data} is; free some, or give another folder with --data"
             raise SandboxError(text, reason="DataNotWritable")
         if clock.monotonic() - begin > START_TIMEOUT_S:
-            text = f"{step} was not ready in {START_TIMEOUT_S:g} s; see {data / 'logs'}"
+            text = f"{step} was not ready in {START_TIMEOUT_S:g} s{_see(data)}"
             raise SandboxError(text, reason="StartFailed")
         clock.pause(_LOOK_S)
 

@@ -89,7 +89,7 @@ def what_is_known(
         if key in scenario.collected.whole and kind not in lost:
             continue
         if kind in there or key in scenario.collected.partly:
-            partly[name] = f"the dump has only a part of the {resource.plural}: whether there were others is not known"
+            partly[name] = scenario.collected.why_partly(key)
         elif kind not in there:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
     own = " ".join(sorted(own_namespaces(from_payload)))

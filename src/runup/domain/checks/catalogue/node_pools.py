@@ -29,7 +29,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     pools = all_pools(snapshot)
     # Of a pool that could not be read nobody knows which nodes it selects; the engine says that it was not read.
-    all_known = not snapshot.undecoded.get(resource_of(MachineConfigPool))
+    kind = resource_of(MachineConfigPool)
+    all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
     chosen = [(node, [pool for pool in pools if _selects(pool, node)]) for node in control_plane_first(nodes)]

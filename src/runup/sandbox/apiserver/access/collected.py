@@ -3,6 +3,7 @@
 Of a cluster that was made from somebody's records a kind without objects may have been empty, or not recorded. Two
 ConfigMaps in kube-system say which kinds that is true of, by their resource (`poddisruptionbudgets.policy`) with the
 reason: `not-collected` (none is known) and `partly-collected` (some are). Without them nothing here does anything.
+A warning that a list is not whole begins as clients expect it to (runup.kube.warnings).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from runup.kube.warnings import INCOMPLETE
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.messages import Request
 from runup.sandbox.apiserver.http.routing import Target
@@ -22,7 +24,7 @@ NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"
 OWN = "sandbox.runup.dev/own-namespaces"
 """Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
 ANYWAY = "sandbox.runup.dev/told-anyway"
-"""Annotation: users that are told of some kinds what there is, as JSON: the user's name and the resources."""
+"""Annotation: users that are told nothing of what is absent of some kinds, as JSON: the name and the resources."""
 CONTROLLERS = "system:sandbox-controllers"
 """Who keeps the cluster running is told everything that there is."""
 _VERBS = frozenset({"list", "watch"})
@@ -59,14 +61,16 @@ class Collected:
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
         told = self._read()
-        if target.namespace in told.own or kind.resource in told.anyway.get(request.user.name, ()):
+        if target.namespace in told.own:
             return
         if why := told.partly.get(kind.resource):
-            request.warnings.append(why)
+            request.warnings.append(INCOMPLETE + why)
+        if kind.resource in told.anyway.get(request.user.name, ()):
+            return
         if why := told.absent.get(kind.resource):
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
                 raise errors.forbidden(kind.plural, kind.group, "", why)
-            request.warnings.append(why)
+            request.warnings.append(INCOMPLETE + why)
 
     def _read(self) -> _Told:
         if self._told is None:
