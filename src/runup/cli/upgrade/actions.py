@@ -182,6 +182,4 @@ def _requested(request: Request, target: Update) -> str:
     asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
     follow = f"runup upgrade --mode=preflight {asked} --wait"
     name = preflight_request.name_of(target)
-    return f"Requested preflight of {name}
-Follow it: {follow}, or see how far it is: runup upgrade
-"
+    return f"Requested preflight of {name}\nFollow it: {follow}, or see how far it is: runup upgrade\n"
