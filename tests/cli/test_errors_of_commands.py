@@ -127,7 +127,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     ),
     "waiting for an update": (
         ["upgrade", "--to=5.1.0", "--wait"],
-        "error: --wait needs --mode=preflight: an update is followed with `runup upgrade`\n",
+        "error: --wait needs --mode=preflight: an update is followed with `runup upgrade status --watch`\n",
     ),
     "a timeout that is none": (
         ["upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=soon"],

@@ -45,7 +45,8 @@ def test_a_preflight_is_requested(run: Run, server: Server) -> None:
     """Also of a version that no list has: the operator decides where it can be found (decision D2)."""
     server.set_cluster_version(status=OFFERED, spec={"desiredUpdate": {"acceptRisks": ACCEPTED}})
     ran = _upgrade(run, server, "--mode=preflight", "--to=5.2.0")
-    assert (ran.code, ran.out, ran.err) == (0, "Requested preflight of 5.2.0\n", "")
+    follow = "Follow it: runup upgrade --mode=preflight --to=5.2.0 --wait, or see how far it is: runup upgrade\n"
+    assert (ran.code, ran.out, ran.err) == (0, f"Requested preflight of 5.2.0\n{follow}", "")
     expected = {"architecture": "", "version": "5.2.0", "image": "", "force": False}
     assert _spec(server) == {**expected, "mode": "Preflight", "acceptRisks": ACCEPTED}
 
@@ -154,7 +155,8 @@ def test_a_preflight_of_the_multi_architecture_image(run: Run, server: Server) -
     """It is one like any other: asked for by version and architecture, cleared like the others."""
     server.set_cluster_version(status=OFFERED, spec={"desiredUpdate": {"acceptRisks": ACCEPTED}})
     ran = _upgrade(run, server, "--mode=preflight", "--to-multi-arch")
-    assert (ran.code, ran.out, ran.err) == (0, "Requested preflight of 5.0.0 (multi-architecture)\n", "")
+    follow = "Follow it: runup upgrade --mode=preflight --to-multi-arch --wait, or see how far it is: runup upgrade\n"
+    assert (ran.code, ran.out, ran.err) == (0, f"Requested preflight of 5.0.0 (multi-architecture)\n{follow}", "")
     assert _spec(server) == {**MULTI, "mode": "Preflight", "acceptRisks": ACCEPTED}
     assert _upgrade(run, server, "--mode=preflight", "--to-multi-arch").err == ""
     ran = _upgrade(run, server, "--preflight", "--to-multi-arch", "-o", "json")
