@@ -62,6 +62,12 @@ async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
         await asyncio.gather(following, return_exceptions=True)
 
 
+async def test_nothing_is_written_before_it_is_known_what_there_is(kept: Kept) -> None:
+    """Why not is said; after the first list there is no reason left."""
+    assert kept.keeper.lacking == ""
+    assert "is not listed yet" in Keeper(kept.cluster.client, SystemClock(), lambda: None).lacking
+
+
 async def test_the_object_is_made_and_nobody_keeps_book_of_its_fields(kept: Kept) -> None:
     """managedFields would be as large as the object; after the first write there are none, nor after the next."""
     assert await kept.keeper.read() is None
