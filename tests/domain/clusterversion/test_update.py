@@ -124,6 +124,16 @@ def test_the_running_release_is_nothing_to_go_to(image_: str) -> None:
     assert world.condition("ReleaseAccepted") == ("True", "PayloadLoaded")
 
 
+def test_advice_is_dropped_where_the_channel_has_no_such_version() -> None:
+    """The service answered, and offers nothing from here: what it said before is no longer so."""
+    world = World.new().settle()
+    assert world.available == ["5.0.3"]
+    world.graph = {"nodes": [node for node in GRAPH["nodes"] if node["version"] != "5.0.0"], "edges": []}
+    world.pass_time(600).settle()
+    assert world.condition("RetrievedUpdates") == ("False", "VersionNotFound")
+    assert (world.available, world.version.status.conditional_updates) == ([], ())
+
+
 def test_upgradeable_still_counts() -> None:
     """An operator that is not upgradeable blocks the minor update even where its risk is accepted, not the patch."""
     world = World.new()._set(operators=(cluster_operator("storage", upgradeable="False", message="Old driver."),))

@@ -47,7 +47,7 @@ def state(pool: Any = None, target: Target = TO_NEW, **node: Any) -> NodeState:
         ),
         pytest.param({**GOING, "desiredDrain": "drain-new"}, ("Updating", "Progressing", 300), id="half of a drain"),
         pytest.param(
-            {**GOING, "desiredDrain": "", "lastAppliedDrain": "drain-old", "state": "Done"},
+            {**GOING, "lastAppliedDrain": "drain-old", "state": "Done"},
             ("Updated", "Completed", 0),
             id="done, and no drain is asked for",
         ),
