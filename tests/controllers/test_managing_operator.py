@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
 from prometheus_client import generate_latest
 from tests.controllers.operator_world import CRDS, OFFERED, OWN, TARGET, VERSION_RESOURCE, Cluster, cluster, running
 
+import runup.sandbox
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.meta_v1 import ObjectMeta
@@ -45,6 +47,23 @@ async def test_from_request_to_risks_and_back(tmp_path: Path) -> None:
         await world.gone()
         version = await world.until(lambda v: find(v.status.conditions, "PreflightRunning") is None)
         assert "PoolPaused" in {risk.name for risk in version.status.conditional_update_risks}
+
+
+async def test_the_cluster_s_own_signature_stores_are_asked_instead_of_the_release_s(tmp_path: Path) -> None:
+    """The release's store has the signature; an administrator who names another wants that one asked."""
+    async with cluster(tmp_path) as (world, manager):
+        # Only this feature set's definition has the field.
+        folder = Path(runup.sandbox.__path__[0]) / "crds"
+        wide = folder / "0000_00_cluster-version-operator_01_clusterversions-TechPreviewNoUpgrade.crd.yaml"
+        definition = yaml.safe_load(wide.read_text())
+        await world.client.send(calls.merge_patch(CRDS, definition["metadata"]["name"], {"spec": definition["spec"]}))
+        await world.patch_spec({"signatureStores": [{"url": "http://127.0.0.1:1/signatures"}]})
+        async with running(manager()):
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            version = await world.condition("PreflightFailed", "True", "ImageVerificationFailed")
+            found = find(version.status.conditions, "PreflightFailed")
+            assert found is not None
+            assert "http://127.0.0.1:1/signatures" in found.message
 
 
 async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Path) -> None:

@@ -75,6 +75,25 @@ async def test_within_gives_the_result_or_cancels() -> None:
     assert clock.sleeping == ()
 
 
+async def test_within_waits_until_what_it_cancelled_has_ended() -> None:
+    """Work may have something to clear away; what goes wrong with that does not hide that time was up."""
+    clock = ManualClock()
+
+    async def untidy() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await clock.sleep(1)
+            raise ValueError("nothing to clear away")
+
+    waiting = asyncio.create_task(within(clock, 5, untidy()))
+    await clock.advance(5)
+    assert not waiting.done()
+    await clock.advance(1)
+    with pytest.raises(TimeoutError, match="not done within 5 s"):
+        await waiting
+
+
 def test_the_real_clock_speaks_as_kubernetes_does() -> None:
     """Aware, UTC, whole seconds."""
     now = SystemClock().now()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runup.api.meta_v1 import Status
 from runup.kube import errors
 from runup.kube.errors import ApiError, Transient, error_of
 from runup.kube.request import Request
@@ -47,6 +48,30 @@ def test_the_reason_decides_the_type(code: int, reason: str, expected: type[ApiE
     assert type(error) is expected
     assert (error.message, error.code, error.request) == ("m", code, REQUEST)
     assert isinstance(error, Transient) is (code == 429 or code >= 500)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("BadRequest", errors.BadRequest),
+        ("Unauthorized", errors.Unauthorized),
+        ("Forbidden", errors.Forbidden),
+        ("NotFound", errors.NotFound),
+        ("Conflict", errors.Conflict),
+        ("AlreadyExists", errors.AlreadyExists),
+        ("Gone", errors.Gone),
+        ("Expired", errors.Gone),
+        ("Invalid", errors.Invalid),
+        ("TooManyRequests", errors.TooManyRequests),
+        ("InternalError", errors.ServerError),
+        ("ServerTimeout", errors.ServerError),
+        ("ServiceUnavailable", errors.ServerError),
+        ("Timeout", errors.ServerError),
+    ],
+)
+def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: type[ApiError]) -> None:
+    """An ERROR event is a Status of its own, whose code is optional."""
+    assert type(errors.error_of_status(Status(status="Failure", reason=reason), REQUEST)) is expected
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,22 @@ def test_a_broken_download_goes_on_where_it_stopped(made: BuiltImage, tmp_path: 
     assert layout.blob(layer.digest).read_bytes() == data
 
 
+@pytest.mark.parametrize(("kept", "asked"), [(None, 0), (100, 1)], ids=["the whole layer", "the beginning of it"])
+def test_what_is_there_already_is_not_fetched_again(
+    made: BuiltImage, tmp_path: Path, kept: int | None, asked: int
+) -> None:
+    """By its size: half a file that something else left is none."""
+    layer = layer_of(made)
+    data = Layout.open(made.layout).blob(layer.digest).read_bytes()
+    layout = Layout.create(tmp_path / "pulled")
+    layout.blob(layer.digest).parent.mkdir(parents=True, exist_ok=True)
+    layout.blob(layer.digest).write_bytes(data[:kept])
+    with odd_registry(Layout.open(made.layout), lambda _asked: None) as odd:
+        RegistryClient(quick()).pull(name(odd, made), layout)
+        assert sum(layer.digest in path for path in odd.paths()) == asked
+    assert layout.blob(layer.digest).read_bytes() == data
+
+
 def test_a_registry_without_ranges_sends_all_again(made: BuiltImage, tmp_path: Path) -> None:
     """What was received already is skipped, not written twice."""
     layer = layer_of(made)

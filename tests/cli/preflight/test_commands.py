@@ -11,8 +11,10 @@ from tests.cli.conftest import Run, Server, cluster
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
+from runup.cli.errors import CommandError
 from runup.cli.findings import of_target
 from runup.cli.render import history as rendered
+from runup.cli.render.explain import explain
 from runup.cli.render.preflight import as_data, verdict
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
@@ -131,6 +133,28 @@ def test_a_target_s_findings_join_status_and_report() -> None:
 def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
     """The paused pool was fixed since: the operator's status is what holds."""
     assert "MachineConfigPoolPaused-infra" not in [risk.name for risk in of_target(CLUSTER, FOUND, "5.2.0").risks]
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "targets"),
+    [
+        ("SlowNodeDrain", "", ["5.2.0"]),
+        ("SlowNodeDrain", "It takes long.", ["5.2.0"]),
+        ("DisappearedLongAgo", "It was so.", []),
+    ],
+    ids=["without a page", "with a page", "a page alone"],
+)
+def test_a_risk_is_explained_by_whatever_mentions_it(name: str, page: str, targets: list[str]) -> None:
+    """An update that has it, a page about it, or both."""
+    found = explain(CLUSTER, FOUND, name, page)
+    assert [target for target, _ in found.by_target] == targets
+    assert found.page == page
+
+
+def test_a_risk_that_nothing_mentions_is_an_error() -> None:
+    """It may be mistyped."""
+    with pytest.raises(CommandError, match='no update of this cluster has a risk "SlowNodeDrian"; did you mean'):
+        explain(CLUSTER, FOUND, "SlowNodeDrian", "")
 
 
 OTHER_IMAGE = "quay.io/ocp/release@sha256:" + "b" * 64

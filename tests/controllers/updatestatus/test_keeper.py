@@ -62,6 +62,12 @@ async def kept(tmp_path: Path) -> AsyncGenerator[Kept, None]:
         await asyncio.gather(following, return_exceptions=True)
 
 
+async def test_nothing_is_written_before_it_is_known_what_there_is(kept: Kept) -> None:
+    """Why not is said; after the first list there is no reason left."""
+    assert kept.keeper.lacking == ""
+    assert "is not listed yet" in Keeper(kept.cluster.client, SystemClock(), lambda: None).lacking
+
+
 async def test_the_object_is_made_and_nobody_keeps_book_of_its_fields(kept: Kept) -> None:
     """managedFields would be as large as the object; after the first write there are none, nor after the next."""
     assert await kept.keeper.read() is None
@@ -120,6 +126,11 @@ async def test_a_deleted_object_comes_back_with_its_times(kept: Kept) -> None:
 
 async def test_our_own_writes_are_no_news(kept: Kept) -> None:
     """The watch tells of them too, in its own time; nothing is read for that."""
+    await kept.keeper.write(status("first"))
+    await kept.until(lambda: kept.keeper.is_current)
     for number in range(20):
-        await kept.keeper.write(status(str(number)))
+        written = status(str(number))
+        await kept.keeper.write(written)
+        # The very object, however far behind the watch is: what the server sends would be another.
+        assert await kept.keeper.read() is written
     await kept.until(lambda: kept.keeper.is_current)

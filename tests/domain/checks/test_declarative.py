@@ -281,3 +281,20 @@ def test_a_shorter_path_keeps_all_below_it() -> None:
     """`spec` and `spec.nodeName` together mean `spec`, in either order."""
     for fields in (("spec", "spec.nodeName"), ("spec.nodeName", "spec")):
         assert plain(codec.decode(shape(fields), b'{"spec":{"x":1}}'))["spec"] == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"),
+    [
+        pytest.param("resource: configmaps", "ConfigMap", id="a plural that is known"),
+        pytest.param("group: apps\n    resource: deployments", "Deployment", id="of a group"),
+        pytest.param(
+            "group: example.com\n    resource: configmaps", "configmaps", id="the same plural of another group"
+        ),
+        pytest.param("resource: frobs", "frobs", id="a plural that nobody knows"),
+    ],
+)
+def test_what_is_read_by_its_plural_is_named_by_its_kind(read: str, kind: str) -> None:
+    """Where the kind is not known the plural says what is meant."""
+    [found] = findings(TEXT.replace("kind: ConfigMap", read), RC4)
+    assert [(resource.kind, resource.name) for resource in found.resources] == [(kind, "old")]

@@ -86,21 +86,37 @@ def _many(number: int) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"), [(MAX_RISKS, MAX_RISKS), (MAX_RISKS + 1, MAX_RISKS), (1000, MAX_RISKS)]
+    ("number", "told", "applying", "more"),
+    [
+        pytest.param(199, 199, 100, [], id="fewer than an update can carry"),
+        pytest.param(200, 200, 100, [], id="as many as an update can carry"),
+        pytest.param(
+            201,
+            200,
+            101,
+            ["2 more risks were found than an update can carry: R0197, R0199."],
+            id="one more: the last two that are unknown stand in one",
+        ),
+        pytest.param(
+            1000,
+            200,
+            199,
+            [
+                "801 more risks were found than an update can carry: R0001, R0003, R0005, R0007, R0009, R0011, R0013, "
+                "R0015, R0017, R0019 and 791 more."
+            ],
+            id="what applies is kept before what is unknown",
+        ),
+    ],
 )
-def test_at_most_200_risks(number: int, expected: int) -> None:
-    """What an update cannot carry is counted in one more risk; what applies is kept before what is unknown."""
+def test_at_most_200_risks(number: int, told: int, applying: int, more: list[str]) -> None:
+    """What an update cannot carry is counted in one more risk; every second of these applies."""
     found = results.risks([outcome(*_many(number))])
-    assert expected == len(found)
-    omitted = [risk for risk in found if risk.name == results.OMITTED]
-    assert bool(omitted) == (number > MAX_RISKS)
-    if omitted:
-        assert omitted[0].message.startswith(
-            f"{number - MAX_RISKS + 1} more risks were found than an update can carry:"
-        )
-        applying = sum(risk.applies == "True" for risk in found if risk.name != results.OMITTED)
-        assert applying == min((number + 1) // 2, MAX_RISKS - 1)
-    assert list(found) == sorted(found, key=lambda risk: risk.name)
+    assert len(found) == told
+    assert [risk.message for risk in found if risk.name == "PreflightRisksOmitted"] == more
+    kept = [risk for risk in found if risk.name != "PreflightRisksOmitted"]
+    assert sum(risk.applies == "True" for risk in kept) == applying
+    assert [risk.name for risk in found] == sorted(risk.name for risk in found)
 
 
 def _huge(findings: int, resources: int, characters: int) -> Sequence[CheckOutcome]:

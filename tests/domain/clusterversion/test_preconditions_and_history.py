@@ -7,7 +7,7 @@ from tests.factories import NOW, SINCE, cluster_version, condition
 
 from runup.api.config_v1 import Release, UpdateHistory
 from runup.domain.clusterversion.history import MAX_ENTRIES, begin, prune
-from runup.domain.clusterversion.preconditions import objections
+from runup.domain.clusterversion.preconditions import Objection, objections, summary
 
 
 def past(*versions: str) -> tuple[UpdateHistory, ...]:
@@ -59,6 +59,51 @@ def test_a_new_entry_closes_the_one_before() -> None:
         ("5.0.0", "Partial", NOW),
     ]
     assert begin(both, Release(version="5.0.1", image="b"), now=NOW) == both
+
+
+@pytest.mark.parametrize(
+    ("entry", "release", "expected"),
+    [
+        pytest.param({"image": "a"}, ("5.0.0", "a"), ("5.0.0", "a"), id="the version was not known"),
+        pytest.param({"version": "5.0.0"}, ("5.0.0", "a"), ("5.0.0", "a"), id="the image was not known"),
+        pytest.param({"version": "5.0.0", "image": "a"}, ("", "a"), ("5.0.0", "a"), id="the version is not known now"),
+    ],
+)
+def test_an_entry_gets_what_it_lacked(
+    entry: dict[str, str], release: tuple[str, str], expected: tuple[str, str]
+) -> None:
+    """It is the same release, so there is no second entry, and nothing that was known is lost."""
+    version, image = release
+    before = UpdateHistory(state="Partial", started_time=SINCE, verified=True, accepted_risks="R", **entry)
+    [found] = begin((before,), Release(version=version, image=image), now=NOW)
+    assert (found.version, found.image) == expected
+    assert (found.started_time, found.verified, found.accepted_risks) == (SINCE, True, "R")
+
+
+def test_a_new_entry_claims_nothing() -> None:
+    """No risk was accepted and no signature verified unless somebody says so."""
+    [found] = begin((), Release(version="5.0.0", image="a"), now=NOW)
+    assert (found.verified, found.accepted_risks, found.state) == (False, "", "Partial")
+
+
+ONE = 'Precondition "A" failed because of "Because": not now'
+TWO = 'Precondition "B" failed because of "Reason": never'
+SEVERAL = f"Multiple precondition checks failed:\n* {ONE}\n* {TWO}"
+
+
+@pytest.mark.parametrize(
+    ("number", "was_forced", "expected"),
+    [
+        pytest.param(1, False, ONE, id="one"),
+        pytest.param(1, True, f"Forced through blocking failures: {ONE}", id="one, forced"),
+        pytest.param(2, False, SEVERAL, id="several"),
+        pytest.param(2, True, f"Forced through blocking failures: {SEVERAL}", id="several, forced"),
+    ],
+)
+def test_what_stands_in_the_way_as_one_text(number: int, was_forced: bool, expected: str) -> None:
+    """In cluster-version-operator's words (pkg/payload/precondition)."""
+    found = (Objection("A", "Because", "not now"), Objection("B", "Reason", "never"))
+    assert summary(found[:number], was_forced=was_forced) == expected
 
 
 def test_pruning_keeps_the_ends_and_drops_one_of_the_middle() -> None:

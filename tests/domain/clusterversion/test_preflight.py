@@ -204,6 +204,24 @@ FAILURES: list[Any] = [
         False,
         id="image cannot be pulled",
     ),
+    *(
+        pytest.param(
+            {"state": ContainerState(waiting=ContainerStateWaiting(reason=reason, message="why"))},
+            told,
+            False,
+            id=f"the kubelet waits for {reason}",
+        )
+        for reason, told in (
+            ("ErrImagePull", "ImagePullFailed"),
+            ("InvalidImageName", "ImagePullFailed"),
+            ("ErrImageNeverPull", "ImagePullFailed"),
+            ("RegistryUnavailable", "ImagePullFailed"),
+            ("CreateContainerConfigError", "ContainerNotStarted"),
+            ("CreateContainerError", "ContainerNotStarted"),
+            ("RunContainerError", "ContainerNotStarted"),
+            ("ContainerCannotRun", "ContainerNotStarted"),
+        )
+    ),
     pytest.param(
         {
             "state": ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff")),
@@ -362,6 +380,18 @@ def _of_target(report: Any, number: int) -> Any:
     return replace(
         report, preflight_id=f"id-{number}", target_version=f"5.1.{number}", target_image=f"x@sha256:{number}"
     )
+
+
+def test_where_the_api_takes_no_more_risks_the_target_checked_first_goes() -> None:
+    """Three targets of 190 risks each are more than ClusterVersion's 500: the other two are told."""
+    world = World.new().settle()
+    for version in ("5.0.3", "5.1.0", "5.2.0"):
+        world.ask_preflight(version).settle()
+        world.report(*(risk(f"R{number}-{version}") for number in range(190))).settle()
+    told = [risk.name for risk in world.version.status.conditional_update_risks]
+    assert len(told) <= 500
+    counts = {version: sum(name.endswith(version) for name in told) for version in ("5.0.3", "5.1.0", "5.2.0")}
+    assert [version for version, count in counts.items() if count] == ["5.1.0", "5.2.0"]
 
 
 def test_reports_in_config_maps_are_removed_once_nobody_writes_them() -> None:

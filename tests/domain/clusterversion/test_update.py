@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.domain.clusterversion.world import GRAPH, World, image, risk
+from tests.domain.clusterversion.world import GRAPH, OWN, World, image, risk
 from tests.factories import cluster_operator
 
 from runup.api.config_v1 import AcceptRisk, Update
@@ -108,6 +109,29 @@ def test_a_large_jump_is_checked_but_not_made() -> None:
     assert "MultipleMinorVersionsUpdate" in world.message("ReleaseAccepted")
     world.ask(Update(version="5.2.0", accept_risks=accepted, force=True)).settle()
     assert world.version.status.desired.version == "5.2.0"
+
+
+@pytest.mark.parametrize(
+    "image_",
+    [OWN, "mirror.example/ocp/release@" + OWN.rpartition("@")[2]],
+    ids=["by its own name", "by a mirror's name"],
+)
+def test_the_running_release_is_nothing_to_go_to(image_: str) -> None:
+    """What an image is says its digest; where it comes from makes no other release of it."""
+    world = World.new().settle().ask(Update(image=image_)).settle()
+    assert (world.version.status.desired.version, world.version.status.desired.image) == ("5.0.0", OWN)
+    assert len(world.version.status.history) == 1
+    assert world.condition("ReleaseAccepted") == ("True", "PayloadLoaded")
+
+
+def test_advice_is_dropped_where_the_channel_has_no_such_version() -> None:
+    """The service answered, and offers nothing from here: what it said before is no longer so."""
+    world = World.new().settle()
+    assert world.available == ["5.0.3"]
+    world.graph = {"nodes": [node for node in GRAPH["nodes"] if node["version"] != "5.0.0"], "edges": []}
+    world.pass_time(600).settle()
+    assert world.condition("RetrievedUpdates") == ("False", "VersionNotFound")
+    assert (world.available, world.version.status.conditional_updates) == ([], ())
 
 
 def test_upgradeable_still_counts() -> None:

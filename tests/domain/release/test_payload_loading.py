@@ -126,6 +126,7 @@ def test_checks_are_apart() -> None:
         pytest.param('{{index .Images "must-gather"}}', IMAGE, id="an image whose name is no field"),
         pytest.param("{{index .Images `tool`}}", TOOL, id="a raw string"),
         pytest.param('{{ "{{ $labels.pod }}" }}', "{{ $labels.pod }}", id="braces for Prometheus"),
+        pytest.param("{{ `a\r\nb` }}", "a\nb", id="carriage returns in a raw string, which Go drops"),
         pytest.param("{{ `{{ $value }}` }}", "{{ $value }}", id="braces in a raw string"),
         pytest.param(r'{{ "a\"b\tc\u00e9" }}', 'a"b\tcé', id="escapes"),
         pytest.param("a {{- /* nothing */ -}} b", "ab", id="a comment that trims both sides"),

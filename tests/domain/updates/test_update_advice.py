@@ -106,6 +106,13 @@ def test_the_question_keeps_parameters_of_the_url() -> None:
     assert query.uri == f"https://u/graph?arch=multi&channel=stable-5.0&id={ID}&key=1&version=5.0.0"
 
 
+def test_parameters_of_ours_replace_those_of_the_url() -> None:
+    """Nobody is asked with two channels; one that says nothing but its name stays."""
+    spec = ClusterVersionSpec(cluster_id=ID, channel="stable-5.0", upstream="https://u/graph?channel=x&debug=&id=1")
+    query = query_for(spec, Release(version="5.0.0"), configured_url="", architecture="amd64")
+    assert query.uri == f"https://u/graph?arch=amd64&channel=stable-5.0&debug=&id={ID}&version=5.0.0"
+
+
 def test_promql_is_unknown_until_something_else_decides() -> None:
     """Rules are walked in order: what cannot be evaluated is passed over, never taken for no."""
     promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))

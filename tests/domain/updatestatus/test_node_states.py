@@ -14,6 +14,7 @@ from tests.domain.updatestatus import builders as b
 from runup.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement
 from runup.domain.updatestatus import nodes
 from runup.domain.updatestatus.nodes import NodeState, PoolState, Target
+from runup.domain.updatestatus.pool_insights import pool_completion
 
 VERSIONS = nodes.versions_of(b.configs())
 TO_NEW = Target(b.NEW)
@@ -45,6 +46,16 @@ def state(pool: Any = None, target: Target = TO_NEW, **node: Any) -> NodeState:
             id="an uncordon is no drain",
         ),
         pytest.param({**GOING, "desiredDrain": "drain-new"}, ("Updating", "Progressing", 300), id="half of a drain"),
+        pytest.param(
+            {**GOING, "lastAppliedDrain": "drain-old", "state": "Done"},
+            ("Updated", "Completed", 0),
+            id="done, and no drain is asked for",
+        ),
+        pytest.param(
+            {**GOING, "desiredDrain": "drain-new", "lastAppliedDrain": "", "state": "Done"},
+            ("Updated", "Completed", 0),
+            id="done, and no drain was ever applied",
+        ),
         pytest.param({"desired": "gone"}, ("Pending", "Unavailable", None), id="wants a configuration nobody knows"),
         pytest.param({"current": "gone", "desired": "gone"}, ("Pending", "Outdated", None), id="at an unknown one"),
         pytest.param(
@@ -276,3 +287,12 @@ def test_the_order_of_rows_does_not_depend_on_the_order_of_nodes(names: list[str
     order = ["degraded", "unavailable", "draining", "updating", "rebooting", "pending", "updated"]
     assert kinds == sorted(kinds, key=order.index)
     assert all(one.order < two.order for one, two in pairwise(rows))
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "percent"),
+    [(0, 0, 100), (0, 3, 0), (1, 3, 33), (1, 8, 12), (3, 8, 38), (2, 3, 67), (999, 1000, 99), (3, 3, 100)],
+)
+def test_how_far_a_pool_is(done: int, total: int, percent: int) -> None:
+    """Half to even, and whole only when no node is left."""
+    assert pool_completion(done, total) == percent

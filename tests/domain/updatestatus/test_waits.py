@@ -182,6 +182,26 @@ def test_pods_that_an_exhausted_budget_lets_go(given: Pod, limit: dict[str, Any]
     assert [row.check for row in found] == (["DrainBlocked"] if held else [])
 
 
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        pytest.param(
+            (b.cond("DisruptionAllowed", "False"),),
+            ", no eviction allowed since 2026-03-01T10:00:00Z)",
+            id="since when",
+        ),
+        pytest.param((b.cond("DisruptionAllowed", "False", since=None),), "2 demanded)", id="since nobody knows when"),
+        pytest.param((b.cond("DisruptionAllowed", "True"),), "2 demanded)", id="a condition that lags behind"),
+        pytest.param((), "2 demanded)", id="no condition"),
+    ],
+)
+def test_since_when_a_budget_allows_nothing(conditions: tuple[Any, ...], said: str) -> None:
+    """As far as it says so itself."""
+    [row] = rows(draining(pod_disruption_budgets=(budget(conditions=conditions),)))
+    assert said in row.description
+    assert ("no eviction allowed" in row.description) is ("no eviction" in said)
+
+
 def test_a_pod_of_two_budgets_is_never_evicted() -> None:
     """Even if both allow it: the API server refuses to choose."""
     two = (budget("a", disruptions_allowed=1), budget("b", disruptions_allowed=1))
