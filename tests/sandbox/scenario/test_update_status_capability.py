@@ -13,6 +13,7 @@ from runup.sandbox.scenario.manifests import JSON
 from runup.sandbox.setup import objects as setup
 
 ALL = {"Deployment", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+ALL |= {"NetworkPolicy"}
 
 
 OPEN = ", gates: [UpdateStatus]"
