@@ -182,10 +182,10 @@ def _unsound(data: bytes, valid: Callable[[JSON], bool]) -> str:
     """Why nobody should have accepted `data`; empty where it may be."""
     try:
         document = _without_nulls(json.loads(data))
+        if not valid(document):
+            return "accepted, though the schema refuses it"
     except (ValueError, RecursionError):
         return "accepted, though it is no JSON"
-    if not valid(document):
-        return "accepted, though the schema refuses it"
     names = [risk["name"] for risk in document.get("risks", ())]
     if len(set(names)) < len(names) or len(names) > 200 or len(data) > 1 << 20:
         return "accepted beyond the limits"

@@ -121,6 +121,16 @@ def links() -> Iterator[str]:
                 yield f"{_name(path)}: the link to {target} leads nowhere"
 
 
+def tests_that_are_named() -> Iterator[str]:
+    """A page that says which test shows something names one that there is."""
+    for path in files("docs/*.md", "README.md", "CONTRIBUTING.md"):
+        for file, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", path.read_text()):
+            if not (HERE / file).is_file():
+                yield f"{_name(path)}: there is no {file}"
+            elif name and not re.search(rf"^ *(?:async )?def {name}\(", (HERE / file).read_text(), re.MULTILINE):
+                yield f"{_name(path)}: {file} has no test {name}"
+
+
 def private_names() -> Iterator[str]:
     """No path of one machine and no host of a package index in any text file."""
     for path in files():
@@ -169,6 +179,7 @@ RULES: tuple[Rule, ...] = (
     unlisted_pages,
     records,
     links,
+    tests_that_are_named,
     private_names,
     readme_commands,
     fragments,
