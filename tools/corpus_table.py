@@ -93,7 +93,7 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
         type_ = family[14:]
         found = _conditions(raw["cv"][0]).get(type_)
         if not found:
-            return "not said"
+            return f"not said by the dump; said by the sandbox's operator of: {_holding_back(raw)}"
         return f"{type_}={found['status']} {found.get('reason', '')} {found['lastTransitionTime']}"
     if family.startswith("EtcdMembersUnhealthy"):
         found = _conditions(by_name["etcd"])
@@ -108,6 +108,14 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
         progressing = _conditions(raw["cv"][0])["Progressing"]["status"]
         return f"history[0]={newest['state']} {newest['version']}, Progressing={progressing}"
     return "the dump does not hold the kind"
+
+
+def _holding_back(raw: dict[str, list[Raw]]) -> str:
+    """What makes an operator say Upgradeable=False: an update under way, or operators that say so themselves."""
+    newest = raw["cv"][0]["status"]["history"][0]
+    under_way = [f"history[0]={newest['state']} {newest['version']}"] * (newest["state"] == "Partial")
+    said = [i["metadata"]["name"] for i in raw["co"] if _conditions(i).get("Upgradeable", {}).get("status") == "False"]
+    return ", ".join([*under_way, *said]) or "nothing in the dump"
 
 
 def not_reported(raw: dict[str, list[Raw]]) -> Iterator[str]:

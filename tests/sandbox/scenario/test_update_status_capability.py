@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.manifests import JSON
@@ -84,6 +85,23 @@ def test_the_capability_decides(tmp_path: Path, capabilities: JSON | None, has_i
 def test_without_the_gate_there_is_nothing_of_it(tmp_path: Path, gates: str) -> None:
     """Whatever the capabilities say: neither its definition nor its rights."""
     assert of_update_status(objects(cluster(tmp_path / "scenario", None, gates), tmp_path / "data")) == set()
+
+
+def test_a_dump_with_a_feature_gate_of_its_own_has_it(tmp_path: Path) -> None:
+    """The gate is opened for the sandbox's operator, whatever the cluster's own says."""
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    for name, kind, status in (
+        ("version", "ClusterVersion", {"desired": {"version": "4.16.3"}}),
+        ("cluster", "FeatureGate", {"featureGates": [{"version": "4.16.3", "disabled": [{"name": "UpdateStatus"}]}]}),
+    ):
+        obj = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "status": status}
+        (dump / f"{kind}.yaml").write_text(yaml.safe_dump(obj))
+    made = as_scenario.scenario_of(load.read(dump), base=scenario.BUNDLED / "common")
+    built = releases.build(made, tmp_path / "data", registry="127.0.0.1:1")
+    running = next(each for each in built if each.version == "4.16.3")
+    found = setup.release_objects(made, running, update_service="http://127.0.0.1:2/graph")
+    assert of_update_status(found) == ALL | {"CustomResourceDefinition"}
 
 
 def test_a_cluster_out_of_a_dump_has_its_own_time(tmp_path: Path) -> None:

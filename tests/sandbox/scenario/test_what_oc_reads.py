@@ -1,0 +1,81 @@
+"""What `oc adm upgrade status` reads by name finds its object: the Deployment whose image says how far operators are.
+
+oc ends with an error where it is not there (openshift/oc, pkg/cli/admin/upgrade/status, `GET .../namespaces/
+openshift-machine-config-operator/deployments/machine-config-operator`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.kube.config import load as load_config
+from runup.sandbox.apiserver.server import ApiServer
+from runup.sandbox.dump import as_scenario, load
+from runup.sandbox.scenario import folder as scenarios
+from runup.sandbox.scenario import releases
+from runup.sandbox.scenario.folder import Scenario
+from runup.sandbox.scenario.manifests import JSON
+from runup.sandbox.setup import objects as setup
+
+NAMESPACE = "openshift-machine-config-operator"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/machine-config-operator"
+IMAGE = "quay.io/release/mco@sha256:" + "a" * 64
+CV = """apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+spec: {clusterID: 7f2f6c0e-5d0e-4a47-9f0f-0d7d0a7d9a01}
+status: {desired: {version: 4.16.3}, history: []}
+"""
+OWN = f"""apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: machine-config-operator, namespace: {NAMESPACE}}}
+spec:
+  selector: {{matchLabels: {{k8s-app: machine-config-operator}}}}
+  template:
+    metadata: {{labels: {{k8s-app: machine-config-operator}}}}
+    spec:
+      containers:
+      - {{name: machine-config-operator, image: "{IMAGE}"}}
+      - {{name: kube-rbac-proxy, image: "quay.io/release/proxy:1"}}
+status: {{observedGeneration: 1, replicas: 1, readyReplicas: 1}}
+"""
+
+
+async def deployment(made: Scenario, data: Path) -> JSON:
+    """What the API of a sandbox of that scenario answers to oc's request."""
+    built = releases.build(made, data, registry="127.0.0.1:1")
+    async with ApiServer(data / "api") as server, Client(load_config(str(server.kubeconfig))) as client:
+        await setup.set_up(client, made, built, SystemClock(), update_service="http://127.0.0.1:2/graph")
+        found: JSON = json.loads(await client.send(calls.get_path(DEPLOYMENT)))
+        return found
+
+
+def images(found: JSON) -> dict[str, str]:
+    """The image of each container."""
+    return {each["name"]: each["image"] for each in found["spec"]["template"]["spec"]["containers"]}
+
+
+async def test_a_scenario_has_it(tmp_path: Path) -> None:
+    """With the container that oc looks for."""
+    made = scenarios.load(scenarios.find(scenarios.DEFAULT))
+    assert "machine-config-operator" in images(await deployment(made, tmp_path))
+
+
+async def test_a_dumps_own_is_found_as_it_was(tmp_path: Path) -> None:
+    """Though of Deployments the dump has only a part, and a list of them says so."""
+    dump = tmp_path / "dump"
+    files = {
+        "cluster-scoped-resources/config.openshift.io/clusterversions/version.yaml": CV,
+        f"namespaces/{NAMESPACE}/apps/deployments.yaml": OWN,
+    }
+    for name, content in files.items():
+        (dump / name).parent.mkdir(parents=True)
+        (dump / name).write_text(content)
+    made = as_scenario.scenario_of(load.read(dump), base=scenarios.BUNDLED / "common")
+    found = await deployment(made, tmp_path / "data")
+    assert images(found)["machine-config-operator"] == IMAGE
+    assert found["status"] == {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1}
