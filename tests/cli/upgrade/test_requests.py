@@ -44,7 +44,8 @@ def test_a_preflight_is_requested(run: Run, server: Server) -> None:
     """Also of a version that no list has: the operator decides where it can be found (decision D2)."""
     server.set_cluster_version(status=OFFERED, spec={"desiredUpdate": {"acceptRisks": ACCEPTED}})
     ran = _upgrade(run, server, "--mode=preflight", "--to=5.2.0")
-    assert (ran.code, ran.out, ran.err) == (0, "Requested preflight of 5.2.0\n", "")
+    follow = "Follow it: runup upgrade --mode=preflight --to=5.2.0 --wait, or see how far it is: runup upgrade\n"
+    assert (ran.code, ran.out, ran.err) == (0, f"Requested preflight of 5.2.0\n{follow}", "")
     expected = {"architecture": "", "version": "5.2.0", "image": "", "force": False}
     assert _spec(server) == {**expected, "mode": "Preflight", "acceptRisks": ACCEPTED}
 
