@@ -105,6 +105,22 @@ USAGE: dict[str, tuple[list[str], str]] = {
         ["adm", "upgrade", "x", "y"],
         "error: unknown command \"x y\"\nSee 'runup adm upgrade -h' for help and examples\n",
     ),
+    "a typo of a command": (
+        ["sandboks", "start"],
+        'error: unknown command "sandboks start"; did you mean "sandbox"?\nSee \'runup -h\' for help and examples\n',
+    ),
+    "a typo of a sub-command": (
+        ["upgrade", "acept", "A"],
+        'error: unknown command "acept A"; did you mean "accept"?\nSee \'runup upgrade -h\' for help and examples\n',
+    ),
+    "a typo of another group's": (
+        ["preflight", "explian"],
+        'error: unknown command "explian"; did you mean "explain"?\nSee \'runup preflight -h\' for help and examples\n',
+    ),
+    "nothing like a command of another group": (
+        ["release", "x", "y"],
+        "error: unknown command \"x y\"\nSee 'runup release -h' for help and examples\n",
+    ),
     "an unknown flag with the nearest": (
         ["upgrade", "--too", "5.1.0"],
         "error: unknown flag: --too (did you mean --to?)\nSee 'runup upgrade -h' for help and examples\n",

@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 Sections = tuple[tuple[str, tuple[str, ...]], ...]
 _WHOLE = 500
 _SHARED = ("kubeconfig", "context", "as_user", "as_group")
-_OURS = re.compile(r"(?<![\w./-])runup(?= [a-z])")
+_OURS = re.compile(r"(?<![\w./-])(?<!kubectl )(?<!oc )runup(?= [a-z])")
 _NEAR = 0.7
 
 
@@ -62,7 +62,7 @@ def _format_options(
     titles = {name: title for title, names in (*sections, ("Cluster", _SHARED)) for name in names}
     rows: dict[str, list[tuple[str, str]]] = {title: [] for title in (*(t for t, _ in sections), "Options", "Cluster")}
     for param in command.get_params(ctx):
-        record = param.get_help_record(ctx)
+        record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
         if record is not None:
             rows[titles.get(param.name or "", "Options")].append(record)
     for title, records in rows.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +101,15 @@ def _risk(name: str, status: str, message: str, reason: str = "PreflightValidati
     }
 
 
+PAGES = Path(__file__).parents[3] / "docs" / "checks"
+AWAY = """\
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: me}}]
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: me, user: {}}]
+"""
 BOTH = "Preflight=5.1.0: Older words.\nPreflight=5.2.0: Newer words."
 STATUS = {
     "desired": {"version": "5.0.0", "image": "x"},
@@ -253,6 +263,43 @@ def test_what_is_not_there(name: str, run: Run, stored: Server) -> None:
     words, text = NOT_THERE[name]
     ran = run(*words, "--kubeconfig", stored.kubeconfig)
     assert (ran.code, ran.out, ran.err) == (1, "", text)
+
+
+NOWHERE = {
+    "no kubeconfig": ([], "Missing or incomplete configuration info."),
+    "a server that is away": (["--kubeconfig", "FILE"], "127.0.0.1:1"),
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_a_page_needs_no_cluster(name: str, run: Run, tmp_path: Path) -> None:
+    """It is printed as it is packaged, and that no cluster was asked is said."""
+    words, why = NOWHERE[name]
+    file = tmp_path / "config"
+    file.write_text(AWAY)
+    words = [str(file) if word == "FILE" else word for word in words]
+    ran = run("preflight", "explain", "MachineConfigPoolPaused-worker", *words)
+    assert (ran.code, ran.err) == (0, "")
+    head, _, page = ran.out.partition("\nAbout this risk:\n\n")
+    assert "no cluster was asked: " in head
+    assert why in head
+    assert page == (PAGES / "MachineConfigPoolPaused.md").read_text()
+    data = json.loads(run("preflight", "explain", "MachineConfigPoolPaused-worker", *words, "-o", "json").out)
+    assert why in data["notAsked"]
+    assert data["page"] == page
+
+
+def test_without_cluster_and_page_the_error_is_the_connection_s(run: Run) -> None:
+    """What is not known of a name is not called unknown."""
+    ran = run("preflight", "explain", "Frobnicated")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: Missing or incomplete configuration info.")
+
+
+def test_a_typo_of_a_documented_risk(run: Run, stored: Server) -> None:
+    """The pages know more names than this cluster has risks."""
+    ran = run("preflight", "explain", "EtcdMembersUnhealhty", "--kubeconfig", stored.kubeconfig)
+    assert ran.err.endswith('did you mean "EtcdMembersUnhealthy"?\n')
 
 
 def test_no_history_yet(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

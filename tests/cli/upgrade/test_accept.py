@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run, Server
 
-from runup.cli.upgrade.accept import plan, unknown_names
+from runup.cli.upgrade.accept import check_names, plan, unknown_names
 
 USAGE = {
     "nothing": ([], "no positional arguments given"),
@@ -43,6 +43,34 @@ def test_changes(name: str) -> None:
     """What stays keeps its order, what is new is sorted."""
     words, replace, clear, before, after = CHANGES[name]
     assert plan(words, replace=replace, clear=clear).applied(before) == after
+
+
+NAMES = {
+    "a blank and a mark": ("bad name!", "see them with `runup upgrade --include-not-recommended`. "),
+    "an empty-looking one": ("\u200b", "see them with `runup upgrade --include-not-recommended`. "),
+    "a typo with a mark": ("Dual_Stack!Incompatible", 'did you mean "DualStackIncompatible"? '),
+    "too long": ("R" * 257, "see them with `runup upgrade --include-not-recommended`. "),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_no_risk_can_be_called(name: str, run: Run, server: Server) -> None:
+    """Nothing is changed, and the nearest name, or where to look, is told."""
+    word, way_out = NAMES[name]
+    known = {"name": "DualStackIncompatible", "message": "m", "url": "https://x", "matchingRules": [{"type": "Always"}]}
+    server.set_cluster_version(
+        status={"desired": {"version": "5.0.0", "image": "x"}, "conditionalUpdateRisks": [known]}
+    )
+    ran = run("upgrade", "accept", word, "--kubeconfig", server.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: no risk can be called ")
+    assert ran.err.endswith(f"names are letters, digits, dots and dashes; {way_out}Nothing was changed\n")
+    assert "desiredUpdate" not in server.cluster_version()["spec"]
+
+
+def test_a_name_that_an_update_carries_can_be_accepted_whatever_it_is() -> None:
+    """Others name risks, too; a name that is accepted already stays."""
+    check_names(plan(["odd name!,old one!"], replace=False, clear=False), ["old one!"], ["odd name!"])
 
 
 def test_unknown_names_get_the_nearest() -> None:

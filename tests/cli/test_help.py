@@ -1,0 +1,75 @@
+"""What `-h` says: examples that can be typed, by the name that was called, flags by what they do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+from tests.cli.conftest import Run
+
+from runup.cli.main import root
+
+
+def walk(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command that help lists."""
+    yield words
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            found = command.get_command(ctx, name)
+            assert found is not None
+            yield from walk(found, (*words, name))
+
+
+COMMANDS = sorted(walk(root))
+# Shells spell theirs in their own way.
+EXAMPLE = re.compile(r"^    (?:\w+ +(?:source <\()?)?((?:kubectl )?runup(?: [^\n]*)?)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
+def test_every_command_has_two_examples(words: tuple[str, ...], run: Run) -> None:
+    """The hint of an error promises them; they are of commands that there are."""
+    ran = run(*words, "-h")
+    examples = EXAMPLE.findall(ran.out)
+    assert ran.code == 0
+    assert len(examples) >= 2, ran.out
+    for example in examples:
+        named = tuple(re.findall(r"[a-z]+", re.match(r"runup((?: [a-z]+)*)", example)[1]))  # type: ignore[index]
+        assert any(named[: len(known)] == known for known in COMMANDS if known), example
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "runup")
+def test_a_plugin_s_help_is_by_its_name(words: tuple[str, ...], run: Run) -> None:
+    """Whoever typed `kubectl runup` may have no `runup`."""
+    told = run(*words, "-h", prog="kubectl runup").out
+    assert re.findall(r"(?<!kubectl )\brunup [a-z][^\n]*", told) == []
+    assert f"Usage: {' '.join(('kubectl runup', *words))} " in told
+
+
+def test_flags_of_upgrade_are_grouped_by_what_they_do(run: Run) -> None:
+    """Checking comes before updating, the dangerous ones stand together, where the cluster is comes last."""
+    told = run("upgrade", "-h").out
+    titles = re.findall(r"^([A-Z][a-z ]+):$", told, re.MULTILINE)
+    assert titles == ["Check first", "Update", "Go on in spite of", "Show", "Options", "Cluster", "Commands"]
+    parts = dict(zip(titles, re.split(r"^[A-Z][a-z ]+:$", told, flags=re.MULTILINE)[1:], strict=True))
+    where = {
+        flag: title
+        for title, part in parts.items()
+        for flag in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", part, re.MULTILINE)
+    }
+    assert where["--mode"] == where["--clear-preflight"] == "Check first"
+    assert where["--to"] == where["--clear"] == "Update"
+    assert where["--force"] == where["--allow-not-recommended"] == "Go on in spite of"
+    assert where["--kubeconfig"] == "Cluster"
+    flags = {
+        flag for param in root.commands.get("upgrade", _upgrade()).params for flag in param.opts if flag[:2] == "--"
+    }
+    assert flags - {"--help"} <= set(where)
+
+
+def _upgrade() -> click.Command:
+    found = root.get_command(click.Context(root), "upgrade")
+    assert found is not None
+    return found
