@@ -35,6 +35,7 @@ from cosmic_ray.operators.operator import Operator
 ROOT = Path(__file__).parent.parent
 ROOMS = ("domain", "controllers", "oci", "kube", "cli")
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", "__pycache__", ".*_cache")
+BESIDE = ROOT.parent / "shared"
 SLOWEST_S = 600
 
 
@@ -170,6 +171,9 @@ class Copy:
         self.folder = folder
         self.failing: list[str] = []
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        # Cases that tests read beside the checkout; without them they skip, and notice nothing.
+        if BESIDE.is_dir():
+            (folder.parent / BESIDE.name).symlink_to(BESIDE)
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether no test fails that passes without the change."""
