@@ -372,3 +372,24 @@ def test_whatever_another_release_writes_is_read_or_refused_in_words(
         assert text(obj, "all").endswith("\n")
     except codec.DecodeError as error:
         assert "status" in str(error)
+
+
+def test_an_operator_that_says_nothing_of_itself_is_not_healthy() -> None:
+    """Without the condition Available nobody can tell."""
+    obj = written(b.snapshot(cluster_operators=(b.operator("etcd", available=None),)))
+    [etcd] = [
+        each["clusterOperator"]
+        for informer in obj["status"]["controlPlane"]["informers"]
+        for each in informer["insights"]
+        if each["type"] == "ClusterOperator"
+    ]
+    found = [(each["status"], each["reason"]) for each in etcd["conditions"] if each["type"] == "Healthy"]
+    assert found == [("Unknown", "Unavailable")]
+
+
+@pytest.mark.parametrize(("assessment", "done"), [("Completed", True), ("Progressing", False)])
+def test_without_operators_the_version_says_whether_the_control_plane_is_done(assessment: str, done: bool) -> None:
+    """Nothing to count is not the same as all done."""
+    obj = written(b.snapshot(cluster_operators=()))
+    of_type(obj, "ClusterVersion")["clusterVersion"]["assessment"] = assessment
+    assert report(obj).control_plane_done is done
