@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test e2e check docs format bench lock clean
+.PHONY: help demo test e2e check docs format bench mutants lock clean
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -44,6 +44,11 @@ format: $(VENV)/.dev ## rewrite the code in the house format
 
 bench: $(VENV)/.dev ## speed and memory, as JSON
 	$(BIN)/python -m bench
+
+SEED ?= 1
+COUNT ?= 50
+mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notices (SEED chooses them), as JSON
+	@$(BIN)/python -m bench.mutants --seed $(SEED) --count $(COUNT)
 
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
 	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock

@@ -21,6 +21,7 @@ from runup.api.core_v1 import ConfigMap, Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
+from runup.cli.errors import CommandError
 from runup.cli.status import live as status_live
 from runup.cli.status import watch as status_watch
 from runup.cli.status.files import mock, parse_moment
@@ -380,6 +381,21 @@ def test_a_deployment_of_a_file(tmp_path: Path, run: Run) -> None:
 def test_times_of_the_flag(text: str, ns: int) -> None:
     """To the nanosecond."""
     assert parse_moment(text) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("yesterday", 'must be a time such as 2026-01-02T03:04:05Z, not "yesterday"'),
+        ("2026-13-01T00:00:00Z", "--mock-now 2026-13-01T00:00:00Z: month must be in 1..12"),
+    ],
+    ids=["no time", "no month"],
+)
+def test_moments_that_are_none(text: str, said: str) -> None:
+    """An error that has what was typed."""
+    with pytest.raises(CommandError) as refused:
+        parse_moment(text)
+    assert said in refused.value.message
 
 
 def must_gather(folder: Path) -> Path:

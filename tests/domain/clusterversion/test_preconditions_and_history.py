@@ -6,6 +6,7 @@ import pytest
 from tests.factories import NOW, SINCE, cluster_version, condition
 
 from runup.api.config_v1 import Release, UpdateHistory
+from runup.api.meta_v1 import ConditionStatus
 from runup.domain.clusterversion.history import MAX_ENTRIES, begin, prune
 from runup.domain.clusterversion.preconditions import Objection, objections, summary
 
@@ -48,6 +49,23 @@ def test_upgradeable_false_blocks_leaving_the_minor_version_only(target: str, bl
     version = cluster_version("5.0.0", conditions=conditions)
     found = objections(version, Release(version=target, image="x"), available=True, recommended=None)
     assert [o.reason for o in found if o.blocking] == (["Because"] if blocks else [])
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("False", "is not recommended:\n\nIt drains."),
+        ("Unknown", "is Recommended=Unknown: Slow: It drains."),
+        ("True", None),
+    ],
+)
+def test_what_the_risks_say_is_told_and_blocks_nothing(status: ConditionStatus, said: str | None) -> None:
+    """With the condition's own reason."""
+    version = cluster_version("5.0.0", desired=Release(version="5.0.0", image="i"))
+    verdict = condition("Recommended", status, "Slow", "It drains.")
+    found = objections(version, Release(version="5.0.9", image="x"), available=False, recommended=verdict)
+    expected = [] if said is None else [("Slow", f"Update from 5.0.0 to 5.0.9 {said}", False)]
+    assert [(each.reason, each.message, each.blocking) for each in found] == expected
 
 
 def test_a_new_entry_closes_the_one_before() -> None:

@@ -199,6 +199,34 @@ def test_how_many_pools_were_left_out(left_out: Any, expected: int) -> None:
     assert decode(obj)[0].omitted_worker_pools == expected
 
 
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [("Completed", "4.14.1 (from 4.14.0)"), ("Partial", "4.14.1 (from incomplete 4.14.0)")],
+)
+def test_where_the_update_comes_from(state: str, line: str) -> None:
+    """An update that was never finished is named as such."""
+    history = b.update_history(b.entry(b.OLD, state, started=b.STARTED - b.minutes(90)))
+    assert f"Target Version:  {line}\n" in text(written(b.snapshot(cluster_version=b.version(history))))
+
+
+@pytest.mark.parametrize(
+    ("paused", "current", "reason"),
+    [(False, "old", "NoProblems"), (True, "old", "Paused"), (False, "new", "AllNodesUpdated")],
+)
+def test_why_a_pool_is_healthy(paused: bool, current: str, reason: str) -> None:
+    """All done, held back on purpose, or simply nothing wrong."""
+    pools = (b.pool("master"), b.pool("worker", paused=paused))
+    nodes = (b.node("master-0000", "master"), b.node(current=current, desired=current))
+    obj = written(b.snapshot(machine_config_pools=pools, nodes=nodes))
+    [worker] = [
+        each["machineConfigPool"]
+        for informer in obj["status"]["workerPools"][0]["informers"]
+        for each in informer["insights"]
+        if each["type"] == "MachineConfigPool"
+    ]
+    assert [each["reason"] for each in worker["conditions"] if each["type"] == "Healthy"] == [reason]
+
+
 def test_without_insights_of_pools_their_nodes_are_counted() -> None:
     """Upstream's controller never made them."""
     obj = written()
@@ -344,3 +372,24 @@ def test_whatever_another_release_writes_is_read_or_refused_in_words(
         assert text(obj, "all").endswith("\n")
     except codec.DecodeError as error:
         assert "status" in str(error)
+
+
+def test_an_operator_that_says_nothing_of_itself_is_not_healthy() -> None:
+    """Without the condition Available nobody can tell."""
+    obj = written(b.snapshot(cluster_operators=(b.operator("etcd", available=None),)))
+    [etcd] = [
+        each["clusterOperator"]
+        for informer in obj["status"]["controlPlane"]["informers"]
+        for each in informer["insights"]
+        if each["type"] == "ClusterOperator"
+    ]
+    found = [(each["status"], each["reason"]) for each in etcd["conditions"] if each["type"] == "Healthy"]
+    assert found == [("Unknown", "Unavailable")]
+
+
+@pytest.mark.parametrize(("assessment", "done"), [("Completed", True), ("Progressing", False)])
+def test_without_operators_the_version_says_whether_the_control_plane_is_done(assessment: str, done: bool) -> None:
+    """Nothing to count is not the same as all done."""
+    obj = written(b.snapshot(cluster_operators=()))
+    of_type(obj, "ClusterVersion")["clusterVersion"]["assessment"] = assessment
+    assert report(obj).control_plane_done is done
