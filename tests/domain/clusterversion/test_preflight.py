@@ -153,6 +153,13 @@ def test_what_cannot_be_checked_is_refused_with_a_reason(desired: Update, reason
     assert world.version.status.observed_generation == world.version.metadata.generation
 
 
+def test_a_version_that_is_not_found_is_answered_with_those_that_there_are() -> None:
+    """Newest first, at most ten, each once."""
+    world = World.new().settle().ask_preflight("5.7.7").settle()
+    there = world.message("PreflightFailed").partition("from here it knows ")[2].partition(";")[0].split(", ")
+    assert there == ["5.2.0", "5.1.0", "5.0.3"]
+
+
 @pytest.mark.parametrize("mode", ["Preflight", "Frobnicate"])
 @pytest.mark.parametrize(
     "gates",

@@ -6,6 +6,7 @@ digest. An update by version is offered what is available, and what carries risk
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 
@@ -23,9 +24,9 @@ from runup.domain.version import Version, parse
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2
 RETRY_S = 60.0
-
 # Versions of a list in a sentence.
 _SHOWN = 10
+
 UNREADABLE = "TargetUnreadable"
 UNTRUSTED = "ImageVerificationFailed"
 """The refusals of an image that another look may lift."""
@@ -91,25 +92,30 @@ def _look_up(update: Update, current: Release, advised: Advised, releases: Mappi
         )
     # The graph leads forwards only: what lies behind is refused for that, whether somebody knows it or not.
     _check_distance(update, current, Release(version=update.version))
-    raise _not_found(update, advised)
+    raise _not_found(update, current, advised)
 
 
-def _not_found(update: Update, advised: Advised) -> Exception:
+def _not_found(update: Update, current: Release, advised: Advised) -> Exception:
     if not advised.settled:
         return Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RETRY_S)
     why = ""
     if advised.condition is not None and advised.condition.status != "True":
         why = f" (RetrievedUpdates is False: {advised.condition.message})"
     return Terminal(
-        f"the update service knows no way to version {update.version}{why}; {_there_are(advised)}; "
+        f"the update service knows no way to version {update.version}{why}; {_there_are(current, advised)}; "
         "choose a version of its graph, another channel, or name the release by image and digest",
         reason="TargetNotFound",
     )
 
 
-def _there_are(advised: Advised) -> str:
+def _there_are(current: Release, advised: Advised) -> str:
     """What can be named instead, newest first."""
-    known = {parsed: release.version for release in known_releases(advised) if (parsed := parse(release.version))}
+    known: dict[Version, str] = {}
+    for release in known_releases(advised):
+        with contextlib.suppress(Terminal):
+            _check_distance(Update(version=release.version), current, release)
+            if (parsed := parse(release.version)) is not None:
+                known[parsed] = release.version
     versions = [known[version] for version in sorted(known, reverse=True)]
     if not versions:
         return "it knows none from here"
