@@ -89,7 +89,7 @@ def test_a_reset_without_its_dump_loses_nothing(data: Path, tmp_path: Path) -> N
     shutil.copytree(sample, dump)
     started = typed("start", data, "--import", str(dump))
     assert started.returncode == 0, started.stderr
-    assert "note: the dump has no PodDisruptionBudget" in started.stdout
+    assert "Node, PodDisruptionBudget: what depends on them is unknown" in started.stdout
     shutil.rmtree(dump)
     done = typed("reset", data)
     assert done.returncode == 1
