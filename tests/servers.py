@@ -23,7 +23,7 @@ from runup.kube.errors import NotFound
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 CLUSTER_VERSIONS = resource_of(ClusterVersion)
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 
 
 def eventually(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:

@@ -39,7 +39,7 @@ NAMESPACE = "openshift-cluster-version-operator"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 VERSION_RESOURCE = resource_of(ClusterVersion)
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 OWN = "registry.example/release@sha256:" + "5" * 64
 TARGET = "registry.example/release@sha256:" + "52" * 32
 OFFERED = "registry.example/release@sha256:" + "53" * 32

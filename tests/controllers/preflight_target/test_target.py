@@ -33,7 +33,7 @@ from runup.kube.config import ClusterConfig, load
 from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"
-DEADLINE_S = 20
+DEADLINE_S = 90
 QUICK = Timing(quiet_s=0.01, longest_s=0.1, check_limit_s=5, retry_s=0.05)
 
 

@@ -13,7 +13,7 @@ from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.service import Query, ServiceState
 from runup.kube.clock import SystemClock
 
-DEADLINE_S = 10.0
+DEADLINE_S = 90.0
 
 
 def graph(version: str) -> Handler:

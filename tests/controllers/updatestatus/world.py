@@ -28,7 +28,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "custo
 STATUSES = resource_of(UpdateStatus)
 NODES = resource_of(Node)
 PODS = resource_of(Pod)
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 SINCE = "2026-11-21T06:00:00Z"
 MC = "machineconfiguration.openshift.io"
 

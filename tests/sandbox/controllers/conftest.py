@@ -34,7 +34,7 @@ SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 # Cluster-scoped, without a controller of its own.
 CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
-DEADLINE_S = 60.0 if real.PROGRAM else 15.0
+DEADLINE_S = 90.0
 
 
 def reference(owner: JSON, *, blocks: bool = False) -> JSON:

@@ -35,7 +35,7 @@ from runup.sandbox.processes.registry import Registry
 JSON = dict[str, Any]
 Condition = Callable[[JSON], Any]
 NODE = "node-0"
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 RESOURCES = {
     "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
     "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
