@@ -16,6 +16,8 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
+from runup.cli.output import bare
+from runup.cli.render.screen import Drawn
 from runup.cli.render.text import Output
 from runup.domain.preflight import history
 from runup.kube import calls
@@ -97,8 +99,8 @@ def _guarded(body: Patch, cluster: ClusterVersion) -> Patch:
 
 
 def write(output: Iterable[Output]) -> None:
-    """Print what a render function made, each part on its stream, in order."""
+    """Print what a render function made, each part on its stream, in order; what it drew goes past `Printable`."""
     for stream, text in output:
         target = sys.stdout if stream == "out" else sys.stderr
-        target.write(text)
+        (bare(target) if isinstance(text, Drawn) else target).write(text)
         target.flush()
