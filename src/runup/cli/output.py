@@ -17,6 +17,7 @@ from runup.lang.printable import printable
 
 if TYPE_CHECKING:
     from runup.cli.render.screen import Screen
+    from runup.cli.render.text import Output
 
 _USUAL = (80, 24)
 # Terminals that know no escapes, as rich has them too.
@@ -47,6 +48,16 @@ class Printable:
 def bare(stream: TextIO) -> TextIO:
     """The stream itself, for whoever draws."""
     return stream.bare if isinstance(stream, Printable) else stream
+
+
+def write(output: Iterable[Output]) -> None:
+    """Print what a render function made, each part on its stream, in order; what it drew goes past `Printable`."""
+    from runup.cli.render.screen import Drawn
+
+    for name, text in output:
+        stream = sys.stdout if name == "out" else sys.stderr
+        (bare(stream) if isinstance(text, Drawn) else stream).write(text)
+        stream.flush()
 
 
 def screen_of(stream: TextIO) -> Screen:

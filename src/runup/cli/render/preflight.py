@@ -87,18 +87,18 @@ def standing(found: Findings) -> list[Risk]:
 
 def verdict(found: Findings) -> str:
     """One line that says what it comes to and what to do."""
-    return " ".join(_verdict(found))
+    return " ".join(verdict_parts(found))
 
 
 def verdict_on(found: Findings, screen: Screen) -> Drawn:
     """The same on a terminal: wrapped, and the command on a line of its own, which the terminal folds, to be copied."""
-    text, command = _verdict(found) if len(_verdict(found)) > 1 else (*_verdict(found), "")
     if screen.width is None:
         return joined(verdict(found), "\n")
-    return joined(wrapped(text, screen), f"  {command}\n" if command else "")
+    text, *command = verdict_parts(found)
+    return joined(wrapped(text, screen), *(f"  {line}\n" for line in command))
 
 
-def _verdict(found: Findings) -> tuple[str, ...]:
+def verdict_parts(found: Findings) -> tuple[str, ...]:
     """The verdict, and the command that it ends with if there is one."""
     code = found.exit_code
     if code == COULD_NOT_RUN:
