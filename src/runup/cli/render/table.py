@@ -127,11 +127,15 @@ def wrapped(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> D
 
 
 def _folded(text: str, room: int) -> list[str]:
+    if text.isascii():
+        import textwrap
+
+        kept = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
+        return [part for line in text.split("\n") for part in kept.wrap(line) or [""]]
     from rich.text import Text
 
     # Writing without blanks between words has to be folded somewhere.
-    folded = Text(text).wrap(_console(PIPE, room), room, overflow="ignore" if text.isascii() else "fold")
-    return [line.plain for line in folded]
+    return [line.plain for line in Text(text).wrap(_console(PIPE, room), room, overflow="fold")]
 
 
 class _Layout:
