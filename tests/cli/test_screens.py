@@ -30,7 +30,8 @@ STATUS = {
             "risks": [
                 {
                     "name": "DualStackIncompatible",
-                    "message": "Preflight=5.2.0: " + "Cluster uses dual-stack networking, which 5.2.0 cannot have. " * 2,
+                    "message": "Preflight=5.2.0: "
+                    + "Cluster uses dual-stack networking, which 5.2.0 cannot have. " * 2,
                     "url": "https://example.com/a",
                     "matchingRules": [{"type": "Always"}],
                     "conditions": [

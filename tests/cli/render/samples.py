@@ -50,9 +50,11 @@ PAUSED = risk(
     "MachineConfigPoolPaused-infra",
     "Machine config pool infra is paused: its 24 machines will not be updated to 5.2.0.",
     fix='Resume it: `oc patch mcp/infra --type=merge -p \'{"spec":{"paused":false}}\'`.',
-    resources=tuple(ReportedResource("", "Node", "", f"ip-10-0-0-{n}.eu-central-1.compute.internal") for n in range(24)),
+    resources=tuple(
+        ReportedResource("", "Node", "", f"ip-10-0-0-{n}.eu-central-1.compute.internal") for n in range(24)
+    ),
 )
-WIDE = risk("StorageClassMissing-データ", "ボリューム「データ」の StorageClass が見つかりません。確認してください。")  # noqa: RUF001
+WIDE = risk("StorageClassMissing-データ", "ボリューム「データ」の StorageClass が見つかりません。確認してください。")
 EMOJI = risk("RouteName-🚀", "Route 🚀 shop/🛒 has no host.", "info")
 COMBINING = risk("NodeName-e\u0301", "Node cafe\u0301-u\u0308ber is not ready.", applies="Unknown")
 SERVICE = risk("SlowNodeDrain", "Draining is slow.", "", from_preflight=False, reason="Match")

@@ -165,7 +165,9 @@ FIXED = Table((Column("TARGET"), Column("STATUS"), Column("PREFLIGHT")), [Row(("
 
 def test_columns_without_room_stand_below_with_their_titles() -> None:
     """A table of fixed columns alone, on a terminal that is too narrow for them."""
-    assert drawn(FIXED, Screen(24, 24)) == f"TARGET  STATUS\n5.2.0   completed\n  Preflight:\n  {'p' * 22}\n  {'p' * 8}\n"
+    assert (
+        drawn(FIXED, Screen(24, 24)) == f"TARGET  STATUS\n5.2.0   completed\n  Preflight:\n  {'p' * 22}\n  {'p' * 8}\n"
+    )
     assert drawn(FIXED, Screen(60, 24)).splitlines()[0] == "TARGET  STATUS     PREFLIGHT"
 
 
