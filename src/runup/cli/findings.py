@@ -56,7 +56,10 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
+    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
+
+    `ended`: it had a result, and nobody looks any more whether that still holds.
+    """
 
     source: str
     target: str
@@ -65,6 +68,7 @@ class Findings:
     risks: tuple[Risk, ...] = ()
     checks: tuple[ReportedCheck, ...] = field(default=())
     observed: datetime | None = None
+    ended: bool = False
 
     @property
     def known(self) -> bool:
@@ -91,6 +95,8 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        if self.ended:
+            return UNKNOWN
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
@@ -139,6 +145,7 @@ def of_target(cluster: ClusterVersion, history: History, version: str, image: st
         risks=_risks(cluster, entry, report, version),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
+        ended=not about_it and report is not None and report.execution_status == "completed",
     )
 
 

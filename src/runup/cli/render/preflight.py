@@ -65,8 +65,8 @@ def summary(found: Findings) -> str:
 def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
     """What `--wait` ends with: what it comes to, the table of risks, the verdict. The cause stands before the time."""
     shown = standing(found)
-    if found.completed:
-        told = f"{counted(found.risks)}{by_severity(found.risks)}"
+    if found.completed or found.ended:
+        told = f"{counted(found.risks)}{by_severity(found.risks)}{', then' if found.ended else ''}"
     else:
         told = f"could not run ({found.failed.reason})" if found.failed else "no result yet"
     done = f"{len(found.checks)} checks done; " if found.checks else ""
@@ -101,6 +101,9 @@ def verdict_on(found: Findings, screen: Screen) -> Drawn:
 def verdict_parts(found: Findings) -> tuple[str, ...]:
     """The verdict, and the command that it ends with if there is one."""
     code = found.exit_code
+    if found.ended:
+        text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
+        return text, f"runup upgrade --mode=preflight --to={found.target} --wait"
     if code == COULD_NOT_RUN:
         if found.failed is None:
             return (f"Verdict: the preflight of {found.target} has no result yet.",)
