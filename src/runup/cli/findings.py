@@ -258,7 +258,7 @@ def _risks(
                 because=why.get(name, "") if name in accepted else "",
             )
         )
-    return tuple(sorted(found, key=_weight))
+    return tuple(sorted(found, key=weight))
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
@@ -271,7 +271,8 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def _weight(risk: Risk) -> tuple[bool, int, int, str]:
+def weight(risk: Risk) -> tuple[bool, int, int, str]:
+    """The order in which risks are shown: what stands in the way first, of that what applies, the gravest on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 

@@ -255,8 +255,8 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     assert (ran.code, ran.err) == (3, "")
     lines = ran.out.splitlines()
     assert lines[1] == (
-        "Preflight of 5.2.0 from 5.0.0: 2 risks apply, 1 could not be told (1 critical, 2 of unknown severity), then "
-        "(2 checks done; as of 2026-01-14T10:05:00Z)"
+        "Preflight of 5.2.0 from 5.0.0: 2 risks apply, 1 could not be told (1 critical, 2 of unknown severity), then; "
+        "2 checks done; as of 2026-01-14T10:05:00Z"
     )
     assert lines[-1] == (
         "Verdict: this preflight has ended; what it found may have changed since. Check again: "
