@@ -397,12 +397,14 @@ async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: C
     [
         (set("abcde"), "reading the cluster: 0 of 5 kinds, not yet a, b, c and 2 more"),
         ({"e", "d"}, "reading the cluster: 3 of 5 kinds, not yet d, e"),
+        ({"b"}, "reading the cluster: 4 of 5 kinds, not yet b"),
     ],
-    ids=["nothing yet", "two are left"],
+    ids=["nothing yet", "two are left", "one is left"],
 )
 def test_what_is_read_is_counted(missing: set[str], said: str) -> None:
     """So that who waits sees that it goes on, and what it hangs on."""
-    assert reading(set("abcde"), missing) == said
+    kinds = {f"{name}.example.io" for name in "abcde"}
+    assert reading(kinds, {f"{name}.example.io" for name in missing}) == said
 
 
 async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:

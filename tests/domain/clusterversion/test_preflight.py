@@ -71,7 +71,7 @@ def test_running_then_complete() -> None:
 
 
 def test_nothing_is_counted_before_anything_was_judged() -> None:
-    """While the cluster is read, "0 risks apply" would be a claim that nobody can make; what others told counts."""
+    """While the cluster is read, "0 risks apply" would be a claim that nobody can make."""
     world = started("5.0.3").report(execution_status="running", message="reading the cluster: 5 of 8 kinds", checks=())
     assert world.settle().message("PreflightRunning") == (
         "Preflight of 5.0.3 from 5.0.0: reading the cluster: 5 of 8 kinds."

@@ -275,7 +275,7 @@ class PreflightTarget:
 
 def reading(kinds: set[str], missing: set[str]) -> str:
     """`reading the cluster: 5 of 8 kinds, not yet nodes`."""
-    names = sorted(missing)
+    names = sorted(name.partition(".")[0] for name in missing)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
         f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"
