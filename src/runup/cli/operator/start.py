@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.operator.leadership import leadership, read_election
 from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
@@ -63,9 +64,7 @@ OPTIONS = (
         metavar="A,B",
         help="Feature gates that are open for the operator whatever the cluster's FeatureGate says.",
     ),
-    click.option(
-        "--namespace", envvar="CVO_NAMESPACE", default="openshift-cluster-version-operator", show_default=True
-    ),
+    click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
         "--service-account",
         envvar="CVO_NAME",
