@@ -102,24 +102,21 @@ def documents(data: bytes) -> list[JSON]:
 
 def payload(version: str, seed: int = 1) -> dict[str, bytes]:
     """The files of the release by their paths in the image."""
-    changed = version != FIRST
     files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
     own = sum(text.count(b"\nkind: ") for text in files.values())
     shipped = crds.of_release(generally_available=True)
     files |= {f"release-manifests/{file.name}": file.read_bytes() for file in shipped}
-    made: list[tuple[str, list[JSON]]] = list(_definitions(seed, DEFINITIONS - len(shipped), version))
-    made += _components(version, seed)
+    made = [*_definitions(seed, DEFINITIONS - len(shipped), version), *_components(version, seed)]
+    files |= _written(made)
     have = own + len(shipped) + sum(len(found) for _, found in made)
-    made += _dashboards(MANIFESTS - have, seed, BYTES - _size(files, made), version if changed else FIRST)
-    for name, found in made:
-        files[f"release-manifests/{name}"] = kyaml.dump_all(found).encode()
-    files[METADATA] = release_metadata(version, [FIRST] if changed else [], [], {})
+    files |= _written(_dashboards(MANIFESTS - have, seed, BYTES - sum(map(len, files.values())), version))
+    files[METADATA] = release_metadata(version, [FIRST] if version != FIRST else [], [], {})
     files[IMAGE_REFERENCES] = _image_references(version)
     return files
 
 
-def _size(files: dict[str, bytes], made: list[tuple[str, list[JSON]]]) -> int:
-    return sum(map(len, files.values())) + sum(len(kyaml.dump_all(found)) for _, found in made)
+def _written(made: list[tuple[str, list[JSON]]]) -> dict[str, bytes]:
+    return {f"release-manifests/{name}": kyaml.dump_all(found).encode() for name, found in made}
 
 
 def _components(version: str, seed: int) -> Iterator[tuple[str, list[JSON]]]:

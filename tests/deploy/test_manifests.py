@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from runup.domain.release.payload import load_payload
+
 ROOT = Path(__file__).parents[2]
 JSON = dict[str, Any]
 NAMESPACES = ("openshift-cluster-version-operator", "openshift-update-status-controller")
@@ -157,3 +159,11 @@ def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
             about = {*rule.get("apiGroups", ()), *rule.get("resources", ()), *rule.get("nonResourceURLs", ())}
             assert reads or not {"*", "secrets"} & about, rule
             assert not {"*", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
+
+
+def test_every_manifest_of_the_operator_can_be_rendered() -> None:
+    """One that cannot is left out of the release with a warning: braces of alerts are no fields of a template."""
+    files = {f"manifests/{path.name}": path.read_bytes() for path in (ROOT / "deploy" / "manifests").glob("*.yaml")}
+    files["release-manifests/release-metadata"] = b'{"kind": "cincinnati-metadata-v0", "version": "5.0.0"}'
+    files["release-manifests/image-references"] = b'{"kind": "ImageStream", "metadata": {"name": "5.0.0"}}'
+    assert load_payload(files, source="deploy", release_image="registry.example/release").warnings == ()
