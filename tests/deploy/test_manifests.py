@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from runup.domain.release.payload import load_payload
+from runup.oci.build import release_metadata
 
 ROOT = Path(__file__).parents[2]
 JSON = dict[str, Any]
@@ -164,6 +166,7 @@ def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
 def test_every_manifest_of_the_operator_can_be_rendered() -> None:
     """One that cannot is left out of the release with a warning: braces of alerts are no fields of a template."""
     files = {f"manifests/{path.name}": path.read_bytes() for path in (ROOT / "deploy" / "manifests").glob("*.yaml")}
-    files["release-manifests/release-metadata"] = b'{"kind": "cincinnati-metadata-v0", "version": "5.0.0"}'
-    files["release-manifests/image-references"] = b'{"kind": "ImageStream", "metadata": {"name": "5.0.0"}}'
+    files["release-manifests/release-metadata"] = release_metadata("5.0.0", (), (), {})
+    stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "5.0.0"}}
+    files["release-manifests/image-references"] = json.dumps(stream).encode()
     assert load_payload(files, source="deploy", release_image="registry.example/release").warnings == ()
