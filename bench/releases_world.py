@@ -40,6 +40,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 # What an installer has put there before the operator starts.
 _BOOTSTRAPPED = ("clusterversions", "clusteroperators", "featuregates", "infrastructures", "proxies")
 DEADLINE_S = 400.0
+PATCHES = 100
+"""Of 5.0.0 there may be so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +57,22 @@ class Usage:
 class Operator:
     """The operator's process, started with a release of the bench."""
 
-    process: subprocess.Popen[bytes]
+    start: Callable[[], subprocess.Popen[bytes]]
     image: str
     log: Path
+    process: subprocess.Popen[bytes] = field(init=False)
     started: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.again()
+
+    def again(self) -> None:
+        """Start it, or start it anew: one that lost its lease ends, and whoever runs it starts it again."""
+        self.process = self.start()
 
     @property
     def seconds(self) -> float:
-        """Since its start."""
+        """Since its first start."""
         return time.perf_counter() - self.started
 
     def usage(self) -> Usage:
@@ -87,6 +97,7 @@ class World:
     folder: Path
     data: Path
     client: SyncClient
+    write: Callable[[Path, str], object] = release_payload.write
 
     @property
     def kubeconfig(self) -> Path:
@@ -97,7 +108,7 @@ class World:
         """The folder of that release, written when it is first asked for."""
         found = self.folder / version
         if not found.is_dir():
-            release_payload.write(found, version)
+            self.write(found, version)
         return found
 
     def bootstrap(self) -> None:
@@ -111,7 +122,8 @@ class World:
             VERSIONS, _named("ClusterVersion", "version", {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad"})
         )
         gates = self._create(FEATURE_GATES, _named("FeatureGate", "cluster", {}))
-        versions = (release_payload.FIRST, release_payload.SECOND)
+        # As the config operator of each release would have said by then.
+        versions = (f"5.0.{patch}" for patch in range(PATCHES))
         status = {"featureGates": [{"version": version, "enabled": [], "disabled": []} for version in versions]}
         if gates:
             self.client.send(calls.replace(FEATURE_GATES, gates | {"status": status}, subresource="status"))
@@ -140,33 +152,41 @@ class World:
                 process.terminate()
 
     @contextmanager
-    def operator(self, version: str, *arguments: str) -> Iterator[Operator]:
-        """The operator of that release as a bare process; told to end afterwards."""
+    def operator(self, version: str, *arguments: str, kubeconfig: Path | None = None) -> Iterator[Operator]:
+        """The operator of that release as a bare process; told to end afterwards, if it has not by then."""
         payload = self.payload(version)
         image = f"registry.example/release@sha256:{release_payload.digest(version)}"
         program = str(Path(sys.executable).with_name("cluster-version-operator"))
-        argv = [program, "start", "--kubeconfig", str(self.kubeconfig), "--release-image", image]
+        argv = [program, "start", "--kubeconfig", str(kubeconfig or self.kubeconfig), "--release-image", image]
         argv += ["--node-name", "bench", "--listen", "127.0.0.1:0", "--report-dir", str(self.folder / "reports")]
         environment = {**os.environ, "PAYLOAD_OVERRIDE": str(payload)}
         log = self.folder / f"operator-{version}.log"
-        with log.open("ab") as out:
-            process = subprocess.Popen([*argv, *arguments], env=environment, stdout=out, stderr=out)
+
+        def start() -> subprocess.Popen[bytes]:
+            with log.open("ab") as out:
+                return subprocess.Popen([*argv, *arguments], env=environment, stdout=out, stderr=out)
+
+        operator = Operator(start, image, log)
         try:
-            yield Operator(process, image, log)
+            yield operator
         finally:
-            process.send_signal(signal.SIGTERM)
+            operator.process.send_signal(signal.SIGTERM)
             try:
-                process.wait(30)
+                operator.process.wait(30)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                operator.process.kill()
+                operator.process.wait()
+
+    def completed(self, operator: Operator) -> bool:
+        """Whether the operator's release is what the cluster has, as its history says."""
+        entry = next(iter(self.history()), None)
+        return entry is not None and entry["image"] == operator.image and entry["state"] == "Completed"
 
     def until_completed(self, operator: Operator) -> float:
         """Seconds from the operator's start until its release is Completed; raises RuntimeError, with its log."""
         while operator.seconds < DEADLINE_S:
             operator.usage()
-            entry = next(iter(self.history()), None)
-            if entry and entry["image"] == operator.image and entry["state"] == "Completed":
+            if self.completed(operator):
                 return operator.seconds
             time.sleep(0.05)
         conditions = json.dumps(self.cluster_version().get("status", {}).get("conditions"), indent=1)
@@ -231,13 +251,13 @@ class Requests:
 
 
 @contextmanager
-def world(server: str, folder: Path) -> Iterator[World]:
+def world(server: str, folder: Path, write: Callable[[Path, str], object] = release_payload.write) -> Iterator[World]:
     """A fresh server of that kind; raises `tests.controlplane.build.Unavailable` where there is no real one."""
     start: Callable[[Path], Any] = _real if server == "kube-apiserver" else api_server_in
     data = folder / "server"
     data.mkdir(parents=True)
     with start(data), SyncClient(config.load(str(data / "admin.kubeconfig")), user_agent="bench/1") as client:
-        made = World(folder, data, client)
+        made = World(folder, data, client, write)
         made.bootstrap()
         yield made
 
