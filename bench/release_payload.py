@@ -132,13 +132,14 @@ def _components(version: str, seed: int) -> Iterator[tuple[str, list[JSON]]]:
         yield f"{prefix}_04_configmap.yaml", [_config_map(name, namespace, drawn)]
         yield f"{prefix}_05_trusted-ca.yaml", [_object("v1", "ConfigMap", "trusted-ca-bundle", namespace)]
         yield f"{prefix}_06_service.yaml", [_service(name, namespace)]
+        # Monitoring comes after its definitions, so that no Job stands between them.
         if number % 3 < 2:
-            yield f"{prefix}_07_servicemonitor.yaml", [_monitor(name, namespace)]
+            yield f"0000_90_{name}_07_servicemonitor.yaml", [_monitor(name, namespace)]
         if number % 2:
-            yield f"{prefix}_08_prometheusrule.yaml", [_rules(name, namespace, drawn)]
+            yield f"0000_90_{name}_08_prometheusrule.yaml", [_rules(name, namespace, drawn)]
         if number % 11 == 3:
             yield f"{prefix}_09_daemonset.yaml", [_workload("DaemonSet", f"{name}-node", namespace, FIRST, "")]
-        if number in (9, 33):
+        if level in (60, 80):
             yield f"{prefix}_09_job.yaml", [_job(name, namespace)]
         yield f"{prefix}_10_deployment.yaml", [_workload("Deployment", name, namespace, version, operator)]
         if operator:
@@ -305,7 +306,8 @@ def _definitions(seed: int, count: int, version: str) -> Iterator[tuple[str, lis
     for number in range(count):
         of = version if number % 4 == 0 and number < 4 * _CHANGED_DEFINITIONS else FIRST
         group, served, kind = _SERVED[number - count] if number >= count - len(_SERVED) else _kind(number)
-        level, component = _COMPONENTS[number % (DEPLOYMENTS - 1)]
+        monitoring = group == _MONITORS[0]
+        level, component = (50, "monitoring-operator") if monitoring else _COMPONENTS[number % (DEPLOYMENTS - 1)]
         size = max(3_000, int(LARGEST * 0.94 * 2.718281828 ** (-number / 23)))
         name = f"0000_{level}_{component}_00_{kind.lower()}s.crd.yaml"
         yield name, [_definition(group, served, kind, size, random.Random(f"{seed}/crd/{number}"), of)]

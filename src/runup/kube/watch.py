@@ -69,7 +69,7 @@ class Reflector(Generic[K]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._clock = clock
-        self._resource = resource or resource_of(kind)
+        self.resource = resource or resource_of(kind)
         self._rand = rand
         self._failures = 0
         self._listed_as = listed_as or kind
@@ -105,7 +105,7 @@ class Reflector(Generic[K]):
             self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            resource=self._resource,
+            resource=self.resource,
         )
         self._cache.replace(found.items, found.resource_version, found.undecoded, found.incomplete)
 
@@ -119,7 +119,7 @@ class Reflector(Generic[K]):
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             timeout_seconds=timeout_s,
-            resource=self._resource,
+            resource=self.resource,
         )
         started = self._clock.monotonic()
         silence_s = timeout_s if self._watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
@@ -163,7 +163,7 @@ class Reflector(Generic[K]):
     async def _failed(self, verb: str, error: KubeError | codec.DecodeError) -> None:
         self._failures += 1
         if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
-            self._cache.fail(why_unreadable(verb, self._resource, self._namespace, error))
+            self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
         await self._back_off(error.retry_after_s if isinstance(error, Transient) else None)
 
     async def _back_off(self, retry_after_s: float | None) -> None:

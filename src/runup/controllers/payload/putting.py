@@ -174,6 +174,7 @@ class Putting:
             self._kinds.forget(_api_version(task))
             raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
         new = self._rendered(task)
+        unrelated = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
         async with self._slots:
             self.writes += 1
             try:
@@ -185,15 +186,14 @@ class Putting:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))
                 raise
-            await self._relate(task, resource)
+            if unrelated:
+                await self._relate(task, resource)
         if answer is not None:
             self._memory.good[task.identity] = Good(new.digest, answer.owned, _version(answer))
             self._memory.answers[task.identity] = answer
         self._tracking.follow(resource)
 
     async def _relate(self, task: Task, resource: Resource) -> None:
-        if task.kind != CLUSTER_OPERATOR or self.operator(task.identity.name) is not None:
-            return
         related = (task.manifest.object.get("status") or {}).get("relatedObjects")
         if related:
             self.writes += 1

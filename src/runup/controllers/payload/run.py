@@ -45,8 +45,10 @@ CLUSTER_OPERATOR = operators.KIND
 
 
 class Run:
-    """`told` is called whenever `done`, `problems` or `state` have changed, with whether that cannot wait; `served` with each
-    group and kind that a definition of the release has brought."""
+    """`told` is called whenever `done`, `problems` or `state` have changed, with whether that cannot wait.
+
+    `served` is called with each group and kind that a definition of the release has brought.
+    """
 
     def __init__(
         self,

@@ -119,10 +119,7 @@ class Worker:
     @staticmethod
     def _state_after(asked: State) -> State:
         """An installation goes on as one; any other change is an update."""
-        now = self.progress.state if self._run is None else self._run.state
-        return (
-            State.INITIALIZING if State.INITIALIZING in (now, asked) and asked is not State.UPDATING else State.UPDATING
-        )
+        return asked if asked is State.INITIALIZING else State.UPDATING
 
     async def _one(self) -> None:
         """The present work, until there is another; a bug of ours starts it again."""
@@ -169,7 +166,15 @@ class Worker:
             digests=digests,
             surroundings=lambda: self._gives.surroundings,
         )
-        self._run = Run(tasks, work.state, putting=self._putting, clock=self._clock, since=self._since, told=self._tell)
+        self._run = Run(
+            tasks,
+            work.state,
+            putting=self._putting,
+            clock=self._clock,
+            since=self._since,
+            told=self._tell,
+            served=self._served,
+        )
         await self._run.go()
 
     async def _follow(self, tasks: Sequence[Task]) -> None:

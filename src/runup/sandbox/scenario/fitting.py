@@ -39,7 +39,10 @@ def _file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
 def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """The update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *gates, *cluster.operator_args)
+    # A dump is shown as it was: nothing of a release is applied to it.
+    applying = ("--record-only",) if cluster.imported else ()
+    served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
+    ours = (*served, *applying, *gates, *cluster.operator_args)
     # Nobody signs serving certificates here.
     _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
 
