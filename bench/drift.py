@@ -21,7 +21,7 @@ from runup.kube.errors import NotFound
 
 JSON = dict[str, Any]
 MANAGER = "somebody"
-DEADLINE_S = 300.0
+DEADLINE_S = 240.0
 _RBAC = ("rbac.authorization.k8s.io", "v1")
 _MONITORS = ("monitoring.coreos.com", "v1")
 _THEIRS = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]
@@ -64,7 +64,7 @@ CHANGES = (
     Trouble(CLUSTER_ROLE, {"rules": _THEIRS}),
     Trouble(CLUSTER_ROLE_BINDING, {"subjects": []}),
     Trouble(MONITOR, {"spec": {"endpoints": []}}),
-    Trouble(DEFINITION, {"spec": {"names": {"shortNames": ["theirs"]}}}),
+    Trouble(DEFINITION, _NO_PROFILE),
 )
 DELETIONS = tuple(
     Trouble(resource)
@@ -90,11 +90,17 @@ def measure(here: World, seed: int = 1) -> dict[str, Any]:
     for what, troubles in (("changed", CHANGES), ("deleted", DELETIONS)):
         taken = {}
         for trouble in troubles:
-            obj = random.Random(f"{seed}/{trouble.name}").choice(objects[trouble.resource.kind])
+            fitting = [obj for obj in objects[trouble.resource.kind] if _has(obj, trouble.patch or {})]
+            obj = random.Random(f"{seed}/{trouble.name}").choice(fitting)
             taken[trouble.name] = repaired(here.client, trouble, obj)
         slowest = max(taken, key=lambda name: taken[name])
         found[what] = {**spread(list(taken.values())), "slowest": slowest}
     return found
+
+
+def _has(obj: JSON, patch: JSON) -> bool:
+    """Whether the release says anything of what is changed: what somebody adds beside it is his."""
+    return all(key in obj and (not isinstance(value, dict) or _has(obj[key], value)) for key, value in patch.items())
 
 
 def repaired(client: SyncClient, trouble: Trouble, obj: JSON) -> float:

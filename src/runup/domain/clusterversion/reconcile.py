@@ -30,7 +30,6 @@ from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
 from runup.domain.updates import risks, service, upgradeable
-from runup.domain.updates.risks.source import Cluster
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
@@ -84,9 +83,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
 def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
-    found = risks.in_cluster(
-        Cluster(observed.cluster_version, observed.operators, observed.operators_error, observed.unread_operators)
-    )
+    found = risks.in_cluster(assemble.cluster(observed))
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
