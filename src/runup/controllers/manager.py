@@ -21,6 +21,7 @@ from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.payloads import read_folder
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
 from runup.controllers.sources.own_release import OwnRelease
@@ -30,7 +31,6 @@ from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
-from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
@@ -41,7 +41,6 @@ from runup.kube.workqueue import WorkQueue
 from runup.oci.signatures import Verifier
 
 log = structlog.get_logger("manager")
-FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 LEASE = "version"
 
 
@@ -75,7 +74,7 @@ class Options:
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:
     """The operator's own release; raises Terminal where it is unusable, Unverified where its keys are."""
-    files = read_payload(options.payload)
+    files = read_folder(options.payload)
     payload = payloads.load_payload(
         files, source=str(options.payload), release_image=options.release_image, profile=options.profile
     )
@@ -90,20 +89,6 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
     own = OwnRelease(payload, options.profile, options.exclude)
     own.verifier(None)
     return release, own
-
-
-def read_payload(root: Path) -> dict[str, bytes]:
-    """Path in the image -> bytes, of the payload's folders; raises Terminal where there is none."""
-    files = {
-        str(path.relative_to(root)): path.read_bytes()
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.is_file()
-    }
-    if not files:
-        text = f"no release payload in {root}; set PAYLOAD_OVERRIDE to a folder with release-manifests/"
-        raise Terminal(text, reason="PayloadMissing")
-    return files
 
 
 class Manager:

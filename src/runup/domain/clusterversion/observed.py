@@ -11,6 +11,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion.refusal import Refused
+from runup.domain.payload.progress import Loading, Progress
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
@@ -68,6 +69,8 @@ class Observed:
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
     preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
+    `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
+    None for an operator that only records what is accepted.
     """
 
     cluster_version: ClusterVersion
@@ -88,3 +91,5 @@ class Observed:
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
     refused: Refused = field(default_factory=Refused)
+    loads: Mapping[str, Loading] = field(default_factory=dict)
+    progress: Progress | None = None
