@@ -10,7 +10,7 @@ from runup.domain.release.cluster import Described
 from runup.domain.release.difference import Difference, ManifestChange, NameChange
 from runup.domain.release.explain import Explained
 from runup.domain.release.listing import described as filters_data
-from runup.domain.release.paths import ABSENT, Change
+from runup.domain.release.paths import ABSENT, Change, shown
 from runup.domain.release.payload import Payload
 from runup.lang.printable import one_line
 
@@ -159,7 +159,9 @@ def _section(title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]]
 
 
 def _name_row(change: NameChange) -> tuple[str, ...]:
-    values = {"added": change.after, "removed": change.before}.get(change.state, f"{change.before} -> {change.after}")
+    values = {"added": change.after, "removed": change.before}.get(
+        change.state, f"{shown(change.before)} -> {shown(change.after)}"
+    )
     return (f"  {change.state}", change.name, values)
 
 

@@ -151,7 +151,7 @@ def _change(old: Manifest | None, new: Manifest | None, *, several: bool) -> Man
         return None if old is not None and deletes(old) else ManifestChange(name, "deleted", new.file, variant=told)
     if old is None or deletes(old):
         return ManifestChange(name, "added", new.file, variant=told)
-    found = changes(old.object, new.object)
+    found = changes(old.object, new.object) if old.raw != new.raw else ()
     return ManifestChange(name, "changed", new.file, found, told) if found else None
 
 

@@ -6,6 +6,7 @@ position. What a value is, is for the reader of data: texts show small ones only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ import msgspec
 
 JSON = dict[str, Any]
 _SHOWN = 60
+# Of a pull spec by digest people compare the first characters.
+_PINNED = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+_PIN = len("@sha256:") + 12
 _NAMED_BY = ("name", "type", "key", "mountPath", "containerPort")
 _SECRET_FIELDS = ("data", "stringData")
 # As others than whoever applies write it, whatever changed.
@@ -37,6 +41,10 @@ class Change:
     after: Any
 
     def __str__(self) -> str:
+        if isinstance(self.before, list) and isinstance(self.after, list):
+            gone = [f"- {shown(item)}" for item in self.before if item not in self.after]
+            come = [f"+ {shown(item)}" for item in self.after if item not in self.before]
+            return f"{self.path}: {' '.join([*gone, *come]) or 'in another order'}"
         return f"{self.path}: {shown(self.before)} -> {shown(self.after)}"
 
 
@@ -52,6 +60,8 @@ def shown(value: Any) -> str:
     """A value in a few characters; what is longer is told by its size."""
     if value is ABSENT:
         return "(none)"
+    if isinstance(value, str) and (pinned := _PINNED.search(value)):
+        value = f"...{value[pinned.start() : pinned.start() + _PIN]}"
     text = value if isinstance(value, str) and value else msgspec.json.encode(value, order="sorted").decode()
     if len(text) <= _SHOWN and "\n" not in text:
         return text
