@@ -21,6 +21,7 @@ from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.loading.choice import Source
 from runup.controllers.payload.payloads import read_folder
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
@@ -31,6 +32,7 @@ from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
+from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
@@ -70,6 +72,9 @@ class Options:
     leader_elect: bool = True
     # Feature gates that are open for this process whatever the FeatureGate says.
     open_gates: frozenset[str] = frozenset()
+    # How other releases are fetched, and where this process sees the folder that a Pod copies them into.
+    release_source: Source = "pod"
+    payload_folder: Path = Path(retrieval.PAYLOADS)
 
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:

@@ -217,7 +217,10 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
 def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *gates, *cluster.operator_args)
+    # The images of scenarios have no programs that a Pod could copy with.
+    source = "--release-source=registry"
+    listen = "--listen=127.0.0.1:0"
+    ours = (listen, f"--update-service={update_service}", _LEASE, source, *gates, *cluster.operator_args)
     # Nobody signs serving certificates here.
     _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
 
