@@ -16,6 +16,7 @@ from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
+from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.updates.service import ServiceState
 
 
@@ -33,6 +34,10 @@ class Facts:
     update_service: str = ""
     # Open for this operator whatever the FeatureGate says, which others go on reading as it is.
     gates: frozenset[str] = frozenset()
+    # Which manifests of a release are this cluster's, and which capabilities are on whatever it asks for.
+    profile: str = DEFAULT_PROFILE
+    exclude: str | None = None
+    always_enabled: tuple[str, ...] = ()
     # Of this release's documentation, as its metadata has it.
     documentation_base: str = ""
 

@@ -7,7 +7,7 @@ The effect says what follows (cvo-behaviour 4.7): `NONE` is progress, not failur
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -25,7 +25,7 @@ class Problem:
     """What a task waits for or fails with. `reason` and `message` are the condition's.
 
     `names` are the ClusterOperators that it is about, and `plural` and `told` what reason and message are where several
-    of them have the same: `told` follows their names. `since` is when an operator was first waited for.
+    of them have the same: `told` follows their names. `since` is when each operator was first waited for.
     """
 
     reason: str
@@ -34,4 +34,9 @@ class Problem:
     names: tuple[str, ...] = ()
     plural: str = ""
     told: str = ""
-    since: datetime | None = None
+    since: tuple[tuple[str, datetime], ...] = ()
+
+    def waited_longer(self, name: str, limit: timedelta, now: datetime) -> bool:
+        """Whether operator `name` is waited for since longer than `limit`; one that nobody knows of counts as such."""
+        since = dict(self.since).get(name)
+        return since is None or now - since > limit

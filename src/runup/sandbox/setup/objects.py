@@ -217,10 +217,18 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
 def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    # The images of scenarios have no programs that a Pod could copy with.
-    source = "--release-source=registry"
-    listen = "--listen=127.0.0.1:0"
-    ours = (listen, f"--update-service={update_service}", _LEASE, source, *gates, *cluster.operator_args)
+    # Nothing of a release is applied here yet: its manifests are not what this machine runs.
+    applied = ("--record-only",)
+    ours = (
+        *applied,
+        "--listen=127.0.0.1:0",
+        f"--update-service={update_service}",
+        # The images of scenarios have no programs that a Pod could copy with.
+        "--release-source=registry",
+        _LEASE,
+        *gates,
+        *cluster.operator_args,
+    )
     # Nobody signs serving certificates here.
     _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
 

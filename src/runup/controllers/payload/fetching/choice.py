@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from runup.controllers.payload.loading.pod import FromPod
-from runup.controllers.payload.loading.registry import FromRegistry
+from runup.controllers.payload.fetching.pod import FromPod
+from runup.controllers.payload.fetching.registry import FromRegistry
 from runup.controllers.payload.payloads import Payloads
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.domain.preflight.workloads import Workplace
@@ -16,7 +16,7 @@ from runup.kube.clock import Clock
 Source = Literal["pod", "registry"]
 
 
-def payloads(
+def fetching(
     source: Source, client: Client, clock: Clock, *, images: ReleaseImages, place: Workplace, folder: Path, profile: str
 ) -> Payloads:
     """By a Pod on the operator's node, whose files it finds in `folder`, or straight from the registry."""

@@ -13,7 +13,7 @@ from tests.controllers.operator_world import NAMESPACE, cluster
 
 from runup.api.config_v1 import Release
 from runup.api.scheme import Resource
-from runup.controllers.payload.loading.pod import JOBS, PODS, FromPod
+from runup.controllers.payload.fetching.pod import JOBS, PODS, FromPod
 from runup.controllers.payload.payloads import NotLoaded
 from runup.domain.payload import retrieval
 from runup.kube import calls

@@ -15,8 +15,7 @@ import structlog
 
 from runup.api.config_v1 import Release
 from runup.api.scheme import Resource
-from runup.controllers.payload.loading.cache import Cache
-from runup.controllers.payload.loading.reading import payload_of
+from runup.controllers.payload.fetching.reading import payload_of
 from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.sources.threads import in_thread
 from runup.domain.errors import Terminal
@@ -63,15 +62,11 @@ class FromPod:
         self._folder = folder
         self._profile = profile
         self._within_s = within_s
-        self._cache = Cache()
         # One at a time: each empties the folder of all others.
         self._one = asyncio.Lock()
 
     async def load(self, release: Release) -> Payload:
         """The release in `release.image`; raises NotLoaded."""
-        return await self._cache.get(release.image, lambda: self._load(release))
-
-    async def _load(self, release: Release) -> Payload:
         if not release.image:
             raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
         folder = self._folder / retrieval.folder_name(release.image)

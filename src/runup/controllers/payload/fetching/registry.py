@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from runup.api.config_v1 import Release
-from runup.controllers.payload.loading.cache import Cache
-from runup.controllers.payload.loading.reading import payload_of
+from runup.controllers.payload.fetching.reading import payload_of
 from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.threads import in_thread
@@ -22,13 +21,11 @@ class FromRegistry:
         self._images = images
         self._profile = profile
         self._within_s = within_s
-        self._cache = Cache()
 
     async def load(self, release: Release) -> Payload:
         """The release in `release.image`; raises NotLoaded."""
-        return await self._cache.get(release.image, lambda: self._load(release))
-
-    async def _load(self, release: Release) -> Payload:
+        if not release.image:
+            raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
         try:
             files = await self._images.folders(release.image, FOLDERS, within_s=self._within_s)
         except Unread as error:
