@@ -56,7 +56,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
 
 def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
-    from runup.cli.release import dry_run, live, read
+    from runup.cli.release import dry_run, live, read, surroundings
     from runup.cli.release.cluster_images import image_of
     from runup.cli.render import release as texts
     from runup.cli.render.text import machine
@@ -85,7 +85,10 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
             )
         described = describe(facts, major=after.metadata.semver.major)
         told = tuple(explain(manifest, described.filters, described.unreadable) for manifest in after.manifests)
-        found = tuple(dry_run.effects(client, told, running, facts.cluster_version))
+        ours = [each.manifest for each in told if each.answer != "out"]
+        given, unread = surroundings.read(client, ours, facts.cluster_version.metadata.uid)
+        found = tuple(dry_run.effects(client, told, running, given))
+        notes += unread
     notes += [f"{rule}: {why}" for rule, why in described.unreadable.items()]
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -12,10 +12,13 @@ from functools import cached_property
 from typing import Any, Literal
 
 from runup.api import codec
-from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Namespace
 from runup.api.scheme import Resource
 from runup.cli.errors import message_of
+from runup.domain.errors import Terminal
+from runup.domain.payload import task as tasks
+from runup.domain.payload.rendering import LABEL, Surroundings, rendered
+from runup.domain.payload.task import Task
 from runup.domain.release.difference import deletes
 from runup.domain.release.explain import Explained
 from runup.domain.release.manifest import Manifest
@@ -25,8 +28,6 @@ from runup.kube.client_sync import SyncClient
 from runup.kube.errors import ApiError, NotFound
 
 FIELD_MANAGER = "cluster-version-operator"
-OWNER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version", "controller": True}
-CREATE_ONLY = "release.openshift.io/create-only"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]
 _CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _NOTHING_TRIED = frozenset({("config.openshift.io", "ClusterOperator")})
@@ -45,13 +46,13 @@ class Effect:
 
 
 def effects(
-    client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], version: ClusterVersion
+    client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], cluster: Surroundings
 ) -> Iterator[Effect]:
     """The effect of every manifest of a release that the cluster gets, in order, and of what it lacks of `running`.
 
     Raises KubeError where the server does not answer.
     """
-    asked = _Cluster(client, explained, version)
+    asked = _Cluster(client, explained, cluster)
     for each in explained:
         if each.answer == "unknown":
             ruling = each.decided_by
@@ -66,9 +67,9 @@ def effects(
 
 
 class _Cluster:
-    def __init__(self, client: SyncClient, explained: Sequence[Explained], version: ClusterVersion) -> None:
+    def __init__(self, client: SyncClient, explained: Sequence[Explained], cluster: Surroundings) -> None:
         self._client = client
-        self._version = version
+        self._cluster = cluster
         self._served: dict[str, tuple[Resource, ...]] = {}
         ours = [each.manifest for each in explained if each.answer != "out"]
         self._new_kinds = {kind for manifest in ours for kind in _defined(manifest)}
@@ -110,29 +111,27 @@ class _Cluster:
         if deletes(manifest):
             return Effect(name, file, "deleted" if live is not None else "same")
         annotations = manifest.annotations or {}
-        if live is not None and annotations.get(CREATE_ONLY, "").lower() == "true":
+        if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
             return Effect(name, file, "same", why="it is created where it is absent, and left alone otherwise")
         if (manifest.identity.group, manifest.identity.kind) in _NOTHING_TRIED and live is not None:
             return Effect(name, file, "same", why="its operator keeps it")
         if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
             return Effect(name, file, "created", why="its namespace comes with the release")
         try:
+            obj = rendered(Task(manifest, 1, 1), self._cluster).object
+        except Terminal as error:
+            return Effect(name, file, "refused", why=error.message)
+        try:
             answer = self._client.send(
-                calls.apply(resource, self._owned(manifest), field_manager=FIELD_MANAGER, force=True, dry_run=True)
+                calls.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
             )
         except ApiError as error:
             state: State = "unknown" if error.code in (401, 403, 404, 405) else "refused"
             return Effect(name, file, state, why=message_of(error))
         if live is None:
             return Effect(name, file, "created")
-        found = changes(live, answer)
+        found = changes(_unmarked(live), _unmarked(answer))
         return Effect(name, file, "changed" if found else "same", found)
-
-    def _owned(self, manifest: Manifest) -> JSON:
-        """The object as the operator applies it: it belongs to ClusterVersion, unless it has another owner."""
-        metadata = manifest.object["metadata"]
-        found = metadata.get("ownerReferences") or [OWNER | {"uid": self._version.metadata.uid}]
-        return {**manifest.object, "metadata": {**metadata, "ownerReferences": found}}
 
     @cached_property
     def _missing_namespaces(self) -> frozenset[str]:
@@ -165,6 +164,14 @@ class _Cluster:
                 self._served[version] = ()
         found = self._served[version]
         return next((resource for resource in found if resource.kind == manifest.identity.kind), None)
+
+
+def _unmarked(obj: JSON) -> JSON:
+    """Without the label that says which content was applied: it changes with the content, which is told."""
+    metadata = obj.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != LABEL}
+    kept = {key: value for key, value in metadata.items() if key != "labels"} | ({"labels": labels} if labels else {})
+    return {**obj, "metadata": kept}
 
 
 def _defined(manifest: Manifest) -> Iterator[tuple[str, str]]:
