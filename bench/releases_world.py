@@ -77,15 +77,18 @@ class Operator:
 
     def usage(self) -> Usage:
         """By the kernel's account; raises RuntimeError where the process has ended."""
-        if self.process.poll() is not None:
-            raise RuntimeError(f"the operator ended with {self.process.returncode}: {self.log.read_text()[-2000:]}")
-        return usage(self.process.pid)
+        try:
+            return usage(self.process.pid)
+        except (ProcessLookupError, FileNotFoundError) as error:
+            raise RuntimeError(f"{error}: {self.log.read_text()[-2000:]}") from error
 
 
 def usage(pid: int) -> Usage:
     """Of the process `pid` alone, not of its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     held = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    if "VmRSS" not in held:
+        raise ProcessLookupError(f"process {pid} has ended")
     mib = {name: int(held[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")}
     return Usage((int(fields[11]) + int(fields[12])) / _TICKS, mib["VmRSS"], mib["VmHWM"])
 

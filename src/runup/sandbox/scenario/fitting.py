@@ -40,7 +40,8 @@ def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> No
     """The update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
     # A dump is shown as it was: nothing of a release is applied to it.
-    applying = ("--record-only",) if cluster.imported else ()
+    # The images of scenarios have no programs that a Pod could copy with.
+    applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
     served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
     ours = (*served, *applying, *gates, *cluster.operator_args)
     # Nobody signs serving certificates here.
