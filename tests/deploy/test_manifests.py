@@ -108,11 +108,13 @@ def test_each_right_of_the_operator_is_argued_for_and_none_is_argued_for_that_it
 
 
 def test_nobody_is_bound_to_more_than_these_roles() -> None:
-    """No binding to cluster-admin or to another release's role."""
+    """One binding to cluster-admin, the operator's, that applies releases; none to another release's role."""
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
-    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view"}
+    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view", "cluster-admin"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
+    (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
+    assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]
     others = {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in bindings}
     others -= {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in ours}
     prometheus = ("openshift-monitoring", "prometheus-k8s")
