@@ -132,7 +132,7 @@ def _components(version: str, seed: int) -> Iterator[tuple[str, list[JSON]]]:
         yield f"{prefix}_04_configmap.yaml", [_config_map(name, namespace, drawn)]
         yield f"{prefix}_05_trusted-ca.yaml", [_object("v1", "ConfigMap", "trusted-ca-bundle", namespace)]
         yield f"{prefix}_06_service.yaml", [_service(name, namespace)]
-        # Monitoring comes after its definitions, so that no Job stands between them.
+        # Monitoring comes last, after its definitions, as in a real release.
         if number % 3 < 2:
             yield f"0000_90_{name}_07_servicemonitor.yaml", [_monitor(name, namespace)]
         if number % 2:
@@ -297,17 +297,14 @@ def _dashboards(count: int, seed: int, room: int, version: str) -> list[tuple[st
 
 
 _CHANGED_DEFINITIONS = 28
-# Kinds that the payload has objects of.
-_SERVED = ((*_MONITORS, "ServiceMonitor"), (*_MONITORS, "PrometheusRule"))
 
 
 def _definitions(seed: int, count: int, version: str) -> Iterator[tuple[str, list[JSON]]]:
     """Definitions from 295 KB down to 3 KB, most of them small; every fourth of the first ones changes."""
     for number in range(count):
         of = version if number % 4 == 0 and number < 4 * _CHANGED_DEFINITIONS else FIRST
-        group, served, kind = _SERVED[number - count] if number >= count - len(_SERVED) else _kind(number)
-        monitoring = group == _MONITORS[0]
-        level, component = (50, "monitoring-operator") if monitoring else _COMPONENTS[number % (DEPLOYMENTS - 1)]
+        group, served, kind = _kind(number)
+        level, component = _COMPONENTS[number % (DEPLOYMENTS - 1)]
         size = max(3_000, int(LARGEST * 0.94 * 2.718281828 ** (-number / 23)))
         name = f"0000_{level}_{component}_00_{kind.lower()}s.crd.yaml"
         yield name, [_definition(group, served, kind, size, random.Random(f"{seed}/crd/{number}"), of)]
@@ -322,7 +319,7 @@ def _definition(group: str, version: str, kind: str, size: int, drawn: random.Ra
     plural = f"{kind.lower()}s"
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    spec = free if group == _MONITORS[0] else _tree(drawn, size, 0)
+    spec = _tree(drawn, size, 0)
     schema = {
         "type": "object",
         "description": f"{kind} as of {release}. {_prose(drawn, 200)}",
