@@ -231,6 +231,8 @@ class Run:
         with self._changes(task.identity) as event:
             while True:
                 event.clear()
+                if self._putting.drifted(task):
+                    await self._insist(task)
                 problem = self._health(task)
                 self._tell(task, problem)
                 if problem is None or problem.effect is Effect.REPORT:
