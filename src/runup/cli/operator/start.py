@@ -31,6 +31,20 @@ OPTIONS = (
         "--update-service-ca", default="", metavar="FILE", help="Certificate authorities for the update service."
     ),
     click.option(
+        "--release-source",
+        type=click.Choice(["pod", "registry"]),
+        default="pod",
+        show_default=True,
+        help="How other releases are fetched.",
+    ),
+    click.option(
+        "--payload-dir",
+        default="/etc/cvo/updatepayloads",
+        show_default=True,
+        metavar="DIR",
+        help="Where this process finds what a pod fetched.",
+    ),
+    click.option(
         "--report-dir", default="/etc/cvo/preflight", show_default=True, help="Where this process finds the reports."
     ),
     click.option(
@@ -124,6 +138,8 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     return Options(
         **{name: flags[name] for name in same},
         place=_workplace(flags),
+        release_source=flags["release_source"],
+        payload_folder=Path(flags["payload_dir"]),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
         metrics_auth=flags["metrics_auth"] == "token",
