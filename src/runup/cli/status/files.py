@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +26,7 @@ from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.updatestatus.alerts import read_alerts
-from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
+from runup.domain.updatestatus.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.domain.updatestatus.snapshot import (
     CONTROL_PLANE_POOL,
     LISTED,
@@ -35,6 +35,7 @@ from runup.domain.updatestatus.snapshot import (
     Unreadable,
     in_report_order,
     is_drain_wanted,
+    readable,
 )
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
@@ -248,23 +249,45 @@ _FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
 def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
-    deployments = objects.of(Deployment)
-    pods = objects.of(Pod)
-    draining = {node.metadata.name for node in nodes if is_drain_wanted(node)} if isinstance(nodes, tuple) else set()
+    deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
+    draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
+    updating = _is_updating(cluster, pools)
     return Snapshot(
         cluster_version=cluster,
         cluster_operators=_by_name(operators),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
-        machine_config_operator=next(
-            (each for each in deployments if each.metadata.name == MACHINE_CONFIG_OPERATOR), None
-        ),
-        pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
-        draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
-        pod_disruption_budgets=objects.of(PodDisruptionBudget),
+        machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
+        pending_pods=_those(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
+        draining_pods=_those(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        pod_disruption_budgets=_those(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
     )
+
+
+def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
+    moving = (pool.status.updated_machine_count < pool.status.machine_count for pool in readable(pools))
+    return is_progressing(cluster) or any(moving)
+
+
+def _those(found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool) -> Any:
+    """Those that are wanted. That a kind is not in the dump is said where something would be told of it."""
+    if isinstance(found, Unreadable):
+        return found if matters else ()
+    return tuple(each for each in found if wanted(each))
+
+
+def _operator_of_machines(
+    operators: tuple[ClusterOperator, ...] | Unreadable,
+    deployments: tuple[Deployment, ...] | Unreadable,
+    *,
+    matters: bool,
+) -> Deployment | Unreadable | None:
+    """The Deployment whose image says whether it is updated; some clusters have neither it nor its ClusterOperator."""
+    named = (each for each in readable(deployments) if each.metadata.name == MACHINE_CONFIG_OPERATOR)
+    expected = matters and any(each.metadata.name == MACHINE_CONFIG for each in readable(operators))
+    return next(named, Unreadable(_ABSENT) if expected else None)
 
 
 def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:

@@ -114,7 +114,7 @@ class Report:
     def is_updating(self) -> bool:
         """Whether the control plane or a pool of workers is not done."""
         return (self.updating is not None and self.updating.status == "True") or any(
-            pool.counts.total and not pool.is_complete for pool in self.worker_pools
+            not pool.is_complete for pool in self.worker_pools
         )
 
     @property
