@@ -62,7 +62,13 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     assert (target["target"], target["applies"], target["accepted"]) == ("5.2.0", "True", False)
     assert target["remediation"]
 
-    assert skip_level.run("upgrade", "accept", "DualStackIncompatible").code == 0
+    why = ("--because", "network team, CHG-7712")
+    assert skip_level.run("upgrade", "accept", "DualStackIncompatible", *why).code == 0
+    page = skip_level.run("preflight", "show", "-o", "html")
+    assert page.code == 2, page.err
+    for said in ("Preflight of 5.2.0 from 5.0.0", "runup-x7k2p (api.runup.example)", "Accepted (1)", why[1]):
+        assert said in page.out
+    assert str(skip_level.data) not in page.out
     requested = skip_level.run("upgrade", "--to=5.2.0", "--allow-not-recommended")
     assert requested.out == "Requested update to 5.2.0\n", requested.err
     eventually(lambda: _accepted(skip_level) == ("False", "UnacceptedRisks"), "unaccepted risks block")
