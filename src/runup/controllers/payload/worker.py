@@ -103,6 +103,8 @@ class Worker:
         state = work.state if self._work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
         self._work = replace(work, state=state)
+        # What the run that ends still does counts for nothing of this one.
+        self._run = None
         self._next = Progress(work.wanted, state)
         self._tell(True)
         self._new.set()
@@ -172,6 +174,8 @@ class Worker:
             surroundings=lambda: self._gives.surroundings,
             image=self._image,
         )
+        if self._work is not work:
+            return
         self._run = Run(
             tasks,
             work.state,
