@@ -8,9 +8,9 @@ preflight, for people or programs, is made of `Findings`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
@@ -25,8 +25,7 @@ NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(msgspec.Struct, frozen=True):
     """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything."""
 
     name: str
@@ -47,8 +46,7 @@ class Risk:
         return self.applies != "False" and not self.accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(msgspec.Struct, frozen=True):
     """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
 
     source: str
@@ -56,7 +54,7 @@ class Findings:
     image: str = ""
     conditions: tuple[Condition, ...] = ()
     risks: tuple[Risk, ...] = ()
-    checks: tuple[ReportedCheck, ...] = field(default=())
+    checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
     observed: datetime | None = None
 
     @property

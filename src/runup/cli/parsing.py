@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import TypeVar
+
+import msgspec
 
 from runup.domain.version import Version, parse
 from runup.lang.gotext import quoted
@@ -79,8 +80,7 @@ def _compare(left: str, right: str) -> int:
     return -1 if parsed[0] is None else 1
 
 
-@dataclass(frozen=True, slots=True)
-class PullSpec:
+class PullSpec(msgspec.Struct, frozen=True):
     """`[registry/][namespace/]name[:tag][@digest]`, taken apart; what is missing is empty."""
 
     registry: str

@@ -13,8 +13,8 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": MINUTE, "h": HOUR}
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
+_PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
+_DURATION = rf"[-+]?(?:0|(?:{_PART})+)"
 
 _ESCAPES = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
@@ -78,10 +78,10 @@ def _decimal(value: int, unit: int) -> str:
 
 def parse_duration(text: str) -> int | None:
     """Nanoseconds of a Go duration such as `10m0s`, or None if it is none."""
-    if not _DURATION.fullmatch(text):
+    if not re.fullmatch(_DURATION, text):
         return None
     total = 0
-    for number, unit in _PART.findall(text):
+    for number, unit in re.findall(_PART, text):
         whole, _, part = number.partition(".")
         total += int(whole or "0") * _UNITS[unit]
         total += int(part or "0") * _UNITS[unit] // 10 ** len(part)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
+
+import msgspec
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
@@ -26,8 +27,7 @@ class URLError(ValueError):
     """The text is neither an absolute URL nor an absolute path."""
 
 
-@dataclass(frozen=True, slots=True)
-class URL:
+class URL(msgspec.Struct, frozen=True):
     """The parts of a URL; `host` carries the port, `path` and `query` are still escaped, without `?`."""
 
     scheme: str

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
@@ -114,9 +113,14 @@ def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
     return tuple(_converted(item, kind, path) for item in _items(_document(path)))
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes as long to import as a file to be read)
+        return file.read()
+
+
 def _document(path: str) -> Any:
     try:
-        return kyaml.load(Path(path).read_bytes(), name=path)
+        return kyaml.load(_read(path), name=path)
     except FileNotFoundError as error:
         raise CommandError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:
@@ -152,7 +156,7 @@ def _with_statuses(item: Any) -> Any:
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     """The alerts, or why there are none and what oc prints for that."""
     try:
-        body = Path(path).read_bytes()
+        body = _read(path)
     except FileNotFoundError:
         why = f"open {path}: {NO_FILE}"
         return Unreadable(why), alerts_note(why)
@@ -169,6 +173,8 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
     must-gather where that is recorded, else the newest transition. It is read as the sandbox's import reads it.
     """
+    from pathlib import Path
+
     from runup.sandbox.dump import archive, layout, load
 
     try:
@@ -265,12 +271,12 @@ def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
     return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
 
 
-_RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+_RFC3339 = r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})"
 
 
 def parse_moment(text: str) -> int:
     """Nanoseconds since the epoch of an RFC 3339 time; raises CommandError."""
-    match = _RFC3339.fullmatch(text)
+    match = re.fullmatch(_RFC3339, text)
     if match is None:
         raise CommandError(f'--mock-now must be a time such as 2026-01-02T03:04:05Z, not "{text}"')
     whole, fraction, zone = match.groups()

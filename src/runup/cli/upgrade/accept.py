@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import click
+import msgspec
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
@@ -22,8 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What is asked for; `remove` only without `replace`."""
 
     add: tuple[str, ...] = ()

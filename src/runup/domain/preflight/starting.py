@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.core_v1 import Event, Pod
 from runup.api.workloads_v1 import Deployment
@@ -28,8 +29,7 @@ _MAX_WORDS = 600
 _OVER = ("Failed", "Succeeded")
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """`failed`: somebody said why; otherwise it only takes long."""
 
     reason: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +9,7 @@ from functools import lru_cache
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
 
-_PLAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PLAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LIMIT = 63
 
 
@@ -19,7 +17,7 @@ _LIMIT = 63
 def of_object(kind: str, name: str) -> str:
     """`co-etcd`; a name with dots, or a long one, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
-    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_digest([name])}"
+    return uid if len(uid) <= _LIMIT and re.fullmatch(_PLAIN, uid) else f"{kind}-{_digest([name])}"
 
 
 def of_finding(finding: Finding) -> str:
@@ -33,6 +31,9 @@ def _parts(ref: ResourceRef) -> tuple[str, ...]:
 
 
 def _digest(parts: Iterable[str]) -> str:
+    import base64
+    import hashlib  # brings OpenSSL, which a report without findings does without
+
     # The lengths keep ("ab", "c") apart from ("a", "bc").
     text = "".join(f"{len(part)}:{part}" for part in parts)
     digest = hashlib.sha256(text.encode()).digest()[:16]
