@@ -5,16 +5,17 @@ Durations are integers of nanoseconds here, as in Go: rounding and a quirk of `o
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
+
+from runup.lang.pattern import Pattern
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": MINUTE, "h": HOUR}
-_PART = r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)"
-_DURATION = rf"[-+]?(?:0|(?:{_PART})+)"
+_PART = Pattern(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = Pattern(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 
 _ESCAPES = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
@@ -78,10 +79,10 @@ def _decimal(value: int, unit: int) -> str:
 
 def parse_duration(text: str) -> int | None:
     """Nanoseconds of a Go duration such as `10m0s`, or None if it is none."""
-    if not re.fullmatch(_DURATION, text):
+    if not _DURATION.fullmatch(text):
         return None
     total = 0
-    for number, unit in re.findall(_PART, text):
+    for number, unit in _PART.findall(text):
         whole, _, part = number.partition(".")
         total += int(whole or "0") * _UNITS[unit]
         total += int(part or "0") * _UNITS[unit] // 10 ** len(part)

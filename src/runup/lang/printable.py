@@ -7,30 +7,25 @@ a control character. So such characters are written as escapes: `\\x1b`, `\\u202
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
+
+from runup.lang.pattern import Pattern
 
 # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the byte
 # order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot carry.
-_HAZARD = (
+_HAZARD = Pattern(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
     "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
 )
-_ESCAPE = r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])"
+_ESCAPE = Pattern(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
 _LONGEST_ESCAPE = 6
-
-
-@cache
-def _hazard() -> re.Pattern[str]:
-    # Compiled when the first text needs it: most commands print ASCII alone.
-    return re.compile(_HAZARD)
 
 
 def printable(text: str) -> str:
     """`text` with an escape for each character that does more than being read. Doing it twice changes nothing."""
     if text.isascii() and text.isprintable():
         return text
-    return _hazard().sub(_escape, text)
+    return _HAZARD.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -40,7 +35,7 @@ def one_line(text: str) -> str:
 
 def encoded(text: str) -> str:
     """JSON text (or YAML whose strings are double-quoted) that means the same, without such characters in it."""
-    return text if text.isascii() and "\x7f" not in text else _hazard().sub(_encode, text)
+    return text if text.isascii() and "\x7f" not in text else _HAZARD.sub(_encode, text)
 
 
 def as_json(value: Any) -> str:
@@ -52,7 +47,7 @@ def as_json(value: Any) -> str:
 
 def is_hazardous(text: str) -> bool:
     """Whether `text` has a character that `printable` would replace."""
-    return _hazard().search(text) is not None
+    return _HAZARD.search(text) is not None
 
 
 def everywhere(value: Any) -> Any:
@@ -69,7 +64,7 @@ def everywhere(value: Any) -> Any:
 def boundary(text: str, end: int) -> int:
     """The greatest place up to `end` where `text` may be cut without leaving half of an escape."""
     for start in range(max(0, end - _LONGEST_ESCAPE + 1), end):
-        found = re.compile(_ESCAPE).match(text, start)
+        found = _ESCAPE.match(text, start)
         if found is not None and found.end() > end:
             return start
     return end

@@ -8,7 +8,6 @@ those too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +35,7 @@ from runup.domain.updatestatus.snapshot import (
 )
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
+from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.sandbox.dump.load import Dump
@@ -271,12 +271,12 @@ def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
     return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
 
 
-_RFC3339 = r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})"
+_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
 
 
 def parse_moment(text: str) -> int:
     """Nanoseconds since the epoch of an RFC 3339 time; raises CommandError."""
-    match = re.fullmatch(_RFC3339, text)
+    match = _RFC3339.fullmatch(text)
     if match is None:
         raise CommandError(f'--mock-now must be a time such as 2026-01-02T03:04:05Z, not "{text}"')
     whole, fraction, zone = match.groups()

@@ -5,7 +5,6 @@ Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warnin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import click
@@ -16,9 +15,10 @@ from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
+from runup.lang.pattern import Pattern
 
 # A little wider than what a report may name: others name risks, too.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
 
 

@@ -21,13 +21,14 @@ from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import BadReport, Report
 from runup.domain.version import parse
 from runup.lang.cut import cut
+from runup.lang.pattern import Pattern
 from runup.lang.printable import encoded, printable
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
 UPDATE_ASKED_AT = "preflight.runup.dev/update-asked-at-generation"
 APP = {"app": "cluster-version-operator-preflight"}
-_GENERATION = re.compile(r"[0-9]{1,18}", re.ASCII)
+_GENERATION = Pattern(r"[0-9]{1,18}", re.ASCII)
 MAX_REPORTS = 5
 # The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
 MAX_BYTES = 900 * 1024

@@ -6,7 +6,6 @@ annotations: others have no version to reach.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -17,12 +16,13 @@ from runup.api.meta_v1 import Condition
 from runup.api.workloads_v1 import Deployment
 from runup.domain.conditions import find, status_of
 from runup.domain.updatestatus.estimate import Estimate, baseline_s, estimate
+from runup.lang.pattern import Pattern
 
 _OF_PAYLOAD = ("include.release.openshift.io/", "exclude.release.openshift.io/")
 MACHINE_CONFIG = "machine-config"
 MACHINE_CONFIG_OPERATOR = "machine-config-operator"
 # "..., waiting on etcd, kube-apiserver" and "waiting up to 40 minutes on machine-config", as the operator writes it.
-_WAITING = re.compile(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
+_WAITING = Pattern(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
 
 
 class OperatorState(msgspec.Struct, frozen=True):

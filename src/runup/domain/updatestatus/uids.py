@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
+from runup.lang.pattern import Pattern
 
-_PLAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LIMIT = 63
 
 
@@ -17,7 +17,7 @@ _LIMIT = 63
 def of_object(kind: str, name: str) -> str:
     """`co-etcd`; a name with dots, or a long one, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
-    return uid if len(uid) <= _LIMIT and re.fullmatch(_PLAIN, uid) else f"{kind}-{_digest([name])}"
+    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_digest([name])}"
 
 
 def of_finding(finding: Finding) -> str:
