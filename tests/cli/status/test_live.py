@@ -208,7 +208,7 @@ class Scripted:
 
 def as_nobody(server: Server) -> KubeError:
     """What a user without rights is told."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client, pytest.raises(KubeError) as refused:
@@ -409,6 +409,9 @@ def test_moments_that_are_none(text: str, said: str) -> None:
     assert said in refused.value.message
 
 
+NAMESPACED = (("apps", "deployments", "Deployment"), ("core", "pods", "Pod"))
+
+
 def must_gather(folder: Path) -> Path:
     """The case in the layout of must-gather, with large configurations and logs that are not to be read."""
     scoped = folder / "must-gather.local.1" / "image" / "cluster-scoped-resources"
@@ -428,6 +431,17 @@ def must_gather(folder: Path) -> Path:
             ordered = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec", "status") if key in obj}
             (where / f"{obj['metadata']['name']}.yaml").write_text(yaml.safe_dump(ordered, sort_keys=False))
     (scoped / "core" / "secrets.yaml").write_text("not: [read")
+    operator = folder / "must-gather.local.1" / "image" / "namespaces" / "openshift-machine-config-operator"
+    (scoped / "core" / "namespaces").mkdir()
+    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator.name}}}\n"
+    (scoped / "core" / "namespaces" / f"{operator.name}.yaml").write_text(namespace)
+    for group, plural, kind in NAMESPACED:
+        (operator / group).mkdir(parents=True, exist_ok=True)
+        listed = (
+            f"kind: {kind}List\nitems:\n- metadata: {{name: machine-config-operator, namespace: {operator.name}}}\n"
+        )
+        version = "v1" if group == "core" else f"{group}/v1"
+        (operator / group / f"{plural}.yaml").write_text(f"apiVersion: {version}\n{listed}")
     (folder / "must-gather.local.1" / "timestamp").write_text(
         "2023-11-03 17:20:00.5 +0000 UTC m=+0.1\n2023-11-03 17:26:54.5 +0000 UTC m=+400.1\n"
     )
@@ -474,6 +488,9 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
         where = image / "cluster-scoped-resources" / "core" / "namespaces"
         where.mkdir(parents=True, exist_ok=True)
         (where / f"{name}.yaml").write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+    own = "openshift-machine-config-operator"
+    (image / "namespaces" / own / "core" / "pods.yaml").unlink()
+    (image / "cluster-scoped-resources" / "core" / "namespaces" / f"{own}.yaml").unlink()
     pods = image / "namespaces" / "openshift-dns" / "core" / "pods.yaml"
     pods.parent.mkdir(parents=True)
     pods.write_text(
@@ -485,6 +502,25 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
     assert "of pods the dump has only the namespace openshift-dns: whether there were others is not known" in ran.out
     (image / "cluster-scoped-resources" / "core" / "namespaces" / "shop.yaml").unlink()
     assert "known in part" not in run("upgrade", "status", "--dump", folder, "--details=health").out
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        pytest.param(
+            "apps/deployments.yaml", "The Deployment machine-config-operator could not be read", id="Deployments"
+        ),
+        pytest.param("core/pods.yaml", "Pending Pods could not be read", id="pods"),
+    ],
+)
+def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missing: str, said: str) -> None:
+    """While something is updating; what they would tell is not known, and not nothing."""
+    folder = must_gather(tmp_path)
+    (folder / "image" / "namespaces" / "openshift-machine-config-operator" / missing).unlink()
+    ran = run("upgrade", "status", "--dump", folder, "--details=health")
+    assert ran.code == 0
+    assert said in ran.out
+    assert "the dump holds none" in ran.out
 
 
 def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
