@@ -6,7 +6,6 @@ This module reads flags, asks one source (`status_live`, `status_files`) and pri
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,6 +98,8 @@ def _found(
         return status_files.mock(mock, SystemClock().now())
     if dump:
         return status_files.dump(dump, SystemClock().now(), fixed)
+    from msgspec.structs import replace
+
     from runup.cli.status import live as status_live
     from runup.cli.status.source import moment
 
