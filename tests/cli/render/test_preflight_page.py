@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.conftest import cluster
 from tests.cli.render import samples
 from tests.cli.render.reading import Reader, read
