@@ -13,6 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.conditions import find
@@ -23,11 +24,16 @@ from runup.domain.preflight.results import OUTDATED, is_preflights
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
+# `acceptRisks` has names alone; why they are there is kept beside it, as JSON of name -> text.
+BECAUSE = "preflight.runup.dev/accepted-because"
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything."""
+    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything.
+
+    `because`: why somebody accepted it, where that was recorded.
+    """
 
     name: str
     applies: ConditionStatus
@@ -40,6 +46,7 @@ class Risk:
     from_preflight: bool = False
     since: datetime | None = None
     resources: tuple[ReportedResource, ...] = ()
+    because: str = ""
 
     @property
     def open(self) -> bool:
@@ -49,7 +56,10 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
+    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
+
+    `ended`: it had a result, and nobody looks any more whether that still holds.
+    """
 
     source: str
     target: str
@@ -58,6 +68,12 @@ class Findings:
     risks: tuple[Risk, ...] = ()
     checks: tuple[ReportedCheck, ...] = field(default=())
     observed: datetime | None = None
+    ended: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is: that it is asked for, what it found, what the update carries."""
+        return bool(self.conditions or self.risks or self.checks or self.observed)
 
     @property
     def failed(self) -> Condition | None:
@@ -79,6 +95,8 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        if self.ended:
+            return UNKNOWN
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
@@ -127,6 +145,7 @@ def of_target(cluster: ClusterVersion, history: History, version: str, image: st
         risks=_risks(cluster, entry, report, version),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
+        ended=not about_it and report is not None and report.execution_status == "completed",
     )
 
 
@@ -190,6 +209,15 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
     return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
 
 
+def reasons(cluster: ClusterVersion) -> dict[str, str]:
+    """Why risks are accepted, by name, as `accept --because` recorded it; what is no such record counts as none."""
+    try:
+        found = codec.decode(dict, cluster.metadata.annotations.get(BECAUSE, "{}").encode())
+    except codec.DecodeError:
+        return {}
+    return {name: text for name, text in found.items() if isinstance(text, str)}
+
+
 def line_for(message: str, target: str) -> str:
     """`message` as it concerns `target`, for people to read: a risk of several targets has one line for each."""
     prefix = f"Preflight={target}: "
@@ -206,7 +234,7 @@ def _risks(
     own = {risk.name: risk for risk in entry.risks}
     names = dict.fromkeys([*entry.risk_names, *own])
     reported = {risk.name: risk for risk in report.risks} if report else {}
-    accepted = accepted_names(cluster)
+    accepted, why = accepted_names(cluster), reasons(cluster)
     found = []
     for name in names:
         risk = _with_verdict(own.get(name), everywhere.get(name))
@@ -227,9 +255,10 @@ def _risks(
                 from_preflight=is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=detail.resources if detail else (),
+                because=why.get(name, "") if name in accepted else "",
             )
         )
-    return tuple(sorted(found, key=_weight))
+    return tuple(sorted(found, key=weight))
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
@@ -242,7 +271,8 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def _weight(risk: Risk) -> tuple[bool, int, int, str]:
+def weight(risk: Risk) -> tuple[bool, int, int, str]:
+    """The order in which risks are shown: what stands in the way first, of that what applies, the gravest on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 

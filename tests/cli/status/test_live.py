@@ -143,6 +143,17 @@ def test_a_page(server: Server, run: Run) -> None:
     assert "4.14.1" in ran.out
 
 
+def test_a_page_names_the_cluster_and_no_folder(run: Run, tmp_path: Path) -> None:
+    """It is sent to others: whose cluster it is they know by its ID, where the files lay is nobody's business."""
+    path = case(tmp_path)
+    page = run("upgrade", "status", "--mock-clusterversion", path, "-o", "html").out
+    assert "open x-alerts.json: no such file or directory" in page
+    for text in (page, run("upgrade", "status", "--dump", must_gather(tmp_path), "-o", "html").out):
+        assert "<!DOCTYPE html>" in text
+        assert str(tmp_path) not in text
+        assert "fb4b77e5-f288-49ad-b9e6-dfd20426e470" in text
+
+
 def test_a_report_that_leaves_nodes_out_is_not_enough_for_those_who_want_them_all(
     server: Server, run: Run, report: JSON
 ) -> None:
@@ -608,14 +619,19 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
 
     away = Unreachable("https://x", "x:1", "connection refused", refused=True)
     client: Any = Scripted(server.client, {"updatestatuses": away})
-    clock = ManualClock()
-    with pytest.raises(Unreachable):
-        status_watch.follow(client, "none", clock, io.StringIO())
+    clock, stream = ManualClock(), io.StringIO()
+    with pytest.raises(CommandError, match="has not answered for 120 s: could not reach https://x: connection refused"):
+        status_watch.follow(client, "none", clock, stream)
     assert clock.monotonic() >= 120
+    assert stream.getvalue() == (
+        "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s "
+        "at most; an update goes on all the same.\n"
+    )
 
 
-def test_watching_on_a_terminal(server: Server, report: JSON) -> None:
+def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole report in place, not lines."""
+    monkeypatch.setenv("TERM", "xterm")
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

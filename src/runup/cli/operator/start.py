@@ -31,6 +31,20 @@ OPTIONS = (
         "--update-service-ca", default="", metavar="FILE", help="Certificate authorities for the update service."
     ),
     click.option(
+        "--release-source",
+        type=click.Choice(["pod", "registry"]),
+        default="pod",
+        show_default=True,
+        help="How other releases are fetched.",
+    ),
+    click.option(
+        "--payload-dir",
+        default="/etc/cvo/updatepayloads",
+        show_default=True,
+        metavar="DIR",
+        help="Where this process finds what a pod fetched.",
+    ),
+    click.option(
         "--report-dir", default="/etc/cvo/preflight", show_default=True, help="Where this process finds the reports."
     ),
     click.option(
@@ -63,6 +77,17 @@ OPTIONS = (
         default="",
         metavar="A,B",
         help="Feature gates that are open for the operator whatever the cluster's FeatureGate says.",
+    ),
+    click.option(
+        "--record-only",
+        is_flag=True,
+        help="Apply nothing: an update that is accepted is recorded, and that is all.",
+    ),
+    click.option(
+        "--always-enable-capabilities",
+        default="",
+        metavar="A,B",
+        help="Capabilities that are on whatever the cluster asks for.",
     ),
     click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
@@ -113,11 +138,15 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     return Options(
         **{name: flags[name] for name in same},
         place=_workplace(flags),
+        release_source=flags["release_source"],
+        payload_folder=Path(flags["payload_dir"]),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
         metrics_auth=flags["metrics_auth"] == "token",
         leader_elect=flags["leader_elect"],
         election=read_election(flags["lease"]),
+        applies=not flags["record_only"],
+        always_enabled=tuple(filter(None, flags["always_enable_capabilities"].split(","))),
         open_gates=frozenset(filter(None, flags["open_gates"].split(","))),
     )
 
