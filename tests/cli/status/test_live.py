@@ -208,7 +208,7 @@ class Scripted:
 
 def as_nobody(server: Server) -> KubeError:
     """What a user without rights is told."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client, pytest.raises(KubeError) as refused:

@@ -8,10 +8,8 @@ those too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
@@ -39,6 +37,7 @@ from runup.domain.updatestatus.snapshot import (
 )
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
+from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.sandbox.dump.load import Dump
@@ -119,9 +118,14 @@ def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
     return tuple(_converted(item, kind, path) for item in _items(_document(path)))
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes as long to import as a file to be read)
+        return file.read()
+
+
 def _document(path: str) -> Any:
     try:
-        return kyaml.load(Path(path).read_bytes(), name=path)
+        return kyaml.load(_read(path), name=path)
     except FileNotFoundError as error:
         raise CommandError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:
@@ -157,10 +161,10 @@ def _with_statuses(item: Any) -> Any:
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     """The alerts, or why there are none and what oc prints for that."""
     try:
-        body = Path(path).read_bytes()
+        body = _read(path)
     except FileNotFoundError:
         # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
-        return Unreadable(f"open {Path(path).name}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
+        return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
     try:
         return read_alerts(body), ""
     except codec.DecodeError as error:
@@ -174,6 +178,8 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
     must-gather where that is recorded, else the newest transition. It is read as the sandbox's import reads it.
     """
+    from pathlib import Path
+
     from runup.sandbox.dump import archive, layout, load
 
     try:
@@ -294,7 +300,7 @@ def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
     return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
 
 
-_RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
 
 
 def parse_moment(text: str) -> int:
