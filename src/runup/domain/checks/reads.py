@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from runup.api.meta_v1 import Object, Wire
-from runup.api.scheme import Resource
+from runup.api.scheme import RESOURCES, Resource
 
 # Nothing of it was in the text: CEL's `has()` must say so.
 UNSET = msgspec.UNSET
@@ -41,14 +41,38 @@ class Read(Resource):
 class Slim(Resource):
     """A resource as `type`, which knows less of it than the scheme's own, and of that only what `keep` keeps.
 
-    Another key in a snapshot than the resource itself.
+    Another key in a snapshot than the resource itself. `namespace` limits the list to one namespace, `label_selector`
+    to some of its objects.
     """
 
     type: type[Object] = Object
     keep: Callable[[Any], Any] = lambda obj: obj
+    namespace: str = ""
+    label_selector: str = ""
 
     def __str__(self) -> str:
         return Resource.__str__(self)
+
+
+# The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
+_KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
+
+
+def known(resource: Resource) -> bool:
+    """Whether there is a type for it."""
+    return type(resource) is not Resource or resource in _KINDS
+
+
+def type_of(resource: Resource) -> type[Object]:
+    """The type as which objects of `resource` are decoded; raises KeyError where it is not `known`."""
+    if isinstance(resource, Slim):
+        return resource.type
+    return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+
+
+def namespace_of(resource: Resource) -> str:
+    """The only namespace that is listed; empty for all."""
+    return resource.namespace if isinstance(resource, Read | Slim) else ""
 
 
 @cache
