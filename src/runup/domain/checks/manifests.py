@@ -42,7 +42,7 @@ def _of_file(path: str, text: str) -> Iterator[Manifest]:
     for manifest in found:
         identity = manifest.identity
         if identity.kind in KINDS or (identity.kind, identity.name) == ("ConfigMap", GATES):
-            yield Manifest(manifest.file, identity, _without_schemas(manifest.object))
+            yield Manifest.of(manifest.file, identity, _without_schemas(manifest.object))
 
 
 def _without_schemas(obj: dict[str, Any]) -> dict[str, Any]:
