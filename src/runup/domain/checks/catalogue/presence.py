@@ -38,7 +38,11 @@ def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, .
 
 def _defined(snapshot: Snapshot, resource: Resource) -> bool:
     """Whether there may be a definition of the kind, in whatever version; raises Unreadable."""
-    definitions = snapshot.all(CustomResourceDefinition)
+    try:
+        definitions = snapshot.all(CustomResourceDefinition)
+    except Unreadable as lacking:
+        why = f"{resource} was not found, and whether the cluster has that kind is not known: {lacking}"
+        raise Unreadable(resource, lacking.lacking, why) from lacking
     if any((each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions):
         return True
     unsure = snapshot.undecoded.get(DEFINITIONS) or snapshot.incomplete.get(DEFINITIONS)
