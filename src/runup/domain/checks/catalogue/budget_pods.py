@@ -146,4 +146,5 @@ CHECK = Check(
     (resource_of(PodDisruptionBudget), PODS, resource_of(Infrastructure)),
     _run,
     unknown_risk=UNKNOWN,
+    severity="critical",
 )
