@@ -87,7 +87,8 @@ def shape(fields: tuple[str, ...]) -> type[Object]:
 
 def plain(obj: Object) -> dict[str, Any]:
     """`obj` as the dict that CEL reads; what the object did not have is not there."""
-    found = cast("dict[str, Any]", msgspec.to_builtins(obj))
+    # By way of JSON: CEL takes no tuples, and metadata has some (owners, finalizers).
+    found = cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(obj)))
     found.setdefault("metadata", {})
     return found
 
