@@ -24,6 +24,7 @@ from runup.kube.clock import SystemClock
 from runup.lang import yaml as kyaml
 
 PARTS = ("cv", "co", "mcp", "node")
+ABSENT = "the dump does not hold the kind"
 RUNUP = (sys.executable, "-m", "runup")
 LIMIT_S = 120
 Raw = dict[str, Any]
@@ -99,7 +100,10 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
         found = _conditions(by_name["etcd"])
         types = ("Available", "Degraded")
         return ", ".join(f"etcd {type_}={found[type_]['status']} {found[type_].get('reason', '')}" for type_ in types)
-    if family.startswith("KubeletSkew"):
+    if family.startswith("HeadroomShort"):
+        told = sum("allocatable" in item["status"] for item in raw["node"])
+        return f"allocatable of {told} of {len(raw['node'])} nodes, and no pods"
+    if family.startswith(("KubeletSkew", "NodeReleasesMixed")):
         versions = {item["status"].get("nodeInfo", {}).get("kubeletVersion") for item in raw["node"]}
         return f"kubeletVersion of {len(raw['node'])} nodes: {', '.join(sorted(map(str, versions)))}"
     if family == "ClusterVersionUpdating":
@@ -107,7 +111,7 @@ def evidence(risk: str, raw: dict[str, list[Raw]]) -> str:
         newest = status["history"][0]
         progressing = _conditions(raw["cv"][0])["Progressing"]["status"]
         return f"history[0]={newest['state']} {newest['version']}, Progressing={progressing}"
-    return "the dump does not hold the kind"
+    return ABSENT
 
 
 def _holding_back(raw: dict[str, list[Raw]]) -> str:
@@ -138,8 +142,14 @@ def section(folder: Path, name: str) -> Iterator[str]:
     kubernetes = f"1.{target.minor + 13}.0"
     yield f"## {name}\n\n{source} to {target} (Kubernetes {kubernetes}).\n"
     yield "| risk | applies | the raw YAML says |\n|---|---|---|"
-    for risk in sorted(preflighted(folder / name, target), key=lambda risk: str(risk["name"])):
-        yield f"| {risk['name']} | {risk['applies']} | {evidence(risk['name'], raw)} |"
+    found = sorted(preflighted(folder / name, target), key=lambda risk: str(risk["name"]))
+    told = [(risk, evidence(risk["name"], raw)) for risk in found]
+    # What applies must have its line; what could not be told for want of a kind is one list.
+    lacking = [risk["name"] for risk, why in told if risk["applies"] == "Unknown" and why == ABSENT]
+    for risk, why in told:
+        if risk["name"] not in lacking:
+            yield f"| {risk['name']} | {risk['applies']} | {why} |"
+    yield f"\nUnknown, because {ABSENT} ({len(lacking)}): {', '.join(lacking)}."
     yield "\nThe whole of what the checks could look at:\n"
     yield from (f"- {line}" for line in not_reported(raw))
     yield ""

@@ -52,7 +52,10 @@ class Work:
 
 
 class Worker:
-    """See the module. `wake` makes the reconcile look; `hurry` is told which kind came to be served."""
+    """See the module. `image` is the running release's, `operator` namespace and name of its own Deployment.
+
+    `wake` makes the reconcile look; `hurry` is told which kind came to be served.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Worker:
         *,
         operators: Cache[ClusterOperator],
         operator: tuple[str, str],
+        image: str,
         wake: Callable[[], None],
         hurry: Callable[[str, str], None] = lambda _group, _kind: None,
     ) -> None:
@@ -68,6 +72,7 @@ class Worker:
         self._client = client
         self._clock = clock
         self._operators = operators
+        self._image = image
         self._wake = wake
         self._hurry = hurry
         self._kinds = Kinds(client)
@@ -81,6 +86,7 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
+        self._run_of: Work | None = None
         self._putting: Putting | None = None
         self._next = Progress()
         operators.add_listener(self._operator_changed)
@@ -165,7 +171,9 @@ class Worker:
             memory=self._memory,
             digests=digests,
             surroundings=lambda: self._gives.surroundings,
+            image=self._image,
         )
+        self._run_of = work
         self._run = Run(
             tasks,
             work.state,
@@ -225,7 +233,8 @@ class Worker:
             self._run.surroundings_changed()
 
     def _tell(self, urgent: bool) -> None:
-        run = self._run
+        # What another release has come to says nothing of the one that is wanted now.
+        run = self._run if self._run_of is self._work else None
         if run is not None:
             self._next = replace(
                 self._next,
