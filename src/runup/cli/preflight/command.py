@@ -14,7 +14,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.cli.release.command import access, guarded, registry_options
+from runup.cli.release.shared import access, guarded, registry_options
 from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
