@@ -1,20 +1,18 @@
-"""Import every dump of a folder, preflight it, and print the table of docs/corpus-preflight.md.
+"""Preflight every dump of a folder, and print the table of docs/corpus-preflight.md.
 
     python tools/corpus_table.py DIR > table.md
 
-DIR holds NAME-{cv,co,mcp,node}.yaml. Each dump goes the way of a user: `runup sandbox start --import`, then
-`runup upgrade --mode=preflight --to=... --wait`, each as a process. Each risk stands beside what the raw YAML says of
-the object that it names, looked up here without any of the checks' code. At the end of each dump stands what was looked
-for and rightly not reported.
+DIR holds NAME-{cv,co,mcp,node}.yaml. Each dump goes the way of a user: `runup preflight run --dump`, as a process. (The
+longer way, an import into the sandbox and then a preflight by the operator, is a test.) Each risk stands beside what the
+raw YAML says of the object that it names, looked up here without any of the checks' code. At the end of each dump stands
+what was looked for and rightly not reported.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,23 +38,14 @@ def load(folder: Path, name: str) -> dict[str, list[Raw]]:
 
 
 def preflighted(dump: Path, target: Version) -> list[Raw]:
-    """The risks of `target` in a sandbox made from the dump; raises CalledProcessError with what a command said."""
-    with tempfile.TemporaryDirectory(prefix="runup-corpus-") as data:
-        try:
-            _run("sandbox", "start", "--import", str(dump), "--data", data)
-            environment = {**os.environ, "KUBECONFIG": f"{data}/admin.kubeconfig"}
-            words = ("upgrade", "--mode=preflight", f"--to={target}", "--wait", "-o", "json")
-            answer = json.loads(_run(*words, environment=environment, codes=(0, 2, 3)))
-        finally:
-            subprocess.run([*RUNUP, "sandbox", "stop", "--data", data], capture_output=True, check=False)
+    """The risks of `target` on the dump's cluster; raises CalledProcessError with what the command said."""
+    answer = json.loads(_run("preflight", "run", "--dump", str(dump), f"--to={target}", "-o", "json", codes=(0, 2, 3)))
     found: list[Raw] = answer["risks"]
     return found
 
 
-def _run(*words: str, environment: dict[str, str] | None = None, codes: tuple[int, ...] = (0,)) -> str:
-    done = subprocess.run(
-        [*RUNUP, *words], env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S
-    )
+def _run(*words: str, codes: tuple[int, ...]) -> str:
+    done = subprocess.run([*RUNUP, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode not in codes:
         raise subprocess.CalledProcessError(done.returncode, words, done.stdout, done.stderr)
     return done.stdout
