@@ -3,9 +3,9 @@
     python tools/corpus_table.py DIR > table.md
 
 DIR holds NAME-{cv,co,mcp,node}.yaml. Each dump goes the way of a user: `runup preflight run --dump`, as a process. (An
-import into the sandbox and a preflight by the operator is a test.) Each risk stands beside what the raw YAML says of the
-object that it names, looked up here without any of the checks' code. At the end of each dump stands what was looked for
-and rightly not reported.
+import into the sandbox and a preflight by the operator is a test.) Each risk stands beside what the raw YAML says of
+the object that it names, looked up here without any of the checks' code. At the end of each dump stands what was
+looked for and rightly not reported.
 """
 
 from __future__ import annotations
