@@ -107,11 +107,16 @@ def _overlapping(shared: Sequence[Budgets], pods: dict[str, list[PlacedPod]]) ->
     found: Counter[tuple[str, ...]] = Counter()
     seen: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
+        # Pods of one workload share their labels as one object (`catalogue.pods`), so a selector is asked once for all.
+        asked: dict[int, tuple[str, ...]] = {}
         for pod in _of(pods, budgets[0]):
-            over = [pdb for pdb in budgets if _selects(pdb, pod)]
-            if len(over) > 1:
-                found[tuple(named(pdb) for pdb in over)] += 1
-                seen |= {named(pdb): pdb for pdb in over}
+            labels = id(pod.metadata.labels)
+            if labels not in asked:
+                over = [pdb for pdb in budgets if _selects(pdb, pod)]
+                asked[labels] = tuple(named(pdb) for pdb in over) if len(over) > 1 else ()
+                seen |= {named(pdb): pdb for pdb in over} if asked[labels] else {}
+            if asked[labels]:
+                found[asked[labels]] += 1
     if not found:
         return
     number = sum(found.values())
