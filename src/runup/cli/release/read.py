@@ -129,7 +129,7 @@ def _document(found: Listed) -> dict[str, Any]:
 def _table(rows: tuple[Row, ...]) -> table.Table:
     columns = (
         table.Column("", styles={"in": "green", "out": "yellow"}),
-        table.Column("MANIFEST"),
+        table.Column("MANIFEST", folds=True),
         table.Column("FILE"),
         table.Column("REASON", flows=True),
     )

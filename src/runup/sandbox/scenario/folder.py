@@ -19,6 +19,7 @@ import msgspec
 
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.api.meta_v1 import Wire
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.domain import version as versions
 from runup.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
@@ -27,8 +28,6 @@ from runup.sandbox.scenario.manifests import JSON, identity, objects_under
 BUNDLED = Path(__file__).parent / "bundled"
 DEFAULT = "skip-level"
 FILE = "scenario.yaml"
-# Where the operator runs unless a scenario says otherwise (docs/decisions: D19).
-NAMESPACE = "openshift-cluster-version-operator"
 
 
 class ScenarioError(SandboxError):
@@ -83,7 +82,7 @@ class ClusterSpec(_Input, frozen=True):
     channel: str = ""
     architecture: str = "amd64"
     profile: str = "self-managed-high-availability"
-    namespace: str = NAMESPACE
+    namespace: str = OPERATOR_NAMESPACE
     # "operator": the managing operator of the current release runs; "none": the cluster has only its objects.
     operator: Literal["operator", "none"] = "operator"
     # The pull spec by which the ClusterVersion of a dump knows the release that it runs.
