@@ -216,7 +216,7 @@ class Story:
         self._runup("upgrade", "status")
 
     def _arrive(self) -> None:
-        say(f"On the way {FIRST_STEP}'s own operator took over from that of 5.0.0. Now every component has to get there.")
+        say(f"On the way {FIRST_STEP}'s own operator took over from 5.0.0's. Now every component has to get there.")
         self._until(lambda cluster: _arrived(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed")
         self._runup("upgrade")
 
