@@ -67,10 +67,7 @@ def _transcript() -> list[str]:
 
 
 def test_the_demo_tells_what_the_readme_shows(folder: Path) -> None:
-    """Every line of the transcript is there, in its order; exit code 0, nothing left.
-
-    That it takes less than a minute is a matter of the machine (docs/preflight-design.md has it measured).
-    """
+    """Every line of the transcript is there, in its order; exit code 0, nothing left."""
     done = subprocess.run(
         [*RUNUP, "demo"], env=_environment(folder), capture_output=True, text=True, check=False, timeout=350
     )
