@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from runup import __version__
-from runup.api.config_v1 import Release
+from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
@@ -99,7 +99,9 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
         channels=metadata.channels,
     )
     own = OwnRelease(payload, options.profile, options.exclude)
-    own.verifier(None)
+    verifier = own.verifier(None)
+    for warning in verifier.warnings if verifier is not None else ():
+        log.warning("the verification ConfigMap of this release is odd", what=warning)
     return release, own
 
 
@@ -258,10 +260,9 @@ class Manager:
             stopping=self.stopping,
         )
 
-    def _custom_stores(self) -> tuple[str, ...] | None:
+    def _custom_stores(self) -> tuple[SignatureStore, ...] | None:
         version = self.caches.versions.get(NAME)
-        stores = version.spec.signature_stores if version is not None else None
-        return None if stores is None else tuple(store.url for store in stores)
+        return version.spec.signature_stores if version is not None else None
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:
