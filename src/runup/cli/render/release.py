@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from runup.cli.render.text import table
+from runup.cli.render.text import columns
 from runup.domain.release.cluster import Described
 from runup.domain.release.difference import Difference, ManifestChange, NameChange
 from runup.domain.release.explain import Explained
@@ -67,7 +67,7 @@ def effects(payload: Payload, found: Sequence[Any]) -> str:
         if effect.state != "same"
     ]
     head = f"The update to {payload.version} would: {counts or 'change nothing'}\n"
-    return head + table(rows) if rows else head
+    return head + _table(rows) if rows else head
 
 
 _EFFECTS = {
@@ -106,7 +106,7 @@ def explained(payload: Payload, cluster: Described, found: Iterable[Explained]) 
             (f"  {ruling.rule}", ruling.verdict, ruling.why or _asked(ruling.rule, cluster, ruling.verdict))
             for ruling in each.rulings
         ]
-        blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{table(rows)}")
+        blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{_table(rows)}")
     return "\n".join(blocks)
 
 
@@ -155,7 +155,12 @@ def _section(title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]]
     states = [row(change)[0].strip() for change in found]
     counts = [f"{states.count(state)} {state}" for state in _COUNTED if state in states]
     yield f"{title}: {', '.join([*(counts or ['no change']), *([more] if more else [])])}"
-    yield from table([row(change) for change in found]).splitlines()
+    yield from _table([row(change) for change in found]).splitlines()
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    """`rows` aligned; no blanks at a line's end."""
+    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
 
 
 def _name_row(change: NameChange) -> tuple[str, ...]:

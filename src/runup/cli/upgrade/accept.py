@@ -6,7 +6,7 @@ Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warnin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import click
@@ -20,6 +20,8 @@ from runup.lang.gotext import quoted
 # A little wider than what a report may name: others name risks, too.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
+# An object's annotations have 256 KiB together; an update can carry 200 risks.
+_MAX_BECAUSE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,15 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
 @click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @click.option("--clear", is_flag=True, help="Accept no risk any more.")
+@click.option("--because", metavar="TEXT", default="", help="Why, for whoever reads the list later.")
 @connection_options
 @click.pass_context
-def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: bool) -> None:
+def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: bool, because: str) -> None:
     """Accept risks exposed to conditional updates.
 
     \b
       runup upgrade accept A,B          accept A and B too
+      runup upgrade accept A --because "network team, CHG-7"
       runup upgrade accept A-           accept A no longer
       runup upgrade accept --replace C  accept C and nothing else
       runup upgrade accept --clear      accept nothing
@@ -110,7 +114,22 @@ def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: boo
         change = plan([_suffixed(word) for word in risks], replace=replace, clear=clear)
     except ValueError as error:
         raise UsageProblem(str(error), ctx) from error
-    _carry_out(change, ctx)
+    check_because(change, because, ctx)
+    _carry_out(change, because, ctx)
+
+
+def check_because(change: Change, because: str, ctx: click.Context) -> None:
+    """A reason is of risks that are accepted, and short enough to be stored beside them."""
+    if because and not change.add:
+        raise UsageProblem("--because says why risks are accepted; name some", ctx)
+    if len(because) > _MAX_BECAUSE:
+        raise UsageProblem(f"--because has {len(because)} characters; {_MAX_BECAUSE} are kept", ctx)
+
+
+def kept_reasons(before: Mapping[str, str], change: Change, after: Sequence[str], because: str) -> dict[str, str]:
+    """Why each of `after` is accepted, as far as anybody said; a name that goes takes its reason with it."""
+    found = {**before, **(dict.fromkeys(change.add, because) if because else {})}
+    return {name: found[name] for name in after if name in found}
 
 
 def _suffixed(argument: str) -> str:
@@ -119,9 +138,10 @@ def _suffixed(argument: str) -> str:
     return ",".join(f"{item[1:]}-" if len(item) > 1 and item[0] == "-" else item for item in items)
 
 
-def _carry_out(change: Change, ctx: click.Context) -> None:
+def _carry_out(change: Change, because: str, ctx: click.Context) -> None:
+    from runup.api import codec
     from runup.cli import cluster as clusters
-    from runup.cli.findings import known_risk_names
+    from runup.cli.findings import BECAUSE, known_risk_names, reasons
     from runup.kube.errors import KubeError
 
     with connection_of(ctx).client() as client:
@@ -132,10 +152,14 @@ def _carry_out(change: Change, ctx: click.Context) -> None:
         check_names(change, existing, known)
         clusters.write([("err", line) for line in unknown_names(change, existing, known)])
         after = change.applied(existing)
-        if after == existing:
+        before = reasons(cluster)
+        why = kept_reasons(before, change, after, because)
+        if after == existing and why == before:
             clusters.write([("out", "info: Accept risks are not changed\n")])
             return
-        body = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
+        body: clusters.Patch = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
+        if why != before:
+            body["metadata"] = {"annotations": {BECAUSE: codec.encode(why).decode() if why else None}}
         try:
             # Strict: a server without the field would drop it and answer as if the risks were accepted.
             clusters.patch(client, body, strict=True)

@@ -5,14 +5,16 @@ Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
-from runup.api.config_v1 import Update
+from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
 from runup.cli.findings import Findings, current, ended_findings, wanted
+from runup.cli.output import screen_of
 from runup.cli.render import overview
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
@@ -51,6 +53,8 @@ def _check(request: Request) -> None:
         )
     if request.timeout and not request.wait:
         raise CommandError("--timeout needs --wait")
+    if request.output == "html" and request.preflight and not request.wait:
+        raise CommandError("-o html is a page of the result, so it needs --wait")
     if request.output and not request.preflight and (flags.names_target or flags.clear or request.clear_preflight):
         raise CommandError("--output is for showing updates and for --mode=preflight; an action prints one line")
 
@@ -73,19 +77,37 @@ def _show(request: Request, client: SyncClient) -> None:
     history = clusters.read_history(client, namespace())
     found = current(cluster, history)
     ended = ended_findings(cluster, history)
-    if request.output:
+    if request.output == "html":
+        if found is None:
+            raise CommandError(_NO_PAGE)
+        write([("out", _page(found, client, cluster))])
+        return
+    if request.for_program:
         data = overview.as_data(cluster) | {
             "preflight": rendered.as_data(found) if found else None,
             "endedPreflights": [rendered.as_data(one) for one in ended],
         }
-        write([("out", machine(data, request.output))])
+        write([("out", machine(data, str(request.output)))])
         return
+    screen = screen_of(sys.stdout)
     write(overview.overview(cluster, include_not_recommended=request.flags.include_not_recommended))
     write(going_on.unasked(cluster))
     if found:
-        write(rendered.section(found))
+        write(rendered.section(found, screen, wide=request.wide))
     if ended:
-        write(rendered.ended(ended, now=SystemClock().now()))
+        write(rendered.ended(ended, screen, now=SystemClock().now()))
+
+
+_NO_PAGE = (
+    "no preflight is asked for, so there is nothing to make a page of. Ask for one: "
+    "runup upgrade --mode=preflight --to=VERSION --wait -o html, or see `runup preflight show -h` for an earlier one"
+)
+
+
+def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    from runup.cli.render.preflight_page import page
+
+    return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 
 
 def _start(request: Request, client: SyncClient) -> None:
@@ -168,16 +190,23 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     findings: Findings = waiting.wait(
         client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()
     )
-    text = machine(rendered.as_data(findings), request.output) if request.output else rendered.result(findings)
-    write([("out", text)])
+    write([("out", _result(request, findings, client, cluster))])
     return findings.exit_code
 
 
+def _result(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    if request.output == "html":
+        return _page(findings, client, cluster)
+    if request.for_program:
+        return machine(rendered.as_data(findings), str(request.output))
+    return rendered.result(findings, screen_of(sys.stdout), wide=request.wide)
+
+
 def _requested(request: Request, target: Update) -> str:
-    if request.output:
+    if request.for_program:
         named = {"target": target.version or target.image}
         named |= {"architecture": target.architecture} if target.architecture else {}
-        return machine({"requested": {"mode": "Preflight", **named}}, request.output)
+        return machine({"requested": {"mode": "Preflight", **named}}, str(request.output))
     flags = request.flags
     asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
     follow = f"runup upgrade --mode=preflight {asked} --wait"

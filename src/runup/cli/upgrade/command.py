@@ -41,7 +41,12 @@ _OUR_FLAGS = (
     click.option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
     click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
     click.option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
-    click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form."),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["wide", "json", "yaml", "html"]),
+        help="More columns, the machine form, or a preflight as one web page.",
+    ),
 )
 
 

@@ -234,9 +234,9 @@ def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) 
 
 
 def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here; an update that stands still is told, and its end estimated, as of the dump's moment."""
+    """Nobody has alerts here, or reads metrics; an update that stands still is told as of the dump's moment."""
     now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-",))
+    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
 
 
 def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
