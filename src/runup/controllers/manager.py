@@ -28,6 +28,7 @@ from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
+from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
@@ -144,6 +145,7 @@ class Manager:
             exclude=options.exclude,
             always_enabled=options.always_enabled,
         )
+        self.metrics.cluster.created = own.payload.image_references.created
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(
             self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
@@ -195,6 +197,8 @@ class Manager:
         )
         tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
+        installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
+        tasks.append(asyncio.create_task(keep_running(installer.run, self._clock)))
         try:
             await self._lead(client, facts, controller, worker)
         finally:
