@@ -52,7 +52,10 @@ class Work:
 
 
 class Worker:
-    """See the module. `wake` makes the reconcile look; `hurry` is told which kind came to be served."""
+    """See the module. `image` is the running release's, `operator` namespace and name of its own Deployment.
+
+    `wake` makes the reconcile look; `hurry` is told which kind came to be served.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Worker:
         *,
         operators: Cache[ClusterOperator],
         operator: tuple[str, str],
+        image: str,
         wake: Callable[[], None],
         hurry: Callable[[str, str], None] = lambda _group, _kind: None,
     ) -> None:
@@ -68,6 +72,7 @@ class Worker:
         self._client = client
         self._clock = clock
         self._operators = operators
+        self._image = image
         self._wake = wake
         self._hurry = hurry
         self._kinds = Kinds(client)
@@ -165,6 +170,7 @@ class Worker:
             memory=self._memory,
             digests=digests,
             surroundings=lambda: self._gives.surroundings,
+            image=self._image,
         )
         self._run = Run(
             tasks,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from runup.api.config_v1 import Release
 from runup.domain import documentation
 from runup.domain.clusterversion import fit
+from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.view import View
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
@@ -35,13 +36,23 @@ def candidates(
     return fitting, len(found) - len(fitting)
 
 
+def cluster(observed: Observed) -> Cluster:
+    """What the sources of the cluster's own risks see of it."""
+    return Cluster(
+        observed.cluster_version,
+        observed.operators,
+        observed.operators_error,
+        observed.unread_operators,
+        observed.progress.deleting if observed.progress is not None else (),
+    )
+
+
 def tally(view: View, target: Checked) -> Tally:
     """How many risks an update to `target` has, whoever says so: the number that everybody is shown.
 
     What stands for a preflight that is still going on is none of them.
     """
-    facts = view.observed
-    found = in_cluster(Cluster(facts.cluster_version, facts.operators, facts.operators_error, facts.unread_operators))
+    found = in_cluster(cluster(view.observed))
     digest = digest_of(target.release.image)
     fitting = _fitting(view, _assemble(view, [target], found))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())

@@ -16,17 +16,25 @@ from runup.domain.version import parse
 
 
 def goal(
-    request: Request, status: ClusterVersionStatus, own: Release, *, generation: int, asked_at: int, applied: str = ""
+    request: Request,
+    status: ClusterVersionStatus,
+    own: Release,
+    *,
+    generation: int,
+    asked_at: int,
+    applied: str | None = None,
 ) -> Release:
     """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none.
 
-    `applied` is the image of the release that this process applies: nobody replaced the operator that brought it.
+    `applied` is the image of the release that this process applies, whose operator did not replace it; empty where it
+    applies none yet, None where it never does.
     """
     found = status.desired
     if not under_way(status, own):
-        if found.version and same_image(found.image, applied):
+        if applied and found.version and same_image(found.image, applied):
             return _filled(found, Release(architecture=own.architecture))
-        return _filled(found, own) if found.version == own.version else own
+        same = same_release(found, own) if applied is not None else found.version == own.version
+        return _filled(found, own) if same else own
     if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
         return own
     return _filled(found, Release(architecture=own.architecture))

@@ -30,7 +30,7 @@ from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
 from runup.domain.updates import risks, service, upgradeable
-from runup.domain.updates.risks.source import Cluster
+from runup.domain.updates.risks.source import SourceRisk
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
@@ -84,9 +84,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
 def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
-    found = risks.in_cluster(
-        Cluster(observed.cluster_version, observed.operators, observed.operators_error, observed.unread_operators)
-    )
+    found = risks.in_cluster(assemble.cluster(observed))
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
@@ -98,13 +96,18 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
+        *filter(None, (_upgradeable(seen, found, status),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
     return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
+
+
+def _upgradeable(seen: View, found: tuple[SourceRisk, ...], status: ClusterVersionStatus) -> Condition | None:
+    before = find(status.conditions, upgradeable.UPGRADEABLE)
+    return upgradeable.upgradeable(found, before, applies=seen.observed.progress is not None)
 
 
 def _is_refused(update: Decision) -> bool:

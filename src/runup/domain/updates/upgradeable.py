@@ -14,14 +14,17 @@ UPGRADEABLE = "Upgradeable"
 _MAX_MESSAGE = 16 * 1024
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 # Reasons that come from risk sources which this release does not have yet: what was found stays.
-_NOT_OURS = ("AdminAck", "ResourceDeletion")
+_NOT_OURS = ("AdminAck",)
+# One that only an operator which applies releases knows anything of.
+_OF_APPLYING = ("ResourceDeletion",)
 
 
-def upgradeable(risks: Sequence[SourceRisk], found: Condition | None) -> Condition | None:
-    """The condition, without a time, or None where it is to be absent."""
+def upgradeable(risks: Sequence[SourceRisk], found: Condition | None, *, applies: bool = False) -> Condition | None:
+    """The condition, without a time, or None where it is to be absent. `applies`: releases are applied here."""
+    not_ours = _NOT_OURS if applies else (*_NOT_OURS, *_OF_APPLYING)
     told = [risk for risk in risks if not risk.unknown]
     unknown = [risk for risk in risks if risk.unknown]
-    if found is not None and found.status == "False" and found.reason.startswith(_NOT_OURS):
+    if found is not None and found.status == "False" and found.reason.startswith(not_ours):
         return found
     if told:
         return Condition(type=UPGRADEABLE, status="False", reason=_reason(told), message=_message(told))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from runup.domain.updates.risks import cluster_operators, overrides, updating
+from runup.domain.updates.risks import cluster_operators, deletion, overrides, updating
 from runup.domain.updates.risks.source import Cluster, Source, SourceRisk
 
-SOURCES: tuple[Source, ...] = (updating.risks, overrides.risks, cluster_operators.risks)
+SOURCES: tuple[Source, ...] = (updating.risks, overrides.risks, deletion.risks, cluster_operators.risks)
 
 
 def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
@@ -15,6 +15,6 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
 
 def owns(name: str) -> bool:
     """Whether a risk of this name comes from a source of this package (as opposed to the update service)."""
-    return name in (updating.NAME, overrides.NAME, cluster_operators.UNKNOWN) or name.startswith(
+    return name in (updating.NAME, overrides.NAME, deletion.NAME, cluster_operators.UNKNOWN) or name.startswith(
         cluster_operators.PREFIX
     )

@@ -24,6 +24,8 @@ class Cluster:
     operators: tuple[ClusterOperator, ...] | None = ()
     unreadable: str = ""
     unread: tuple[Undecodable, ...] = ()
+    # Objects that the release removes and that are not gone yet.
+    deleting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
