@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
-from runup.cli.render.text import columns, shortened
+from runup.cli.render.text import columns, shortened, timestamp
 from runup.lang.gotext import quoted
 
 D = "sha256:" + "a" * 64
@@ -103,3 +105,8 @@ def test_shortened_at_a_word() -> None:
     """A long line is cut between words, a short one is left alone."""
     assert shortened("one two three four", 12) == "one two…"
     assert shortened("one two\nthree", 12) == "one two"
+
+
+def test_times_are_told_in_utc() -> None:
+    """With the Z that says so, whatever zone they came in."""
+    assert timestamp(datetime.fromisoformat("2026-01-14T12:30:00+02:30")) == "2026-01-14T10:00:00Z"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.core_v1 import ConfigMap
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write as write
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
 
 NAME = "version"
-NAMESPACE = "openshift-cluster-version-operator"
 FIELD_MANAGER = "runup"
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
@@ -45,7 +45,7 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
 
 def namespace() -> str:
     """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
-    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
+    return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:

@@ -56,7 +56,10 @@ class Risk:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
+    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
+
+    `ended`: it had a result, and nobody looks any more whether that still holds.
+    """
 
     source: str
     target: str
@@ -65,6 +68,7 @@ class Findings:
     risks: tuple[Risk, ...] = ()
     checks: tuple[ReportedCheck, ...] = field(default=())
     observed: datetime | None = None
+    ended: bool = False
 
     @property
     def known(self) -> bool:
@@ -91,6 +95,8 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        if self.ended:
+            return UNKNOWN
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
@@ -139,6 +145,7 @@ def of_target(cluster: ClusterVersion, history: History, version: str, image: st
         risks=_risks(cluster, entry, report, version),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
+        ended=not about_it and report is not None and report.execution_status == "completed",
     )
 
 
@@ -251,7 +258,7 @@ def _risks(
                 because=why.get(name, "") if name in accepted else "",
             )
         )
-    return tuple(sorted(found, key=_weight))
+    return tuple(sorted(found, key=weight))
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
@@ -264,7 +271,8 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def _weight(risk: Risk) -> tuple[bool, int, int, str]:
+def weight(risk: Risk) -> tuple[bool, int, int, str]:
+    """The order in which risks are shown: what stands in the way first, of that what applies, the gravest on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 

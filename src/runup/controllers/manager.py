@@ -235,7 +235,7 @@ class Manager:
             self._clock,
             operators=self.caches.operators,
             operator=(facts.place.namespace, facts.place.operator_service_account),
-            image=image,
+            image=facts.release.image,
             wake=wake,
             hurry=hurry,
         )

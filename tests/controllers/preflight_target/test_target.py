@@ -20,7 +20,7 @@ from runup.api.scheme import RESOURCES, resource_of
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
-from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
+from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal
@@ -390,6 +390,21 @@ async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: C
         assert good == reports.path.read_bytes()
         reports.broken = False
         await reports.until(has("NodeCordoned"))
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (set("abcde"), "reading the cluster: 0 of 5 kinds, not yet a, b, c and 2 more"),
+        ({"e", "d"}, "reading the cluster: 3 of 5 kinds, not yet d, e"),
+        ({"b"}, "reading the cluster: 4 of 5 kinds, not yet b"),
+    ],
+    ids=["nothing yet", "two are left", "one is left"],
+)
+def test_what_is_read_is_counted(missing: set[str], said: str) -> None:
+    """So that who waits sees that it goes on, and what it hangs on."""
+    kinds = {f"{name}.example.io" for name in "abcde"}
+    assert reading(kinds, {f"{name}.example.io" for name in missing}) == said
 
 
 async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:

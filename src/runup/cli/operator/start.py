@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.operator.leadership import leadership, read_election
 from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
@@ -88,9 +89,7 @@ OPTIONS = (
         metavar="A,B",
         help="Capabilities that are on whatever the cluster asks for.",
     ),
-    click.option(
-        "--namespace", envvar="CVO_NAMESPACE", default="openshift-cluster-version-operator", show_default=True
-    ),
+    click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
         "--service-account",
         envvar="CVO_NAME",

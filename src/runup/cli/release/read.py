@@ -98,7 +98,7 @@ def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
 
 
 def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
-    """The text of `name`, `wide`, `json` or `yaml`; on a terminal too short for it, the counts come first."""
+    """The text of a form; on a terminal that it is longer than, how many are in and out comes first."""
     if form in ("json", "yaml"):
         return machine(_document(found), form)
     if form == "name":
@@ -130,7 +130,7 @@ def _document(found: Listed) -> dict[str, Any]:
 def _table(rows: tuple[Row, ...]) -> table.Table:
     columns = (
         table.Column("", styles={"in": "green", "out": "yellow"}),
-        table.Column("MANIFEST"),
+        table.Column("MANIFEST", folds=True),
         table.Column("FILE"),
         table.Column("REASON", flows=True),
     )

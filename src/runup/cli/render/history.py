@@ -9,7 +9,7 @@ from typing import Any
 
 from runup.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk
+from runup.cli.findings import Risk, weight
 from runup.cli.render.preflight import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
@@ -121,7 +121,7 @@ def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
 def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return joined(f"\n{title}: none\n")
-    found = [replace(_risk(risk), message=note + risk.message) for risk, note in risks]
+    found = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
     return joined(f"\n{title}:\n", drawn(risk_table(found, wide=wide, remedies=False, indent=2), screen))
 
 

@@ -21,6 +21,11 @@ _SHOWN = 4
 _COUNTED = ("added", "changed", "removed", "deleted")
 
 
+def table(rows: Iterable[Sequence[str]]) -> str:
+    """`rows` aligned with three blanks between columns, as kubectl prints lists; no blanks at a line's end."""
+    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
+
+
 def difference(before: Payload, after: Payload, found: Difference) -> str:
     """What changes, section by section; one that has nothing to say is one line."""
     lines = [f"{before.version} -> {after.version}", ""]

@@ -104,7 +104,7 @@ def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iter
 
 
 @dataclass
-class _Log:
+class Log:
     """What was said in lines so far, and what comes next."""
 
     report: Report | None = None
@@ -136,7 +136,7 @@ def _first(report: Report) -> Iterator[str]:
 
 @contextmanager
 def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
-    log, at = _Log(), ""
+    log, at = Log(), ""
 
     def show(report: Report | None, look: Look) -> None:
         nonlocal at

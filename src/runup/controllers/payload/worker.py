@@ -86,6 +86,7 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
+        self._run_of: Work | None = None
         self._putting: Putting | None = None
         self._next = Progress()
         operators.add_listener(self._operator_changed)
@@ -172,6 +173,7 @@ class Worker:
             surroundings=lambda: self._gives.surroundings,
             image=self._image,
         )
+        self._run_of = work
         self._run = Run(
             tasks,
             work.state,
@@ -231,7 +233,8 @@ class Worker:
             self._run.surroundings_changed()
 
     def _tell(self, urgent: bool) -> None:
-        run = self._run
+        # What another release has come to says nothing of the one that is wanted now.
+        run = self._run if self._run_of is self._work else None
         if run is not None:
             self._next = replace(
                 self._next,
