@@ -86,7 +86,6 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
-        self._run_of: Work | None = None
         self._putting: Putting | None = None
         self._next = Progress()
         operators.add_listener(self._operator_changed)
@@ -104,6 +103,8 @@ class Worker:
         state = work.state if self._work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
         self._work = replace(work, state=state)
+        # What the run that ends still does counts for nothing of this one.
+        self._run = None
         self._next = Progress(work.wanted, state)
         self._tell(True)
         self._new.set()
@@ -173,7 +174,8 @@ class Worker:
             surroundings=lambda: self._gives.surroundings,
             image=self._image,
         )
-        self._run_of = work
+        if self._work is not work:
+            return
         self._run = Run(
             tasks,
             work.state,
@@ -233,8 +235,7 @@ class Worker:
             self._run.surroundings_changed()
 
     def _tell(self, urgent: bool) -> None:
-        # What another release has come to says nothing of the one that is wanted now.
-        run = self._run if self._run_of is self._work else None
+        run = self._run
         if run is not None:
             self._next = replace(
                 self._next,
