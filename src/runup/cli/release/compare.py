@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
+from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
         if output:
             click.echo(machine(texts.difference_data(before, after, found), output), nl=False)
         else:
-            click.echo(texts.difference(before, after, found), nl=False)
+            click.echo(texts.difference(before, after, found, screen_of(sys.stdout)), nl=False)
         return 0
 
     return guarded(run)
@@ -96,5 +98,5 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
     if output:
         click.echo(machine(texts.effects_data(after, digest, found, notes), output), nl=False)
     else:
-        click.echo(texts.effects(after, found), nl=False)
+        click.echo(texts.effects(after, found, screen_of(sys.stdout)), nl=False)
     return 3 if notes or any(effect.state == "unknown" for effect in found) else 0

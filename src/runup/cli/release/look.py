@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
+from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
 
@@ -89,7 +91,7 @@ def explain(
         if output:
             click.echo(machine(texts.explained_data(payload, digest, described, told), output), nl=False)
         else:
-            click.echo(texts.explained(payload, described, told), nl=False)
+            click.echo(texts.explained(payload, described, told, screen_of(sys.stdout)), nl=False)
         return 3 if any(each.answer == "unknown" for each in told) else 0
 
     return guarded(run)
