@@ -213,7 +213,7 @@ class Worker:
 
     def _served(self, group: str, kind: str) -> None:
         """A kind of the release is there: whoever follows it need not wait any longer."""
-        self._kinds.forget(group)
+        self._tracking.hurry(group, kind)
         self._hurry(group, kind)
 
     def _changed(self, identity: Identity) -> None:
