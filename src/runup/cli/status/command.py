@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
