@@ -100,6 +100,8 @@ class Run:
             log.info("applied", objects=len(self.done), requests=self._putting.writes)
             trim()
             self.completed, self.state = True, State.RECONCILING
+            for task in self._tasks.values():
+                self._look_after(task)
             self._told(True)
             await self._over_and_over()
 
@@ -238,6 +240,7 @@ class Run:
                 problem = self._health(task)
                 self._tell(task, problem)
                 if problem is None or problem.effect is Effect.REPORT:
+                    self._putting.well(task)
                     return
                 # An operator that just was asked is given a moment before it counts as unavailable.
                 await self._within(operators.GRACE.total_seconds(), event)

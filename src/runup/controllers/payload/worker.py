@@ -113,6 +113,8 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled."""
         telling = asyncio.create_task(self._telling())
+        if self._work is not None:
+            self._new.set()
         try:
             while True:
                 await self._new.wait()
