@@ -11,8 +11,8 @@ from tests.servers import Server
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap, Namespace
+from runup.api.names import OPERATOR_NAMESPACE as NAMESPACE
 from runup.api.scheme import resource_of
-from runup.cli.cluster import NAMESPACE
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk

@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
@@ -99,6 +98,8 @@ def _found(
         return status_files.mock(mock, SystemClock().now())
     if dump:
         return status_files.dump(dump, SystemClock().now(), fixed)
+    from msgspec.structs import replace
+
     from runup.cli.status import live as status_live
     from runup.cli.status.source import moment
 
