@@ -40,10 +40,10 @@ OTHER = "registry.example/release@sha256:" + "53" * 32
 FIRST = {"manifests/0000_00_cvo_00_namespace.yaml": [namespace()]}
 
 
-def job(name: str) -> dict[str, Any]:
+def job(name: str, **spec: Any) -> dict[str, Any]:
     """A Job of the release."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "registry.example/job:1"}]}
-    return manifest("batch/v1", "Job", name, NAMESPACE, spec={"template": {"spec": pod}})
+    return manifest("batch/v1", "Job", name, NAMESPACE, spec={"template": {"spec": pod}, **spec})
 
 
 async def job_says(world: Cluster, name: str, **status: Any) -> None:
@@ -80,6 +80,44 @@ async def test_a_job_is_waited_for(tmp_path: Path) -> None:
         same = await exists(world, CONFIG_MAPS, "before", NAMESPACE)
     assert state(found, "Failing") == ("False", "")
     assert before["metadata"]["resourceVersion"] == same["metadata"]["resourceVersion"]
+
+
+async def test_a_job_that_goes_by_itself_is_not_run_again(tmp_path: Path) -> None:
+    """It has succeeded; another one that somebody deletes is put back."""
+    path = "release-manifests/0000_20_a_01_job.yaml"
+    files = FIRST | {path: [job("once", ttlSecondsAfterFinished=60), job("kept")]}
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world") as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        for name in ("once", "kept"):
+            await job_says(world, name, succeeded=1, startTime="2026-01-01T00:00:00Z")
+        await world.until(completed("5.0.0"))
+        for name in ("once", "kept"):
+            await world.client.send(calls.delete(JOBS, name, NAMESPACE))
+        await exists(world, JOBS, "kept", NAMESPACE)
+        assert await there(world, JOBS, "once", NAMESPACE) is None
+
+
+async def test_what_fell_ill_while_the_release_was_on_its_way_is_told(tmp_path: Path) -> None:
+    """An operator whose turn was over counts again as soon as all is applied."""
+    files = FIRST | {
+        "release-manifests/0000_20_a_01_x.yaml": [operator("a", "5.0.0")],
+        "release-manifests/0000_20_b_01_x.yaml": [operator("b", "5.0.0")],
+    }
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world") as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        await operator_is_at(world, "a", "5.0.0")
+        await world.until(lambda found: "waiting on b" in message(found, "Progressing"))
+        await world.until(lambda found: message(found, "Progressing").rpartition(", ")[2] == "waiting on b")
+        await operator_is_at(world, "a", "5.0.0", Available="False")
+        await operator_is_at(world, "b", "5.0.0")
+        failing = await world.condition("Failing", "True", "ClusterOperatorNotAvailable")
+    assert message(failing, "Failing") == "Cluster operator a is not available"
 
 
 async def _fresh(world: Cluster) -> bool:

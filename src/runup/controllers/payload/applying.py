@@ -6,7 +6,6 @@ writer of manifests set (the Go operator's updates, the installer) becomes ours 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from runup.api import codec
@@ -19,7 +18,7 @@ from runup.domain.payload.workloads import KINDS
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.errors import AlreadyExists, NotFound
-from runup.kube.request import Call
+from runup.kube.request import Call, Request
 
 JSON = dict[str, Any]
 
@@ -76,5 +75,6 @@ def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
 def _narrow(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """`call` with an answer that is read only as far as it is needed: a definition is hundreds of kilobytes."""
     kind: type[Owned] = OwnedWorkload if (resource.group, resource.kind) in KINDS else Owned
-    request = replace(call.request, headers=calls.accepting(kind, call.request.headers))
+    asked = call.request
+    request = Request(asked.method, asked.path, asked.query, calls.accepting(kind, asked.headers), asked.body)
     return Call(request, lambda data: codec.decode(kind, data))

@@ -30,7 +30,7 @@ from runup.domain.payload import ownership
 from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
 from runup.domain.payload.task import Task
-from runup.domain.payload.workloads import DEFINITION, KINDS
+from runup.domain.payload.workloads import DEFINITION, JOB, KINDS
 from runup.domain.release.manifest import Identity
 from runup.kube.cache import Cache
 from runup.kube.client import Client
@@ -58,6 +58,8 @@ class Memory:
     good: dict[Identity, Good] = field(default_factory=dict)
     # Answers to what was put, for those whose status is waited for.
     answers: dict[Identity, Owned] = field(default_factory=dict)
+    # Jobs that have succeeded and that the cluster removes by itself then.
+    over: set[Identity] = field(default_factory=set)
 
 
 class Putting:
@@ -159,10 +161,17 @@ class Putting:
         if task.deletes or not self._tracking.follows(*task.kind):
             return False
         found = self._tracking.get(task.identity)
+        if found is None and task.identity in self._memory.over:
+            return False
         if found is None:
             good = self._memory.good.get(task.identity)
             return good is not None and self._tracking.gone(task.identity, good.resource_version)
         return found.metadata.deletion_timestamp is None and not self.in_place(task)
+
+    def well(self, task: Task) -> None:
+        """`task` is as it should be: a Job that goes away by itself after that has not drifted."""
+        if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
+            self._memory.over.add(task.identity)
 
     def look_again(self) -> None:
         """What the cluster gives has changed: work out anew what the objects come to."""
@@ -178,8 +187,9 @@ class Putting:
                     async with self._slots:
                         await self._deleting.delete(task, await self._resource(task))
                 return
-            if not anew and self.in_place(task):
+            if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.over):
                 return
+            self._memory.over.discard(task.identity)
             await self._write(task)
 
     async def _write(self, task: Task) -> None:

@@ -22,6 +22,7 @@ from runup.controllers.payload.putting import Memory, Putting, digests_of
 from runup.controllers.payload.run import Run
 from runup.controllers.payload.surroundings import ClusterGives
 from runup.controllers.payload.tracking import Tracking
+from runup.controllers.payload.trimming import trim
 from runup.controllers.sources.threads import in_thread
 from runup.domain.payload.progress import Progress, State, Wanted
 from runup.domain.payload.task import Task, tasks_of
@@ -112,6 +113,8 @@ class Worker:
     async def run(self) -> None:
         """Work until cancelled."""
         telling = asyncio.create_task(self._telling())
+        if self._work is not None:
+            self._new.set()
         try:
             while True:
                 await self._new.wait()
@@ -160,6 +163,7 @@ class Worker:
         await self._gives.settled()
         surroundings = self._gives.surroundings
         digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
+        trim()
         self._kinds.define(manifests)
         await self._follow(tasks)
         self._putting = Putting(
