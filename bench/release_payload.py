@@ -133,9 +133,9 @@ def _components(version: str, seed: int) -> Iterator[tuple[str, list[JSON]]]:
         yield f"{prefix}_05_trusted-ca.yaml", [_object("v1", "ConfigMap", "trusted-ca-bundle", namespace)]
         yield f"{prefix}_06_service.yaml", [_service(name, namespace)]
         # Monitoring comes last, after its definitions, as in a real release.
-        if number % 3 < 2:
+        if number % 2 == 0:
             yield f"0000_90_{name}_07_servicemonitor.yaml", [_monitor(name, namespace)]
-        if number % 2:
+        if number % 4 == 1:
             yield f"0000_90_{name}_08_prometheusrule.yaml", [_rules(name, namespace, drawn)]
         if number % 11 == 3:
             yield f"{prefix}_09_daemonset.yaml", [_workload("DaemonSet", f"{name}-node", namespace, FIRST, "")]
