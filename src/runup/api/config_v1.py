@@ -48,10 +48,20 @@ class CapabilitiesSpec(Wire, frozen=True):
     additional_enabled_capabilities: tuple[str, ...] = ()
 
 
+class NameReference(Wire, frozen=True):
+    """A ConfigMap by name; in which namespace, whoever refers to it says."""
+
+    name: str = ""
+
+
 class SignatureStore(Wire, frozen=True):
-    """Where signatures are looked up instead of the release's own stores."""
+    """Where signatures are looked up instead of the release's own stores.
+
+    `ca` is a ConfigMap of `openshift-config` whose `ca.crt` has the only authorities that count for it.
+    """
 
     url: str
+    ca: NameReference = NameReference()
 
 
 class ClusterVersionSpec(Wire, frozen=True):

@@ -8,9 +8,9 @@ preflight, for people or programs, is made of `Findings`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from runup.api import codec
@@ -29,8 +29,7 @@ MODE = "Preflight"
 BECAUSE = "preflight.runup.dev/accepted-because"
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(msgspec.Struct, frozen=True):
     """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything.
 
     `because`: why somebody accepted it, where that was recorded.
@@ -55,8 +54,7 @@ class Risk:
         return self.applies != "False" and not self.accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(msgspec.Struct, frozen=True):
     """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
 
     `ended`: it had a result, and nobody looks any more whether that still holds.
@@ -67,7 +65,7 @@ class Findings:
     image: str = ""
     conditions: tuple[Condition, ...] = ()
     risks: tuple[Risk, ...] = ()
-    checks: tuple[ReportedCheck, ...] = field(default=())
+    checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
     observed: datetime | None = None
     ended: bool = False
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import TypeVar
 
+import msgspec
+
 from runup.domain.version import Version, parse
 from runup.lang.gotext import quoted
+from runup.lang.pattern import Pattern
 
 T = TypeVar("T")
 
-_ALPHANUMERIC = re.compile(r"[0-9A-Za-z-]*")
-_DIGITS = re.compile(r"[0-9]*")
+_ALPHANUMERIC = Pattern(r"[0-9A-Za-z-]*")
+_DIGITS = Pattern(r"[0-9]*")
 
 
 def check_version(text: str) -> None:
@@ -79,8 +81,7 @@ def _compare(left: str, right: str) -> int:
     return -1 if parsed[0] is None else 1
 
 
-@dataclass(frozen=True, slots=True)
-class PullSpec:
+class PullSpec(msgspec.Struct, frozen=True):
     """`[registry/][namespace/]name[:tag][@digest]`, taken apart; what is missing is empty."""
 
     registry: str
@@ -95,7 +96,7 @@ _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?"
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-*)[a-z0-9]+)*"
 _NAME = rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
-_REFERENCE = re.compile(rf"(?P<name>{_NAME})(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII)
+_REFERENCE = Pattern(rf"(?P<name>{_NAME})(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII)
 _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 

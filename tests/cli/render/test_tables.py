@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.cli.render import samples
 
+from runup.cli.check.lines import text as check_lines
+from runup.cli.check.model import Result
+from runup.cli.check.model import Row as CheckRow
 from runup.cli.findings import Findings
+from runup.cli.release.read import Listed as Manifests
+from runup.cli.release.read import as_listing
+from runup.cli.render.explain import Explanation, explanation
 from runup.cli.render.preflight import result, risk_table
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, drawn, plain, wrapped
+from runup.domain.release.inclusion import Filters
+from runup.domain.release.listing import Row as Listed
 
 WIDTHS = (60, 80, 120, 200)
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
@@ -180,3 +188,57 @@ def test_any_table_fits_any_width(rows: list[tuple[str, str, str]], width: int) 
     table = Table((Column("A"), Column("B", flows=True), Column("C", flows=True)), [Row(row) for row in rows])
     assert max((cells(line) for line in drawn(table, Screen(width, 24)).splitlines()), default=0) <= width
     assert len(plain(table).splitlines()) == len(rows) + 1
+
+
+MANY = tuple(
+    Listed(
+        object=f"ConfigMap openshift-{name}/config",
+        file=f"release-manifests/0000_50_{name}.yaml",
+        included=False,
+        reason="Default is required",
+        state="out",
+    )
+    for name in ("alpha", "beta", "gamma")
+)
+
+
+@pytest.mark.parametrize(
+    ("screen", "summary"),
+    [(Screen(80, 6), True), (Screen(80, 40), False), (PIPE, False)],
+    ids=["longer than the screen", "as long as it fits", "a pipe"],
+)
+def test_a_list_of_manifests_that_is_longer_than_the_screen(screen: Screen, summary: bool) -> None:
+    """How many are in and out comes first, since the rest rushes by; a pipe has rows alone."""
+    text = as_listing(Manifests("5.2.0", "", Filters(), MANY, ()), "wide", screen)
+    assert text.startswith("Release 5.2.0: 3 manifests and checks, 3 out.\n\n") is summary
+    assert all(row.file in text for row in MANY)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_rows_of_check_hang_below_their_state(width: int) -> None:
+    """The state first, sentences wrapped beside it, the way out below."""
+    rows = (
+        CheckRow("server", Result.OK, "https://api.example answers"),
+        CheckRow("gate X", Result.PROBLEM, "it is closed for a reason " * 6, "choose a feature set that opens it"),
+    )
+    lines = check_lines(rows, Screen(width, 24)).splitlines()
+    assert max(map(cells, lines)) <= width
+    assert lines[0] == "ok       server: https://api.example answers"
+    assert lines[1].startswith("problem  gate X: it is closed")
+    assert all(line.startswith(" " * 9) for line in lines[2:])
+    assert lines[-1] == "         choose a feature set that opens it"
+    assert check_lines(rows[:1]) == "ok       server: https://api.example answers\n"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_one_risk_in_full_is_wrapped(width: int) -> None:
+    """Its fields hang below their first line, and so does the page about it; each line is itself."""
+    page = "# NodeName\n\nA sentence that goes on and on. " + "It says more than fits. " * 10 + "\n\n    oc get nodes\n"
+    found = Explanation("NodeName", (("5.2.0", samples.COMBINING), ("5.3.0", samples.DUAL_STACK)), page)
+    lines = explanation(found, Screen(width, 24)).splitlines()
+    assert max(cells(line) for line in lines if "https://" not in line) <= width
+    assert "    oc get nodes" in lines
+    place = next(n for n, line in enumerate(lines) if line.startswith("  Fix:      Convert"))
+    after = lines[place + 1 :]
+    hanging = after[: next(n for n, line in enumerate(after) if not line.startswith(" " * 12))]
+    assert hanging[-1] == " " * 12 + "See the guide."

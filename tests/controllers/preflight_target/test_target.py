@@ -18,6 +18,7 @@ from runup.api.core_v1 import ConfigMap, Namespace, Node
 from runup.api.meta_v1 import Object
 from runup.api.scheme import RESOURCES, resource_of
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
+from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
 from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
@@ -485,3 +486,20 @@ def _acting_as(kubeconfig: Path, user: str) -> str:
     document = yaml.safe_load(kubeconfig.read_text())
     document["users"][0]["user"]["as"] = user
     return yaml.safe_dump(document)
+
+
+async def test_every_change_of_what_is_read_is_told(config: ClusterConfig, admin: Client) -> None:
+    """By the watch, and not by the next look."""
+    told = asyncio.Event()
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        reads = Reads(client, [resource_of(Node)], clock=SystemClock(), changed=told.set)
+        running = asyncio.create_task(reads.run())
+        async with asyncio.timeout(DEADLINE_S):
+            while reads.waiting:
+                told.clear()
+                await told.wait()
+            for act in (put(admin, node("told")), change(admin, "told", CORDON)):
+                told.clear()
+                await act
+                await told.wait()
+        running.cancel()

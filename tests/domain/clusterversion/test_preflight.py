@@ -499,6 +499,15 @@ def test_a_stated_version_is_compared_with_the_images_own() -> None:
     assert world.condition("PreflightFailed") == ("True", "VersionMismatch")
 
 
+def test_an_image_whose_stated_version_changes_is_another_request() -> None:
+    """What was started for the image is not what is asked for now; the graph knows better."""
+    asked = Update(mode="Preflight", image=image("5.2.0"), version="5.2.0")
+    world = World.new().settle().ask(asked).settle()
+    assert world.observed.deployment is not None
+    world.ask(with_fields(asked, version="5.1.0")).settle()
+    assert world.condition("PreflightFailed") == ("True", "VersionMismatch")
+
+
 def test_a_stated_version_counts_where_the_image_cannot_be_read() -> None:
     """Nodes may reach a registry that the operator does not."""
     world = World.new()

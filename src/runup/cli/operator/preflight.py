@@ -73,9 +73,18 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
         return 0
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
+    _check_folder(flags["release_dir"])
     import asyncio
 
     return asyncio.run(_run(flags))
+
+
+def _check_folder(given: Path) -> None:
+    """Refuse a folder that was typed and is none of a release: a typo would leave its checks out without a word."""
+    source = click.get_current_context().get_parameter_source("release_dir")
+    typed = source is click.core.ParameterSource.COMMANDLINE
+    if typed and not any((given / name).is_dir() for name in ("preflight-checks", "release-manifests")):
+        raise CommandError(f"--release-dir {given} holds neither a folder preflight-checks nor release-manifests")
 
 
 def _reads() -> bytes:

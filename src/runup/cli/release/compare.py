@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
+from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("images", nargs=-1, required=True, metavar="FROM TO | TO")
 @click.option("--live", is_flag=True, help="What TO would change on the cluster: a dry run on its server.")
 @OUTPUT
@@ -49,7 +52,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
         if output:
             click.echo(machine(texts.difference_data(before, after, found), output), nl=False)
         else:
-            click.echo(texts.difference(before, after, found), nl=False)
+            click.echo(texts.difference(before, after, found, screen_of(sys.stdout)), nl=False)
         return 0
 
     return guarded(run)
@@ -95,5 +98,5 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
     if output:
         click.echo(machine(texts.effects_data(after, digest, found, notes), output), nl=False)
     else:
-        click.echo(texts.effects(after, found), nl=False)
+        click.echo(texts.effects(after, found, screen_of(sys.stdout)), nl=False)
     return 3 if notes or any(effect.state == "unknown" for effect in found) else 0

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
+from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("image")
 @click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
 @click.option("--file", "wanted", default="", metavar="PATH", help="Print this one file instead.")
@@ -40,7 +43,7 @@ def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
     return guarded(run)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kind")
 @click.argument("name")
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Of several of that name, the one in there.")
@@ -88,7 +91,7 @@ def explain(
         if output:
             click.echo(machine(texts.explained_data(payload, digest, described, told), output), nl=False)
         else:
-            click.echo(texts.explained(payload, described, told), nl=False)
+            click.echo(texts.explained(payload, described, told, screen_of(sys.stdout)), nl=False)
         return 3 if any(each.answer == "unknown" for each in told) else 0
 
     return guarded(run)

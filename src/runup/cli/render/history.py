@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.cli.errors import CommandError
@@ -53,8 +55,7 @@ def history_data(found: History) -> list[dict[str, Any]]:
     return [codec.to_dict(report) for report in found.reports]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """Two reports side by side; `both` pairs what one risk says in each."""
 
     before: Report

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from runup.cli.render.text import columns
+from runup.cli.render.screen import PIPE, Screen
+from runup.cli.render.table import Column, Row, Table, drawn
 from runup.domain.release.cluster import Described
 from runup.domain.release.difference import Difference, ManifestChange, NameChange
 from runup.domain.release.explain import Explained
@@ -21,18 +22,24 @@ _SHOWN = 4
 _COUNTED = ("added", "changed", "removed", "deleted")
 
 
-def table(rows: Iterable[Sequence[str]]) -> str:
-    """`rows` aligned with three blanks between columns, as kubectl prints lists; no blanks at a line's end."""
-    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
+_COLUMNS = (Column(""), Column("", folds=True), Column("", flows=True))
 
 
-def difference(before: Payload, after: Payload, found: Difference) -> str:
+def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
+    """Rows of what happens, to what, and why; those of a section begin with two blanks."""
+    found = list(rows)
+    lines = [tuple(cell.strip() for cell in row) for row in found]
+    indent = 2 if any(row[0].startswith("  ") for row in found) else 0
+    return drawn(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
+
+
+def difference(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
     """What changes, section by section; one that has nothing to say is one line."""
     lines = [f"{before.version} -> {after.version}", ""]
-    lines += _section("Images", found.images, _name_row)
-    lines += _section("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same")
-    lines += _section("Checks", found.checks, _manifest_row)
-    lines += _section("Feature gates", found.gates, _name_row)
+    lines += _section("Images", found.images, _name_row, screen=screen)
+    lines += _section("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
+    lines += _section("Checks", found.checks, _manifest_row, screen=screen)
+    lines += _section("Feature gates", found.gates, _name_row, screen=screen)
     lines += [f"Access: {_many(len(found.access), 'role or binding', 'roles and bindings')} changed"]
     for change in found.access:
         lines.append(one_line(f"  {change.object}"))
@@ -58,7 +65,7 @@ def difference_data(before: Payload, after: Payload, found: Difference) -> JSON:
     }
 
 
-def effects(payload: Payload, found: Sequence[Any]) -> str:
+def effects(payload: Payload, found: Sequence[Any], screen: Screen = PIPE) -> str:
     """What the update to `payload` would change on the cluster; what stays the same is counted only."""
     states = ("created", "changed", "deleted", "left", "refused", "unknown", "same")
     counts = ", ".join(
@@ -72,7 +79,7 @@ def effects(payload: Payload, found: Sequence[Any]) -> str:
         if effect.state != "same"
     ]
     head = f"The update to {payload.version} would: {counts or 'change nothing'}\n"
-    return head + table(rows) if rows else head
+    return head + table(rows, screen) if rows else head
 
 
 _EFFECTS = {
@@ -100,7 +107,7 @@ def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Seq
     }
 
 
-def explained(payload: Payload, cluster: Described, found: Iterable[Explained]) -> str:
+def explained(payload: Payload, cluster: Described, found: Iterable[Explained], screen: Screen = PIPE) -> str:
     """Each manifest of that name: in or out, and every rule that was asked."""
     blocks = []
     for each in found:
@@ -111,7 +118,7 @@ def explained(payload: Payload, cluster: Described, found: Iterable[Explained]) 
             (f"  {ruling.rule}", ruling.verdict, ruling.why or _asked(ruling.rule, cluster, ruling.verdict))
             for ruling in each.rulings
         ]
-        blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{table(rows)}")
+        blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{table(rows, screen)}")
     return "\n".join(blocks)
 
 
@@ -156,11 +163,13 @@ def _asked(rule: str, cluster: Described, verdict: str) -> str:
     return said.get(rule, "") if verdict == "passes" else ""
 
 
-def _section(title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]], *, more: str = "") -> Iterator[str]:
+def _section(
+    title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]], *, screen: Screen, more: str = ""
+) -> Iterator[str]:
     states = [row(change)[0].strip() for change in found]
     counts = [f"{states.count(state)} {state}" for state in _COUNTED if state in states]
     yield f"{title}: {', '.join([*(counts or ['no change']), *([more] if more else [])])}"
-    yield from table([row(change) for change in found]).splitlines()
+    yield from table([row(change) for change in found], screen).splitlines()
 
 
 def _name_row(change: NameChange) -> tuple[str, ...]:

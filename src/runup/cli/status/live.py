@@ -10,9 +10,10 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion

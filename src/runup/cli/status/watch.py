@@ -37,7 +37,10 @@ PERIOD_S = 2.0
 STILL_S = 300.0
 _IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
 _STILL = "Still not updating; waiting for an update to begin."
-_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the update goes on."
+_AWAY = (
+    "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; an update goes on all the "
+    "same."
+)
 _BACK = "The API server answers again."
 _LEFT = "Follow it again with `runup upgrade status --watch`."
 

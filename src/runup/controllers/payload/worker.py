@@ -22,6 +22,7 @@ from runup.controllers.payload.putting import Memory, Putting, digests_of
 from runup.controllers.payload.run import Run
 from runup.controllers.payload.surroundings import ClusterGives
 from runup.controllers.payload.tracking import Tracking
+from runup.controllers.payload.trimming import trim
 from runup.controllers.sources.threads import in_thread
 from runup.domain.payload.progress import Progress, State, Wanted
 from runup.domain.payload.task import Task, tasks_of
@@ -86,7 +87,6 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
-        self._run_of: Work | None = None
         self._putting: Putting | None = None
         self._next = Progress()
         operators.add_listener(self._operator_changed)
@@ -104,6 +104,8 @@ class Worker:
         state = work.state if self._work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
         self._work = replace(work, state=state)
+        # What the run that ends still does counts for nothing of this one.
+        self._run = None
         self._next = Progress(work.wanted, state)
         self._tell(True)
         self._new.set()
@@ -159,6 +161,7 @@ class Worker:
         await self._gives.settled()
         surroundings = self._gives.surroundings
         digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
+        trim()
         self._kinds.define(manifests)
         await self._follow(tasks)
         self._putting = Putting(
@@ -173,7 +176,8 @@ class Worker:
             surroundings=lambda: self._gives.surroundings,
             image=self._image,
         )
-        self._run_of = work
+        if self._work is not work:
+            return
         self._run = Run(
             tasks,
             work.state,
@@ -211,7 +215,7 @@ class Worker:
 
     def _served(self, group: str, kind: str) -> None:
         """A kind of the release is there: whoever follows it need not wait any longer."""
-        self._kinds.forget(group)
+        self._tracking.hurry(group, kind)
         self._hurry(group, kind)
 
     def _changed(self, identity: Identity) -> None:
@@ -233,8 +237,7 @@ class Worker:
             self._run.surroundings_changed()
 
     def _tell(self, urgent: bool) -> None:
-        # What another release has come to says nothing of the one that is wanted now.
-        run = self._run if self._run_of is self._work else None
+        run = self._run
         if run is not None:
             self._next = replace(
                 self._next,

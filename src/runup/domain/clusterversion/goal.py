@@ -26,12 +26,13 @@ def goal(
 ) -> Release:
     """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none.
 
-    `applied` is the image of the release that this process applies, whose operator did not replace it; empty where it
-    applies none yet, None where it never does.
+    `applied` is the image of the release that this process applies, empty where it applies none yet, None where it
+    never does. A release that was applied to the end is kept though another operator runs: moving is asked for, and
+    an operator of a release that the cluster has never been at is asking: somebody put it there.
     """
     found = status.desired
     if not under_way(status, own):
-        if applied and found.version and same_image(found.image, applied):
+        if applied is not None and found.image and not _moves(request, status, own, applied):
             return _filled(found, Release(architecture=own.architecture))
         same = same_release(found, own) if applied is not None else found.version == own.version
         return _filled(found, own) if same else own
@@ -68,6 +69,16 @@ def same_release(one: Release, other: Release) -> bool:
 def same_image(one: str, other: str) -> bool:
     """Whether two pull specs are one image, wherever it is kept."""
     return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
+
+
+def _moves(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
+    """Whether an operator of `own`, which is not on its way anywhere, leaves the release that the status names."""
+    if same_image(status.desired.image, own.image):
+        return True
+    if same_image(status.desired.image, applied):
+        return False
+    asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own)
+    return asks_for_own or not any(same_image(entry.image, own.image) for entry in status.history)
 
 
 def _taken_back(request: Request, status: ClusterVersionStatus, own: Release, *, removed: bool) -> bool:

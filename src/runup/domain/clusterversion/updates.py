@@ -182,7 +182,8 @@ def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck)
     if check.trust is Trust.PENDING:
         return Decision(_unknown(_retrieving(target)), work=work)
     wait = RECHECK.total_seconds()
-    return Decision(_failed(update, check.error, target), work=work, requeue_after_s=wait)
+    why = f"The update cannot be verified: {check.error}"
+    return Decision(_failed(update, why, target), work=work, requeue_after_s=wait)
 
 
 def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
@@ -216,7 +217,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 def _by_version(candidate: Candidate) -> Candidate:
     """`candidate` as far as it decides whether its version may be asked for: an unfinished preflight is waited for."""
     held = holding(candidate)
-    return replace(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
+    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
 
 
 def _with_texts(release: Release, view: View) -> Release:
@@ -249,7 +250,8 @@ def _taken(
     lines = []
     if check.trust is not Trust.VERIFIED:
         lines.append(
-            f"Target release version={target.version!r} image={target.image!r} cannot be verified: {check.error}"
+            f'Target release version="{target.version}" image="{target.image}" cannot be verified, '
+            f"but continuing anyway because the update was forced: {check.error}"
         )
     if found:
         lines.append(preconditions.summary(found, was_forced=was_forced))

@@ -199,6 +199,14 @@ def test_the_page_says_what_the_object_says() -> None:
         assert said in text, said
 
 
+def test_what_is_said_of_an_issue_is_there_where_something_is_said() -> None:
+    """Its description, and no empty place for one."""
+    told = page(status(workers=(health(description="The daemon cannot write the file."),)), NOW)
+    assert "The daemon cannot write the file." in told
+    bodies = [attrs for _, attrs in read(page(status(workers=(health(),)), NOW)).tags if attrs.get("class") == "body"]
+    assert bodies == []
+
+
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     """One file: no script, no address but those of links to read on; and a policy that forbids the rest."""
     reader = read(page(USUAL, NOW))
