@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.domain import documentation
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
@@ -267,6 +268,24 @@ def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk
 
 _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+
+
+def of_report(risk: ReportedRisk, report: Report, accepted: str | None = None) -> Risk:
+    """A risk of a report that no ClusterVersion carries; `accepted`: why, where it is."""
+    return Risk(
+        name=risk.name,
+        applies="True" if risk.applies == "True" else "Unknown",
+        accepted=accepted is not None,
+        message=risk.message,
+        url=risk.url or documentation.page(risk.name),
+        reason=risk.reason,
+        fix=risk.remediation,
+        severity=risk.severity,
+        from_preflight=True,
+        since=report.observed_time,
+        resources=risk.resources,
+        because=accepted or "",
+    )
 
 
 def ordered(risks: Iterable[Risk]) -> tuple[Risk, ...]:

@@ -264,3 +264,18 @@ def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: 
     )
     found = found_in(one, run, "--release-dir", str(release), "--to", "4.16.1")
     assert [risk["applies"] for risk in found["risks"] if risk["name"] == "MyRisk"] == ["True"]
+
+
+def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
+    """Two targets compared, one risk explained, and what an operator had stored."""
+    compared = json.loads(run("preflight", "compare", "4.15.9", "4.16.0", "--dump", one, "-o", "json").out)
+    assert "ClusterOperatorDegraded-dns" in json.dumps(compared)
+    told = run("preflight", "explain", "ClusterOperatorDegraded-dns", "--dump", one).out
+    assert "Cluster operator dns is degraded" in told
+    assert "About this risk:" in told
+    near = run("preflight", "explain", "ClusterOperatorDegraded-dnss", "--dump", one)
+    assert near.code == 0 or "did you mean" in near.err
+    ran = run("preflight", "history", "--dump", one, "-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert run("preflight", "compare", "4.15.9", "soon", "--dump", one).code == 1
+    assert "there is no folder" in run("preflight", "history", "--dump", one / "x").err

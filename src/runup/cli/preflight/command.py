@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +27,9 @@ _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), he
 _wide = click.option(
     "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="More columns, or the machine form."
 )
+
+
+_dump = click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump instead of a cluster.")
 
 
 @click.group("preflight", cls=Group)
@@ -51,6 +55,20 @@ def _read(ctx: click.Context) -> tuple[ClusterVersion, History]:
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)
         return cluster, clusters.read_history(client, namespace())
+
+
+def _kept(dump: str) -> tuple[ClusterVersion, History]:
+    """What the operator of a dump's cluster had stored."""
+    from runup.cli.preflight import judge
+
+    return judge.stored_in(Path(dump))
+
+
+def _judged(dump: str, *targets: str) -> tuple[ClusterVersion, History]:
+    """What the checks find now on a dump, for each target (empty: the next minor version)."""
+    from runup.cli.preflight import judge
+
+    return judge.judged_in(Path(dump), targets)
 
 
 def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:
@@ -106,19 +124,21 @@ _ASK = ": runup upgrade --mode=preflight --to=VERSION --wait"
 
 @preflight.command("history")
 @_wide
+@_dump
 @connection_options
 @click.pass_context
-def history(ctx: click.Context, output: str | None) -> None:
+def history(ctx: click.Context, output: str | None, dump: str) -> None:
     """List the reports that the cluster keeps: the newest of each target, five at most.
 
     \b
       runup preflight history
       runup preflight history -o json
+      runup preflight history --dump DIR
     """
     from runup.cli.findings import accepted_names, complete
     from runup.cli.render import history as rendered
 
-    cluster, stored = _read(ctx)
+    cluster, stored = _kept(dump) if dump else _read(ctx)
     found = complete(cluster, stored)
     accepted, wide = accepted_names(cluster), output == "wide"
     _print(lambda screen: rendered.history(found, accepted, screen, wide=wide), rendered.history_data(found), output)
@@ -128,23 +148,25 @@ def history(ctx: click.Context, output: str | None) -> None:
 @click.argument("before", metavar="A", shell_complete=names.versions)
 @click.argument("after", metavar="B", shell_complete=names.versions)
 @_wide
+@_dump
 @connection_options
 @click.pass_context
-def compare(ctx: click.Context, before: str, after: str, output: str | None) -> None:
+def compare(ctx: click.Context, before: str, after: str, output: str | None, dump: str) -> None:
     """Compare what two targets found on this cluster: risks that are new in B, gone from A, and in both.
 
-    A and B are versions, or preflight IDs as `history` lists them.
+    A and B are versions, or preflight IDs as `history` lists them. Of a dump both versions are checked now.
 
     \b
       runup preflight compare 5.1.0 5.2.0
       runup preflight compare 5.1.0 5.2.0 -o json
+      runup preflight compare 4.15.0 4.16.0 --dump DIR
     """
     from runup.cli.findings import complete
     from runup.cli.render import history as rendered
     from runup.kube.clock import SystemClock
 
-    cluster, stored = _read(ctx)
-    found = complete(cluster, stored)
+    cluster, stored = _judged(dump, before, after) if dump else _read(ctx)
+    found = stored if dump else complete(cluster, stored)
     source = cluster.status.desired.version
     compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
     now, wide = SystemClock().now(), output == "wide"
@@ -158,9 +180,10 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
 @preflight.command("explain")
 @click.argument("risk", shell_complete=names.risks)
 @_output
+@_dump
 @connection_options
 @click.pass_context
-def explain(ctx: click.Context, risk: str, output: str | None) -> None:
+def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> None:
     """Everything that is known of one risk: what it is about, for which targets, since when, and what helps.
 
     Where no cluster answers, the page about the risk is printed all the same.
@@ -168,6 +191,7 @@ def explain(ctx: click.Context, risk: str, output: str | None) -> None:
     \b
       runup preflight explain DualStackIncompatible
       runup preflight explain MachineConfigPoolPaused-worker -o json
+      runup preflight explain NodeCordoned --dump DIR
     """
     from runup import pages
     from runup.api.codec import DecodeError
@@ -176,6 +200,10 @@ def explain(ctx: click.Context, risk: str, output: str | None) -> None:
     from runup.kube.errors import KubeError
 
     page = pages.find(risk)
+    if dump:
+        known = rendered.of_reports(_judged(dump, "")[1], risk, page, pages.names())
+        _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
+        return
     try:
         cluster, found = _read(ctx)
     except (KubeError, CommandError, DecodeError) as error:

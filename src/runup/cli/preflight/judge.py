@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from runup import __version__
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import Resource
 from runup.cli.errors import CommandError
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
@@ -28,6 +29,8 @@ from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed
 from runup.domain.errors import Terminal
+from runup.domain.preflight import history
+from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, read
 from runup.domain.version import Version, VersionError
 
@@ -145,6 +148,33 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
         return Judged(path.name, problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
         return Judged(path.name, problem=getattr(error, "message", "") or str(error))
+
+
+def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History]:
+    """The dump's cluster, and a report of each target as if an operator had stored it. Raises CommandError."""
+    from runup.kube.clock import SystemClock
+
+    found = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
+    reports = tuple(one.report for one in found if one.report is not None)
+    if len(reports) < len(found) or found[0].cluster is None:
+        raise CommandError(next(one.problem for one in found if one.report is None))
+    return found[0].cluster, History(reports=reports)
+
+
+def stored_in(path: Path) -> tuple[ClusterVersion, History]:
+    """What the operator of the dump's cluster had stored. Raises CommandError for what is no dump."""
+    from runup.sandbox.dump.layout import BadDump
+    from runup.sandbox.dump.load import read as read_dump
+
+    try:
+        dump = read_dump(path, only=("clusterversions", "configmaps"))
+        cluster = codec.convert(ClusterVersion, dump.cluster_version)
+        kept = [obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", history.NAME)]
+        return cluster, history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+    except BadDump as error:
+        raise CommandError(error.message) from error
+    except codec.DecodeError as error:
+        raise CommandError(f"{path}: {error}") from error
 
 
 def dumps_in(path: Path) -> Iterator[Path]:

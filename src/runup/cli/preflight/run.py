@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
-from runup.cli.findings import COULD_NOT_RUN, Findings, Risk, accepted_names, ordered, reasons
+from runup.cli.findings import COULD_NOT_RUN, Findings, accepted_names, of_report, ordered, reasons
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
 from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
-from runup.domain import documentation
 from runup.domain.preflight.conditions import COMPLETED, FAILED
 from runup.domain.preflight.report import Report
 from runup.kube.clock import SystemClock
@@ -104,20 +103,7 @@ def findings_of(judged: judge.Judged) -> Findings:
         image=report.target_image,
         conditions=_conditions(report),
         risks=ordered(
-            Risk(
-                name=risk.name,
-                applies="True" if risk.applies == "True" else "Unknown",
-                accepted=risk.name in accepted,
-                message=risk.message,
-                url=risk.url or documentation.page(risk.name),
-                reason=risk.reason,
-                fix=risk.remediation,
-                severity=risk.severity,
-                from_preflight=True,
-                since=report.observed_time,
-                resources=risk.resources,
-                because=because.get(risk.name, ""),
-            )
+            of_report(risk, report, because.get(risk.name, "") if risk.name in accepted else None)
             for risk in report.risks
         ),
         checks=report.checks,

@@ -10,7 +10,7 @@ import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk, known_risk_names, of_target
+from runup.cli.findings import Risk, known_risk_names, of_report, of_target
 from runup.cli.render.preflight import resource, risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import wrapped
@@ -44,6 +44,23 @@ def explain(
     )
     if not by_target and not page:
         raise CommandError(_nothing(cluster, name, documented))
+    return Explanation(name, by_target, page)
+
+
+def of_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
+    """What reports alone say of the risk; raises CommandError where neither they nor `documented` have it."""
+    by_target = tuple(
+        (report.target_version, of_report(risk, report))
+        for report in history.reports
+        for risk in report.risks
+        if risk.name == name
+    )
+    if not by_target and not page:
+        near = get_close_matches(
+            name, [*{risk.name for report in history.reports for risk in report.risks}, *documented], 1
+        )
+        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        raise CommandError(f"no risk {quoted(name)} was found{hint}")
     return Explanation(name, by_target, page)
 
 
