@@ -22,8 +22,8 @@ SHOWN = 12
 _END = "@@ended"
 _HEAD = """# The first minutes
 
-What a newcomer types, all of it from the README, in a new clone and an empty home, with the time of each command. Made by
-`tools/first_minutes.py` on two busy cores; the first command installs what runup needs.
+What a newcomer types, all of it from the README, in a new clone and an empty home, with the time of each command. Made
+by `tools/first_minutes.py` on two busy cores; `make demo` installs what runup needs first.
 """
 
 
