@@ -249,7 +249,7 @@ class ClusterVersionController:
         wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=wanted.place, version_hash=self._own.version_hash(caches.feature_gate())),
+            facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
             feature_gate=caches.feature_gate(),
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
@@ -268,6 +268,10 @@ class ClusterVersionController:
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
         )
+
+    def _hash(self) -> str:
+        """Of an operator that only records; the worker says what that of the release which it applies is."""
+        return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
 
     def _load(self, release: Release) -> None:
         if self._loads is not None:
