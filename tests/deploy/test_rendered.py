@@ -11,7 +11,7 @@ from runup.domain.release.inclusion import Excluded, Filters, include
 from runup.domain.release.payload import load_payload
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-FILES = sorted(DEPLOY.rglob("*.yaml"))
+FILES = sorted(path for path in DEPLOY.rglob("*.yaml") if path.parent.name != "krew")
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 
 

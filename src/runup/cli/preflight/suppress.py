@@ -12,10 +12,12 @@ matched nothing is named: both are mistakes that nobody else would notice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import Any
+
+from msgspec.structs import replace
 
 from runup.cli.errors import CommandError
 from runup.cli.findings import Risk

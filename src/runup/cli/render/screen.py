@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from runup.lang.printable import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(msgspec.Struct, frozen=True):
     """A terminal, in cells; or with `width` None a pipe or a file, whose lines are as long as they are.
 
     `live`: what was drawn can be drawn over, which a dumb terminal cannot.

@@ -8,8 +8,9 @@ wide and combining characters keep columns straight. rich draws, and is imported
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from runup.cli.render.screen import PIPE, Drawn, Screen
 from runup.lang.printable import one_line, printable
@@ -26,8 +27,7 @@ _PLAIN_GAP = 3
 _BELOW = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """One column. `flows`: sentences, wrapped at words. `folds`: names, folded rather than put below their row.
 
     `least`: its narrowest. `styles`: colours of whole cells.
@@ -37,19 +37,17 @@ class Column:
     flows: bool = False
     folds: bool = False
     least: int = 0
-    styles: Mapping[str, str] = field(default_factory=dict)
+    styles: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """Cells by column; `notes` are lines that belong below the first flowing one."""
 
     cells: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Rows below columns, `indent` blanks from the left; without any title there is no head.
 
     `gap`: blanks between columns in a pipe. `blank` stands where a cell is empty, so that programs can count fields.

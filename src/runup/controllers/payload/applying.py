@@ -6,8 +6,9 @@ writer of manifests set (the Go operator's updates, the installer) becomes ours 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
