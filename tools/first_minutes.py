@@ -22,8 +22,8 @@ SHOWN = 12
 _END = "@@ended"
 _HEAD = """# The first minutes
 
-What a newcomer types, all of it from the README, in a new clone and an empty home, with the time of each command.
-Made by `tools/first_minutes.py` on two busy cores; the first command installs what runup needs.
+What a newcomer types, all of it from the README, in a new clone and an empty home, with the time of each command. Made
+by `tools/first_minutes.py` on two busy cores; `make demo` installs what runup needs first.
 """
 
 
@@ -91,13 +91,14 @@ def _typed(home: Path, dump: Path, python: str) -> int:
         total += seconds
         # `--wait` says by 2 and 3 what it found.
         failed += code not in ((0, 2, 3) if "--wait" in command else (0,))
-        offered = re.search(r"^ {2}Version: (\S+)|^(\d+\.\d+\.\d+\S*) ", "\n".join(said), re.MULTILINE)
-        version = version or ((offered[1] or offered[2]) if offered else "")
-        shown = command.replace(str(ROOT), "<this repository>").replace("VERSION", version)
-        print(f"## {total:.0f} s\n\n```console\n$ {shown}")
+        # `start` lists the releases that the cluster can be checked for, the newest last.
+        offered = re.search(r"^Imported from .*[ ,](\S+)$", "\n".join(said), re.MULTILINE)
+        version = offered[1] if offered else version
+        shown = command.replace(str(ROOT), "<this repository>").replace("=VERSION", f"={version}")
+        print(f"## {total - seconds:.0f} s\n\n```console\n$ {shown}")
         for line in [*(["..."] if len(said) > SHOWN else []), *said[-SHOWN:]]:
             print(line.replace(str(dump), "must-gather.local.123").replace(str(home), "~"))
-        print(f"```\n\n{seconds:.1f} s, exit code {code}.\n")
+        print(f"```\n\n{seconds:.1f} s, exit code {code}.\n", flush=True)
     return 1 if failed else 0
 
 

@@ -183,7 +183,7 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
         (
             "severity: critical",
             "severity: fatal",
-            "line 23: spec.risk.severity: is 'fatal'; use one of critical, warning, info",
+            "line 23: spec.risk.severity: Invalid enum value 'fatal'; use one of critical, warning, info",
         ),
         ("version: v1\n", "version: 1\n", "line 13: spec.reads[0].version: Expected `str`, got `int`"),
         ("fields: [data]", "fields: []", "line 16: spec.reads[0].fields: list the fields that the check needs"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -31,7 +31,6 @@ KIND = "PreflightCheck"
 OBJECT, UPDATE = "object", "update"
 # Messages of single objects that a risk's message holds.
 MESSAGES = 5
-_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class DeclarativeError(ValueError):
@@ -64,7 +63,7 @@ class RiskSpec(_Strict, frozen=True):
     message: str = ""
     message_expression: str = ""
     url: str = ""
-    severity: str = "warning"
+    severity: Severity = "warning"
     remediation: str = ""
 
 
@@ -148,6 +147,8 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
         spec = msgspec.convert(document.get("spec") or {}, PreflightCheckSpec)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
+        if path.rstrip("`") == ".risk.severity":
+            problem += f"; use one of {', '.join(get_args(Severity))}"
         raise _Problem("spec" + path.rstrip("`"), problem) from error
     return name, spec
 
@@ -191,8 +192,6 @@ def _check_risk(risk: RiskSpec) -> None:
         raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not risk.message:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
-    if risk.severity not in _SEVERITIES:
-        raise _Problem("spec.risk.severity", f"is {risk.severity[:MAX_NAME]!r}; use one of {', '.join(_SEVERITIES)}")
     if risk.url and not URL.fullmatch(risk.url):
         raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
 
@@ -320,7 +319,7 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
             " ".join(own[:MESSAGES]) + more if own else risk.message,
             url=risk.url,
             reason=spec.component.title().replace("-", ""),
-            severity=cast("Severity", risk.severity),
+            severity=risk.severity,
             resources=_resources(spec, (obj for obj, _ in applying)),
             remediation=risk.remediation,
         )
@@ -354,7 +353,7 @@ def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) ->
         Applies.UNKNOWN,
         url=spec.risk.url,
         reason=PARTIAL,
-        severity=cast("Severity", spec.risk.severity),
+        severity=spec.risk.severity,
         resources=_resources(spec, objects),
         remediation=spec.risk.remediation,
     )
