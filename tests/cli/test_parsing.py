@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
+from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import columns, shortened
+from runup.cli.versions import check_version, newest_first
 from runup.lang.gotext import quoted
 
 D = "sha256:" + "a" * 64

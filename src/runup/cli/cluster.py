@@ -6,7 +6,6 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
+from runup.cli.place import operator_namespace
 from runup.cli.render.text import Output
 from runup.domain.preflight import history
 from runup.kube import calls
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
 
 NAME = "version"
-NAMESPACE = "openshift-cluster-version-operator"
 FIELD_MANAGER = "runup"
+namespace = operator_namespace
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
     "current version"
@@ -43,9 +43,12 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
-def namespace() -> str:
-    """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
-    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
+def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> dict[str, Any]:
+    """The same as it was sent."""
+    try:
+        return client.send(calls.get_raw(resource_of(ClusterVersion), NAME))
+    except NotFound as error:
+        raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
@@ -54,6 +57,14 @@ def read_history(client: SyncClient, namespace: str) -> history.History:
         return history.read(client.send(calls.get(ConfigMap, history.NAME, namespace)))
     except (NotFound, Forbidden):
         return history.History()
+
+
+def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
+    """A ConfigMap of the operator as it was sent; none where there is none, or it may not be read."""
+    try:
+        return client.send(calls.get_raw(resource_of(ConfigMap), name, namespace()))
+    except (NotFound, Forbidden):
+        return None
 
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:

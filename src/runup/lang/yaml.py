@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import yaml
 
 MAX_DEPTH = 200
@@ -78,6 +77,8 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
     decoded = _decoded(text, name)
     if not strict and decoded.lstrip()[:1] == "{":
         # JSON may be indented with tabs, which YAML forbids; and decoding it as JSON is many times as fast.
+        import msgspec  # which YAML does not need
+
         try:
             return [msgspec.json.decode(decoded)]
         except (msgspec.DecodeError, RecursionError):
