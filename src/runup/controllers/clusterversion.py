@@ -36,6 +36,7 @@ from runup.domain.plan import Plan
 from runup.domain.preflight import history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
+from runup.domain.updates import acceptance
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -260,6 +261,7 @@ class ClusterVersionController:
             service=self._service.state,
             releases=dict(self._checks.states),
             refused=self._refused,
+            acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
         )
 
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:

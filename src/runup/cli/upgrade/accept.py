@@ -1,6 +1,7 @@
 """`runup upgrade accept RISK[,RISK-...]`: which risks the administrator takes, by name. `plan` is pure.
 
-Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one.
+Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one,
+and why, who and until when are recorded beside the API's names (`records`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -92,9 +94,20 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
 @click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @click.option("--clear", is_flag=True, help="Accept no risk any more.")
+@click.option("--reason", metavar="TEXT", help="Why; recorded with your name.")
+@click.option("--until", metavar="TIME", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
-def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: bool) -> None:
+def accept(
+    ctx: click.Context,
+    risks: tuple[str, ...],
+    replace: bool,
+    clear: bool,
+    reason: str | None,
+    until: str | None,
+    output: str | None,
+) -> None:
     """Accept risks exposed to conditional updates.
 
     \b
@@ -102,6 +115,7 @@ def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: boo
       runup upgrade accept A-           accept A no longer
       runup upgrade accept --replace C  accept C and nothing else
       runup upgrade accept --clear      accept nothing
+      runup upgrade accept A --until 30d --reason "fixed in 5.2.3"
     """
     for word in risks:
         if word.startswith("--"):
@@ -110,7 +124,16 @@ def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: boo
         change = plan([_suffixed(word) for word in risks], replace=replace, clear=clear)
     except ValueError as error:
         raise UsageProblem(str(error), ctx) from error
-    _carry_out(change, ctx)
+    if (reason or until) and not change.add:
+        raise UsageProblem("--reason and --until need a risk to accept", ctx)
+    _carry_out(change, ctx, Why(reason or "", until or ""), output)
+
+
+class Why(NamedTuple):
+    """What was typed about the acceptance; empty where nothing was."""
+
+    reason: str = ""
+    until: str = ""
 
 
 def _suffixed(argument: str) -> str:
@@ -119,21 +142,28 @@ def _suffixed(argument: str) -> str:
     return ",".join(f"{item[1:]}-" if len(item) > 1 and item[0] == "-" else item for item in items)
 
 
-def _carry_out(change: Change, ctx: click.Context) -> None:
+def _carry_out(change: Change, ctx: click.Context, why: Why, output: str | None) -> None:
     from runup.cli import cluster as clusters
     from runup.cli.findings import known_risk_names
+    from runup.cli.upgrade import records
+    from runup.cli.upgrade.telling import Teller
     from runup.kube.errors import KubeError
 
+    teller = Teller("accept", output)
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client, no="no", server="")
         desired = cluster.spec.desired_update
         existing = tuple(risk.name for risk in desired.accept_risks) if desired else ()
         known = known_risk_names(cluster)
         check_names(change, existing, known)
-        clusters.write([("err", line) for line in unknown_names(change, existing, known)])
+        teller.extend(("err", line) for line in unknown_names(change, existing, known))
         after = change.applied(existing)
+        # The record goes first: a name without it would count for ever, a record without its name counts for nothing.
+        recorded = records.keep(client, change.add, after, why.reason, why.until)
         if after == existing:
-            clusters.write([("out", "info: Accept risks are not changed\n")])
+            text = f"Accept risks are [{', '.join(after)}]" if recorded else "Accept risks are not changed"
+            teller.say(("out", f"info: {text}\n"))
+            teller.done(None, acceptRisks=list(after), recorded=recorded)
             return
         body = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
         try:
@@ -141,4 +171,5 @@ def _carry_out(change: Change, ctx: click.Context) -> None:
             clusters.patch(client, body, strict=True)
         except KubeError as error:
             raise CommandError(f"unable to accept risks: {message_of(error)}") from error
-        clusters.write([("out", f"info: Accept risks are [{', '.join(after)}]\n")])
+        teller.say(("out", f"info: Accept risks are [{', '.join(after)}]\n"))
+        teller.done(body, acceptRisks=list(after), recorded=recorded)

@@ -52,6 +52,8 @@ def mock(path: str) -> Read:
 
 def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
     """The dump at `path`, packed or not; alerts and ConfigMaps where they are wanted. Raises CommandError."""
+    if not os.path.exists(path) and os.path.isfile(path + MARK):
+        return mock(path + MARK)
     with _opened(path) as folder:
         if not os.path.isdir(folder):
             return _of_file(folder)
@@ -199,7 +201,7 @@ def _of_cases(folder: str) -> Read | None:
     """The one case of a folder of oc's own; None where it is no such folder."""
     cases = [file for file in _files(folder) if file.endswith(MARK)]
     if len(cases) > 1:
-        listed = "\n".join(f"  {case}" for case in cases)
+        listed = "\n".join(f"  {case.removesuffix(MARK)}" for case in cases)
         raise CommandError(f"{folder} holds {len(cases)} clusters; give one of them:\n{listed}")
     return mock(cases[0]) if cases else None
 

@@ -88,3 +88,5 @@ class Observed:
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
     refused: Refused = field(default_factory=Refused)
+    # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
+    acceptances: ConfigMap | None = None

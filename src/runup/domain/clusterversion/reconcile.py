@@ -29,7 +29,7 @@ from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
-from runup.domain.updates import risks, service, upgradeable
+from runup.domain.updates import acceptance, risks, service, upgradeable
 from runup.domain.updates.risks.source import Cluster
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
@@ -180,7 +180,10 @@ def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
 
 
 def _requeue(decided: _Decided) -> float:
-    waits = (decided.preflight.requeue_after_s, decided.update.requeue_after_s, service.INTERVAL.total_seconds())
+    seen = decided.view
+    end = acceptance.next_end(seen.accepted, seen.acceptances, seen.now)
+    ends = (end - seen.now).total_seconds() if end else None
+    waits = (decided.preflight.requeue_after_s, decided.update.requeue_after_s, ends, service.INTERVAL.total_seconds())
     return min(wait for wait in waits if wait is not None)
 
 
