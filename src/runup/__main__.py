@@ -2,6 +2,6 @@
 
 import sys
 
-from runup.cli.main import main
+from runup.cli.start import runup
 
-sys.exit(main())
+sys.exit(runup())

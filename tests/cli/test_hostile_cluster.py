@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,20 @@ import structlog
 import yaml
 from tests.cli.conftest import Run, Server
 
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap, Namespace
 from runup.api.scheme import resource_of
+from runup.cli.findings import of_target
 from runup.cli.main import root
 from runup.cli.operator import log as operator_log
 from runup.cli.output import Printable, bare
-from runup.cli.render.status.html.markup import el, link
+from runup.cli.render import history as rendered_history
+from runup.cli.render import preflight
+from runup.cli.render.explain import explain, explanation
+from runup.cli.render.html.markup import el, link
+from runup.cli.render.screen import Screen
+from runup.cli.upgrade import view
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
@@ -97,6 +106,8 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "upgrade": (
         (),
         ("--include-not-recommended",),
+        ("-o", "wide"),
+        ("-o", "html"),
         ("-o", "json"),
         ("-o", "yaml"),
         ("--to", EVIL),
@@ -119,7 +130,8 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "upgrade rollback": ((), (EVIL,)),
     "upgrade status": ((), ("--details", "all"), ("-o", "html"), ("-o", "json"), ("-o", "yaml"), ("--details", EVIL)),
-    "preflight history": ((), ("-o", "json"), ("-o", "yaml")),
+    "preflight show": ((), *((word, "-o", form) for word in ("5.2.0",) for form in ("wide", "html", "json", "yaml"))),
+    "preflight history": ((), ("-o", "wide"), ("-o", "json"), ("-o", "yaml")),
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "graph build": ((f"/nowhere/{EVIL}",), ("/", "--releases", EVIL)),
@@ -199,6 +211,27 @@ def test_a_terminal_sees_escapes(run: Run, hostile: Server) -> None:
     ran = run("upgrade", "--kubeconfig", hostile.kubeconfig)
     assert f"Upstream: {printable(EVIL)}\n" in ran.out
     assert f"Message: {printable(EVIL)}\n" in ran.out
+
+
+SCREENS = [Screen(width, 24, colour) for width in (20, 60, 200) for colour in (False, True)]
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=str)
+def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
+    """Every table and paragraph on a terminal; the escapes that are left are those of colours."""
+    cluster = codec.convert(ClusterVersion, {"status": STATUS})
+    stored = History(reports=(REPORT,))
+    texts = [
+        preflight.result(of_target(cluster, stored, "5.2.0"), screen),
+        preflight.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
+        rendered_history.history(stored, (), screen, wide=True),
+        rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
+        explanation(explain(cluster, stored, RISK["name"], EVIL), screen),
+        view.region(view.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
+    ]
+    assert (screen.colour, True) == ("\x1b[" in texts[0], "Risk" in texts[0])
+    for text in texts:
+        assert not is_hazardous(re.sub("\x1b\\[[0-9;]*m", "", text)), text
 
 
 def test_a_page_shows_escapes() -> None:

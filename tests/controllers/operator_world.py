@@ -217,6 +217,7 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             reports.mkdir()
             options = Options(
                 release_image=OWN,
+                applies=False,
                 place=Workplace(namespace=NAMESPACE, node_name="node-1"),
                 payload=payload(tmp_path / "payload"),
                 report_folder=reports,

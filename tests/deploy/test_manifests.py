@@ -113,12 +113,15 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     others -= {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in ours}
     prometheus = ("openshift-monitoring", "prometheus-k8s")
     assert others == {("prometheus-k8s", *prometheus), ("cluster-version-operator-metrics", *prometheus)}
+    found = {b["metadata"]["namespace"] for b in bindings if b["roleRef"]["name"] == "prometheus-k8s"}
+    assert found == set(NAMESPACES)
 
 
-def test_monitoring_finds_and_reads_the_operators_metrics() -> None:
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_monitoring_finds_and_reads_the_metrics(name: str) -> None:
     """From the monitor to the service, its pods, their port and certificate, and through the network policy."""
-    monitor, service = (named(kind, "cluster-version-operator") for kind in ("ServiceMonitor", "Service"))
-    pod = named("Deployment", "cluster-version-operator")["spec"]["template"]
+    monitor, service = (named(kind, name) for kind in ("ServiceMonitor", "Service"))
+    pod = named("Deployment", name)["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     namespace = service["metadata"]["namespace"]
     (endpoint,), (port,) = monitor["spec"]["endpoints"], service["spec"]["ports"]
@@ -139,7 +142,7 @@ def test_monitoring_finds_and_reads_the_operators_metrics() -> None:
     (volume,) = (each for each in pod["spec"]["volumes"] if each["name"] == "serving-cert")
     secret = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
     assert volume["secret"] == {"secretName": secret, "optional": True}
-    (rule,) = named("NetworkPolicy", "cluster-version-operator")["spec"]["ingress"]
+    (rule,) = named("NetworkPolicy", name)["spec"]["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": served["containerPort"]}]
     assert rule["from"][0]["namespaceSelector"]["matchLabels"] == {
         "kubernetes.io/metadata.name": "openshift-monitoring"

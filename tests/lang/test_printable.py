@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.cli.render.text import machine, table
+from runup.cli.render.table import Column, Row, Table, plain
+from runup.cli.render.text import machine
 from runup.lang.cut import cut, joined, stored_bytes
 from runup.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
 
@@ -72,7 +73,8 @@ def test_every_text_of_a_log_line() -> None:
 
 def test_a_cell_stays_in_its_row_and_column() -> None:
     """Widths count what is shown, and a line end in a name makes no row."""
-    assert table([("A\x1b", "B"), ("x\ny", "z")]) == "A\\x1b   B\nx\\ny    z\n"
+    table = Table((Column(""), Column("")), [Row(("A\x1b", "B")), Row(("x\ny", "z"))])
+    assert plain(table) == "A\\x1b   B\nx\\ny    z\n"
 
 
 def test_json_text_that_means_the_same() -> None:

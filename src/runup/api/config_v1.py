@@ -243,6 +243,8 @@ class Network(Object, frozen=True):
 class InfrastructureStatus(Wire, frozen=True):
     """`status` of Infrastructure."""
 
+    infrastructure_name: str = ""
+    api_server_url: str = msgspec.field(default="", name="apiServerURL")
     control_plane_topology: str = ""
     infrastructure_topology: str = ""
 

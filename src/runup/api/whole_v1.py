@@ -35,6 +35,7 @@ class WholeReplicaSetStatus(Wire, frozen=True):
     ready_replicas: int = 0
     available_replicas: int = 0
     observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
 
 
 class WholeReplicaSet(Object, frozen=True):

@@ -6,20 +6,20 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runup.api import codec
-from runup.api.config_v1 import ClusterVersion
+from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
+from runup.cli.output import write as write
 from runup.cli.place import operator_namespace
-from runup.cli.render.text import Output
+from runup.cli.render.cluster_name import cluster_name
 from runup.domain.preflight import history
 from runup.kube import calls
-from runup.kube.errors import Conflict, Forbidden, NotFound
+from runup.kube.errors import Conflict, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -49,6 +49,19 @@ def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") 
         return client.send(calls.get_raw(resource_of(ClusterVersion), NAME))
     except NotFound as error:
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
+
+
+def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
+    """What people call the cluster: the name of its infrastructure, else its server's host, else its ID."""
+    try:
+        infrastructure = client.send(calls.get(Infrastructure, "cluster")).status
+    except (KubeError, codec.DecodeError):
+        infrastructure = InfrastructureStatus()
+    try:
+        cluster = cluster or client.send(calls.get(ClusterVersion, NAME))
+    except (KubeError, codec.DecodeError):
+        cluster = None
+    return cluster_name(infrastructure, cluster, client.config.server)
 
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
@@ -105,11 +118,3 @@ def change(
 
 def _guarded(body: Patch, cluster: ClusterVersion) -> Patch:
     return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, **body}
-
-
-def write(output: Iterable[Output]) -> None:
-    """Print what a render function made, each part on its stream, in order."""
-    for stream, text in output:
-        target = sys.stdout if stream == "out" else sys.stderr
-        target.write(text)
-        target.flush()

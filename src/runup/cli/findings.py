@@ -13,6 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.conditions import find
@@ -23,11 +24,16 @@ from runup.domain.preflight.results import OUTDATED, is_preflights
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
+# `acceptRisks` has names alone; why they are there is kept beside it, as JSON of name -> text.
+BECAUSE = "preflight.runup.dev/accepted-because"
 
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything."""
+    """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything.
+
+    `because`: why somebody accepted it, where that was recorded.
+    """
 
     name: str
     applies: ConditionStatus
@@ -40,6 +46,7 @@ class Risk:
     from_preflight: bool = False
     since: datetime | None = None
     resources: tuple[ReportedResource, ...] = ()
+    because: str = ""
 
     @property
     def open(self) -> bool:
@@ -58,6 +65,11 @@ class Findings:
     risks: tuple[Risk, ...] = ()
     checks: tuple[ReportedCheck, ...] = field(default=())
     observed: datetime | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is: that it is asked for, what it found, what the update carries."""
+        return bool(self.conditions or self.risks or self.checks or self.observed)
 
     @property
     def failed(self) -> Condition | None:
@@ -190,6 +202,15 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
     return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
 
 
+def reasons(cluster: ClusterVersion) -> dict[str, str]:
+    """Why risks are accepted, by name, as `accept --because` recorded it; what is no such record counts as none."""
+    try:
+        found = codec.decode(dict, cluster.metadata.annotations.get(BECAUSE, "{}").encode())
+    except codec.DecodeError:
+        return {}
+    return {name: text for name, text in found.items() if isinstance(text, str)}
+
+
 def line_for(message: str, target: str) -> str:
     """`message` as it concerns `target`, for people to read: a risk of several targets has one line for each."""
     prefix = f"Preflight={target}: "
@@ -206,7 +227,7 @@ def _risks(
     own = {risk.name: risk for risk in entry.risks}
     names = dict.fromkeys([*entry.risk_names, *own])
     reported = {risk.name: risk for risk in report.risks} if report else {}
-    accepted = accepted_names(cluster)
+    accepted, why = accepted_names(cluster), reasons(cluster)
     found = []
     for name in names:
         risk = _with_verdict(own.get(name), everywhere.get(name))
@@ -227,6 +248,7 @@ def _risks(
                 from_preflight=is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=detail.resources if detail else (),
+                because=why.get(name, "") if name in accepted else "",
             )
         )
     return tuple(sorted(found, key=_weight))

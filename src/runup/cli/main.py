@@ -94,12 +94,6 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     return result if isinstance(result, int) else 0
 
 
-def plugin() -> int:
-    """The same as `main`, called through `kubectl runup` or `oc runup`, whose name help and errors then show."""
-    host, _, name = os.path.basename(sys.argv[0]).partition("-")  # noqa: PTH119 (pathlib is not needed to start)
-    return main(prog=f"{host} {name}" if name else host)
-
-
 def _report(error: Exception) -> int:
     from runup.cli.errors import Failure, describe
 

@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from runup.lang.printable import printable
+
+if TYPE_CHECKING:
+    from runup.cli.render.screen import Screen
+    from runup.cli.render.text import Output
+
+_USUAL = (80, 24)
+# Terminals that know no escapes, as rich has them too.
+_DUMB = ("", "dumb", "unknown")
 
 
 class Printable:
@@ -39,6 +48,42 @@ class Printable:
 def bare(stream: TextIO) -> TextIO:
     """The stream itself, for whoever draws."""
     return stream.bare if isinstance(stream, Printable) else stream
+
+
+def write(output: Iterable[Output]) -> None:
+    """Print what a render function made, each part on its stream, in order; what it drew goes past `Printable`."""
+    from runup.cli.render.screen import Drawn
+
+    for name, text in output:
+        stream = sys.stdout if name == "out" else sys.stderr
+        (bare(stream) if isinstance(text, Drawn) else stream).write(text)
+        stream.flush()
+
+
+def screen_of(stream: TextIO) -> Screen:
+    """What `stream` is drawn on: a terminal of a size, or a pipe. `NO_COLOR` and a dumb terminal mean no colours."""
+    from runup.cli.render.screen import PIPE, Screen
+
+    found = bare(stream)
+    if not found.isatty():
+        return PIPE
+    width, height = _size(found)
+    dumb = os.environ.get("TERM", "") in _DUMB
+    colour = not dumb and not os.environ.get("NO_COLOR")
+    return Screen(width=width, height=height, colour=colour, live=not dumb)
+
+
+def _size(stream: TextIO) -> tuple[int, int]:
+    """Width and height in cells; `COLUMNS` and `LINES` outweigh what the terminal says, as everywhere."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+        told = (size.columns, size.lines)
+    except (OSError, ValueError):
+        told = (0, 0)
+    wished = (os.environ.get("COLUMNS", ""), os.environ.get("LINES", ""))
+    sizes = zip(wished, told, _USUAL, strict=True)
+    width, height = (int(wish) if wish.isdigit() and int(wish) else seen or usual for wish, seen, usual in sizes)
+    return width, height
 
 
 @contextmanager

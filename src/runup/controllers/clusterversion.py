@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from runup.api.codec import DecodeError
-from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
@@ -22,12 +22,15 @@ from runup.controllers import story
 from runup.controllers.age import Age
 from runup.controllers.execute import Executor, StatusRefused
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.loading import Loads
+from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.story import Story
+from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
@@ -46,6 +49,7 @@ from runup.kube.workqueue import QueueShutDown, WorkQueue
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"
+WATCH_S = 1800
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +112,21 @@ class Caches:
 
 
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
-    """What fills the caches: of the namespace only what is ours."""
+    """What fills the caches: of the namespace only what is ours. Watches last long: each end of one is a request."""
     settings = f"metadata.name={workloads.SETTINGS_MAP}"
-    return (
-        Reflector(client, ConfigMap, caches.settings, namespace=namespace, field_selector=settings, clock=clock),
-        Reflector(client, Event, caches.warnings, namespace=namespace, field_selector="type=Warning", clock=clock),
-        Reflector(client, ClusterVersion, caches.versions, field_selector="metadata.name=version", clock=clock),
-        Reflector(client, ClusterOperator, caches.operators, clock=clock),
-        Reflector(client, FeatureGate, caches.gates, field_selector="metadata.name=cluster", clock=clock),
-        Reflector(
-            client,
-            Deployment,
-            caches.deployments,
-            namespace=namespace,
-            label_selector=workloads.SELECTOR,
-            clock=clock,
-        ),
-        Reflector(client, Pod, caches.pods, namespace=namespace, label_selector=workloads.SELECTOR, clock=clock),
-        Reflector(
-            client, ConfigMap, caches.config_maps, namespace=namespace, label_selector=workloads.SELECTOR, clock=clock
-        ),
+    ours: dict[str, Any] = {"namespace": namespace, "label_selector": workloads.SELECTOR}
+    wanted: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
+        (caches.settings, {"namespace": namespace, "field_selector": settings}),
+        (caches.warnings, {"namespace": namespace, "field_selector": "type=Warning"}),
+        (caches.versions, {"field_selector": "metadata.name=version"}),
+        (caches.operators, {}),
+        (caches.gates, {"field_selector": "metadata.name=cluster"}),
+        (caches.deployments, ours),
+        (caches.pods, ours),
+        (caches.config_maps, ours),
+    )
+    return tuple(
+        Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors) for cache, selectors in wanted
     )
 
 
@@ -145,6 +144,8 @@ class ClusterVersionController:
         checks: ReleaseChecks,
         reader: ReportReader,
         queue: WorkQueue[str],
+        loads: Loads | None = None,
+        worker: Worker | None = None,
         metrics: Metrics,
         clock: Clock,
     ) -> None:
@@ -156,6 +157,8 @@ class ClusterVersionController:
         self._checks = checks
         self._reader = reader
         self._queue = queue
+        self._loads = loads
+        self._worker = worker
         self._metrics = metrics
         self._clock = clock
         self._odd: set[str] = set()
@@ -167,6 +170,8 @@ class ClusterVersionController:
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
             READ_RIGHTS: checks.read_rights,
+            APPLY: self._apply,
+            LOAD: self._load,
         }
         for cache in caches.all():
             cache.add_listener(lambda _change, _old, _new: queue.add(KEY))
@@ -261,8 +266,21 @@ class ClusterVersionController:
             service=self._service.state,
             releases=dict(self._checks.states),
             refused=self._refused,
+            loads=dict(self._loads.states) if self._loads is not None else {},
+            progress=self._worker.progress if self._worker is not None else None,
             acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
         )
+
+    def _load(self, release: Release) -> None:
+        if self._loads is not None:
+            self._loads.load(release)
+
+    def _apply(self, asked: Asked) -> None:
+        """Hand the release over to the worker. What it is asked for is observed in its progress."""
+        payload = self._loads.payload(asked.wanted.image) if self._loads is not None else None
+        own = asked.wanted.image == self._facts.release.image or payload is self._own.payload
+        if self._worker is not None and payload is not None:
+            self._worker.want(Work(asked.wanted, asked.state, payload, own=own))
 
     def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
         if place.report_sink == "configmap":

@@ -7,9 +7,10 @@ leader writes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -21,6 +22,9 @@ from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.loading import Loads
+from runup.controllers.payload.payloads import NoPayloads, Payloads, read_folder
+from runup.controllers.payload.worker import Worker
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
 from runup.controllers.sources.own_release import OwnRelease
@@ -30,18 +34,17 @@ from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
-from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
+from runup.kube.watch import Reflector
 from runup.kube.workqueue import WorkQueue
 from runup.oci.signatures import Verifier
 
 log = structlog.get_logger("manager")
-FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 LEASE = "version"
 
 
@@ -69,13 +72,16 @@ class Options:
     report_folder: Path | None = None
     election: Election | None = None
     leader_elect: bool = True
+    # Whether releases are applied; an operator that does not only records what is accepted.
+    applies: bool = True
+    always_enabled: tuple[str, ...] = ()
     # Feature gates that are open for this process whatever the FeatureGate says.
     open_gates: frozenset[str] = frozenset()
 
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:
     """The operator's own release; raises Terminal where it is unusable, Unverified where its keys are."""
-    files = read_payload(options.payload)
+    files = read_folder(options.payload)
     payload = payloads.load_payload(
         files, source=str(options.payload), release_image=options.release_image, profile=options.profile
     )
@@ -92,24 +98,18 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
     return release, own
 
 
-def read_payload(root: Path) -> dict[str, bytes]:
-    """Path in the image -> bytes, of the payload's folders; raises Terminal where there is none."""
-    files = {
-        str(path.relative_to(root)): path.read_bytes()
-        for folder in FOLDERS
-        for path in sorted((root / folder).rglob("*"))
-        if path.is_file()
-    }
-    if not files:
-        text = f"no release payload in {root}; set PAYLOAD_OVERRIDE to a folder with release-manifests/"
-        raise Terminal(text, reason="PayloadMissing")
-    return files
-
-
 class Manager:
     """The managing operator. `run` serves until `stop` is called or the lease is lost; both set `stopping`."""
 
-    def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: ClusterConfig,
+        options: Options,
+        *,
+        clock: Clock | None = None,
+        payloads: Payloads | None = None,
+    ) -> None:
+        self._payloads = payloads
         self._config = config
         self._options = options
         self._clock = clock or SystemClock()
@@ -133,6 +133,9 @@ class Manager:
             update_service=options.update_service,
             gates=options.open_gates,
             documentation_base=own.payload.metadata.documentation_base,
+            profile=options.profile,
+            exclude=options.exclude,
+            always_enabled=options.always_enabled,
         )
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(
@@ -165,6 +168,8 @@ class Manager:
         verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self._custom_stores)
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
+        following = reflectors(client, self.caches, facts.place.namespace, self._clock)
+        worker, loads = self._applier(client, facts, own, wake, following)
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
@@ -174,29 +179,68 @@ class Manager:
             checks=checks,
             reader=reader,
             queue=queue,
+            loads=loads,
+            worker=worker,
             metrics=self.metrics,
             clock=self._clock,
         )
-        tasks = [
-            asyncio.create_task(keep_running(reflector.run, self._clock))
-            for reflector in reflectors(client, self.caches, facts.place.namespace, self._clock)
-        ]
+        tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
         try:
-            await self._lead(client, facts, controller)
+            await self._lead(client, facts, controller, worker)
         finally:
             await cancel(tasks)
+            await loads.close()
             await service.close()
             await checks.close()
 
-    async def _lead(self, client: Client, facts: Facts, controller: ClusterVersionController) -> None:
-        """Run the controller while leading; return when stopped."""
+    def _applier(
+        self,
+        client: Client,
+        facts: Facts,
+        own: OwnRelease,
+        wake: Callable[[], None],
+        following: Sequence[Reflector[Any]],
+    ) -> tuple[Worker | None, Loads]:
+        """What applies releases, and what fetches them."""
+        image = facts.release.image
+        loads = Loads(self._payloads or NoPayloads(), self._clock, wake, image=image, own=own.payload)
+        if not self._options.applies:
+            return None, loads
+        kinds = {(follower.resource.group, follower.resource.kind): follower for follower in following}
+
+        def hurry(group: str, kind: str) -> None:
+            if (group, kind) in kinds:
+                kinds[(group, kind)].hurry()
+
+        worker = Worker(
+            client,
+            self._clock,
+            operators=self.caches.operators,
+            operator=(facts.place.namespace, facts.place.operator_service_account),
+            wake=wake,
+            hurry=hurry,
+        )
+        return worker, loads
+
+    async def _lead(
+        self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None
+    ) -> None:
+        """Run the controller, and what applies, while leading; return when stopped."""
+
+        async def work() -> None:
+            applying = [asyncio.create_task(keep_running(worker.run, self._clock))] if worker is not None else []
+            try:
+                await controller.run()
+            finally:
+                await cancel(applying)
+
         if not self._options.leader_elect:
-            await until(self.stopping, controller.run())
+            await until(self.stopping, work())
             return
         await lead(
             client,
-            controller.run,
+            work,
             namespace=facts.place.namespace,
             lease=LEASE,
             election=self._options.election,

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from runup.api import codec
 from runup.api.meta_v1 import Object
+from runup.api.owned_v1 import Owned
 from runup.api.scheme import Resource, resource_of
 from runup.kube.pages import Page, UndecodedEvent, WatchEvent, page_reader, raw_page, watch_reader
 from runup.kube.request import Call, Request, segment
@@ -270,7 +271,7 @@ def _path_of_object(resource: Resource, obj: JSON, subresource: str) -> str:
 
 
 def _accept(kind: type[Object], list_: str = "") -> str:
-    return _METADATA_OF.format(list=list_) if kind is Object else _JSON
+    return _METADATA_OF.format(list=list_) if kind in (Object, Owned) else _JSON
 
 
 def _read(path: str, accept: str, query: Query = ()) -> Request:

@@ -9,6 +9,7 @@ the server says that it does not have everything, `cache.incomplete` has its wor
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -32,6 +33,8 @@ K = TypeVar("K", bound=Object)
 FIRST_BACKOFF_S = 0.8
 LONGEST_BACKOFF_S = 10.0
 SHORTEST_WATCH_S = 300
+# A connection that is silent for so long, bookmarks included, is taken for dead however long the watch was to last.
+LONGEST_SILENCE_S = 300.0
 # A watch that failed this often in a row is an error that readers must know of; one or two are a server's restart.
 PATIENCE = 3
 
@@ -40,7 +43,8 @@ class Reflector(Generic[K]):
     """Fills `cache` with the objects of `kind` that match the selectors, for as long as `run` runs.
 
     `resource` replaces the kind's own: `Reflector(client, Object, cache, resource=r)` follows the metadata alone.
-    `rand` gives numbers from 0 to 1 for the jitter.
+    `rand` gives numbers from 0 to 1 for the jitter. `listed_as` is what a list is read as, where that is less than what
+    a change is. A watch lasts at least `watch_s` seconds, and at most twice as long.
     """
 
     def __init__(
@@ -55,6 +59,8 @@ class Reflector(Generic[K]):
         clock: Clock,
         resource: Resource | None = None,
         rand: Callable[[], float] = random.random,
+        listed_as: type[K] | None = None,
+        watch_s: int = SHORTEST_WATCH_S,
     ) -> None:
         self._client = client
         self._kind = kind
@@ -63,9 +69,17 @@ class Reflector(Generic[K]):
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._clock = clock
-        self._resource = resource or resource_of(kind)
+        self.resource = resource or resource_of(kind)
         self._rand = rand
         self._failures = 0
+        self._listed_as = listed_as or kind
+        self._watch_s = watch_s
+        self._hurried = asyncio.Event()
+
+    def hurry(self) -> None:
+        """Look again now if it waits after a failure: what was missing may be there."""
+        if self._failures:
+            self._hurried.set()
 
     async def run(self) -> None:
         """List and watch until cancelled. Errors of the server end up in `cache.error`, never here."""
@@ -87,17 +101,17 @@ class Reflector(Generic[K]):
 
     async def _list(self) -> None:
         found = await self._client.listing(
-            self._kind,
+            self._listed_as,
             self._namespace,
             label_selector=self._label_selector,
             field_selector=self._field_selector,
-            resource=self._resource,
+            resource=self.resource,
         )
         self._cache.replace(found.items, found.resource_version, found.undecoded, found.incomplete)
 
     async def _watch(self) -> None:
         """Follow one watch to its end; one that ends without a word counts as a failure, however politely it ends."""
-        timeout_s = int(SHORTEST_WATCH_S * (1 + self._rand()))
+        timeout_s = int(self._watch_s * (1 + self._rand()))
         call = calls.watch(
             self._kind,
             self._namespace,
@@ -105,11 +119,12 @@ class Reflector(Generic[K]):
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             timeout_seconds=timeout_s,
-            resource=self._resource,
+            resource=self.resource,
         )
         started = self._clock.monotonic()
+        silence_s = timeout_s if self._watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
         heard = False
-        async with aclosing(self._client.stream(call, timeout_s=timeout_s, opened=self._opened)) as events:
+        async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._opened)) as events:
             async for event in events:
                 heard = True
                 self._take(event)
@@ -148,13 +163,24 @@ class Reflector(Generic[K]):
     async def _failed(self, verb: str, error: KubeError | codec.DecodeError) -> None:
         self._failures += 1
         if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
-            self._cache.fail(why_unreadable(verb, self._resource, self._namespace, error))
+            self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
         await self._back_off(error.retry_after_s if isinstance(error, Transient) else None)
 
     async def _back_off(self, retry_after_s: float | None) -> None:
         longest = min(FIRST_BACKOFF_S * 2 ** (self._failures - 1), LONGEST_BACKOFF_S)
         # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
-        await self._clock.sleep(max(longest * (1 + self._rand()), retry_after_s or 0))
+        await self._sleep(max(longest * (1 + self._rand()), retry_after_s or 0))
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait so long, or until somebody knows better."""
+        self._hurried.clear()
+        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
+        hurried = asyncio.ensure_future(self._hurried.wait())
+        try:
+            await asyncio.wait((alarm, hurried), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            alarm.cancel()
+            hurried.cancel()
 
 
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:

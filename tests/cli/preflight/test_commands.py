@@ -59,9 +59,9 @@ FOUND = History(reports=(_report("5.2.0", DUAL, PAUSED, minute=5), _report("5.1.
 def test_history() -> None:
     """One line a report, the newest first, what applies and what could not be told apart."""
     assert rendered.history(FOUND).splitlines() == [
-        "TARGET   SOURCE   OBSERVED               STATUS      CHECKS   APPLY   UNKNOWN   ACCEPTED   PREFLIGHT",
-        "5.2.0    5.0.0    2026-01-14T10:05:00Z   completed   2        2       0         0          preflight-of-5.2.0",
-        "5.1.0    5.0.0    2026-01-14T10:00:00Z   completed   2        1       1         0          preflight-of-5.1.0",
+        "TARGET   SOURCE   STATUS      APPLY   UNKNOWN   ACCEPTED   CHECKS   OBSERVED               PREFLIGHT",
+        "5.2.0    5.0.0    completed   2       0         0          2        2026-01-14T10:05:00Z   preflight-of-5.2.0",
+        "5.1.0    5.0.0    completed   1       1         0          2        2026-01-14T10:00:00Z   preflight-of-5.1.0",
     ]
 
 
@@ -69,10 +69,16 @@ def test_comparison() -> None:
     """New, gone and the same risks, by name."""
     compared = rendered.compare(rendered.pick(FOUND, "5.1.0", "5.0.0"), rendered.pick(FOUND, "5.2.0", "5.0.0"))
     assert rendered.comparison(compared) == (
-        "From 5.1.0 to 5.2.0, as checked on 5.0.0\n"
-        "\nOnly for 5.2.0:\n  DualStackIncompatible   True   Dual-stack networking is used.\n"
-        "\nOnly for 5.1.0:\n  Dim   Unknown   Could not be listed.\n"
-        "\nFor both:\n  MachineConfigPoolPaused-infra   True   Pool infra is paused.\n"
+        "From 5.1.0 to 5.2.0, as checked on 5.0.0: 1 new, 1 gone, 1 in both\n"
+        "\nOnly for 5.2.0:\n"
+        "  SEVERITY   STATE     RISK                    MESSAGE\n"
+        "  critical   applies   DualStackIncompatible   Dual-stack networking is used.\n"
+        "\nOnly for 5.1.0:\n"
+        "  SEVERITY   STATE     RISK   MESSAGE\n"
+        "  warning    unknown   Dim    Could not be listed.\n"
+        "\nFor both:\n"
+        "  SEVERITY   STATE     RISK                            MESSAGE\n"
+        "  warning    applies   MachineConfigPoolPaused-infra   Pool infra is paused.\n"
     )
 
 
@@ -228,16 +234,16 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     assert ran.out.partition("\nAbout this risk:")[0] == (
         "DualStackIncompatible\n"
         "\nFor 5.2.0:\n"
-        "  Applies:  True (PreflightValidation)\n"
-        "  Since:    2026-01-14T09:30:00Z\n"
-        "  Accepted: no (runup upgrade accept DualStackIncompatible)\n"
         "  Severity: critical\n"
-        "  Found by: the preflight of 5.2.0\n"
+        "  Applies:  True (PreflightValidation)\n"
+        "  Accepted: no (runup upgrade accept DualStackIncompatible)\n"
         "  Message:  Dual-stack networking is used.\n"
         "  Fix:      Remove the IPv6 range.\n"
         "            See the networking guide.\n"
-        "  More:     https://example.com/DualStackIncompatible\n"
         "  Concerns: Network.config.openshift.io cluster\n"
+        "  Found by: the preflight of 5.2.0\n"
+        "  Since:    2026-01-14T09:30:00Z\n"
+        "  More:     https://example.com/DualStackIncompatible\n"
     )
 
 

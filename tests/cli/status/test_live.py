@@ -572,14 +572,19 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
 
     away = Unreachable("https://x", "x:1", "connection refused", refused=True)
     client: Any = Scripted(server.client, {"updatestatuses": away})
-    clock = ManualClock()
-    with pytest.raises(Unreachable):
-        status_watch.follow(client, "none", clock, io.StringIO())
+    clock, stream = ManualClock(), io.StringIO()
+    with pytest.raises(CommandError, match="has not answered for 120 s: could not reach https://x: connection refused"):
+        status_watch.follow(client, "none", clock, stream)
     assert clock.monotonic() >= 120
+    assert stream.getvalue() == (
+        "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s "
+        "at most; the update goes on.\n"
+    )
 
 
-def test_watching_on_a_terminal(server: Server, report: JSON) -> None:
+def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole report in place, not lines."""
+    monkeypatch.setenv("TERM", "xterm")
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -172,4 +172,6 @@ def test_nothing_is_accepted_without_its_record(run: Run, server: Server, monkey
 def test_a_reason_needs_a_risk(run: Run) -> None:
     """Before any connection."""
     ran = run("upgrade", "accept", "A-", "--reason", "x")
-    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --reason and --until need a risk to accept")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --because says why risks are accepted; name some")
+    ran = run("upgrade", "accept", "A-", "--until", "1d")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --until says how long risks are accepted; name some")

@@ -165,5 +165,23 @@ async def test_a_preflight_that_came_and_went_between_two_looks_leaves_nothing(t
         running.cancel()
 
 
+async def test_the_folder_of_a_preflight_that_is_begun_and_not_yet_seen_stays(tmp_path: Path) -> None:
+    """The clearing up comes later than the decision: what was made in between is the next one's."""
+    old, current, begun = "preflight-1-0123456789", "preflight-2-0123456789", "preflight-3-0123456789"
+    (tmp_path / old).mkdir()
+    clock = ManualClock()
+    reader = ReportReader(tmp_path, clock, lambda: None)
+    running = asyncio.create_task(reader.run())
+    try:
+        reader.follow(current)
+        (tmp_path / begun).mkdir()
+        async with asyncio.timeout(90):
+            while (tmp_path / old).exists():
+                await clock.advance(1)
+    finally:
+        running.cancel()
+    assert _names(tmp_path) == {begun}
+
+
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}

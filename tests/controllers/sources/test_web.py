@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,9 +18,13 @@ from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 
 from runup.controllers.sources import web
 from runup.controllers.sources.update_service import UpdateService
+from runup.controllers.updatestatus.alerts import Alerts
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates.service import Query
+from runup.domain.updatestatus.snapshot import Unreadable
+from runup.kube.auth import Static, bearer
 from runup.kube.clock import SystemClock
+from runup.sandbox.apiserver.access import certs
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}
 _resolve = socket.getaddrinfo
@@ -87,6 +94,41 @@ async def test_who_was_named_on_this_machine_may_lead_to_it(here: ScriptedApi) -
         await web.fetch(f"{here.url}/a", within_s=5, limit=100)
 
 
+@asynccontextmanager
+async def over_tls(handler: Any, secure: ssl.SSLContext) -> AsyncIterator[str]:
+    """A server with a certificate; its address."""
+    runner = server_side.ServerRunner(server_side.Server(handler))
+    await runner.setup()
+    await server_side.TCPSite(runner, "127.0.0.1", 0, ssl_context=secure).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"https://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+async def test_a_token_is_for_the_server_that_was_named(tmp_path: Path, here: ScriptedApi) -> None:
+    """Not for another one that it leads to, nor for itself in the clear."""
+    certs.load_or_create(tmp_path, SystemClock().now())
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    asking = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+    heard: list[tuple[str, str]] = []
+    places = {"/a": "/b"}
+
+    async def handler(request: Any) -> server_side.StreamResponse:
+        heard.append((request.path, request.headers.get("Authorization", "")))
+        return await (to(places[request.path]) if request.path in places else sent(b"found"))(request)
+
+    here.answers(sent(b"found"))
+    async with over_tls(handler, serving) as first, over_tls(handler, serving) as second:
+        places |= {"/b": f"{second}/c", "/c": f"{here.url}/d"}
+        page = await web.fetch(f"{first}/a", within_s=60, limit=100, authorization="Bearer t", context=asking)
+    assert page.body == b"found"
+    assert heard == [("/a", "Bearer t"), ("/b", "Bearer t"), ("/c", "")]
+    assert "Authorization" not in here.requests[0].headers
+
+
 async def test_redirects_end(here: ScriptedApi) -> None:
     """Round in a circle is no answer."""
     here.answers(to(f"{here.url}/a"))
@@ -152,3 +194,17 @@ async def test_an_update_service_leads_nobody_inwards(here: ScriptedApi, place: 
     assert service.state.failure is not None and service.state.failure.reason == "RemoteFailed"
     assert not service.state.asking
     assert len(here.requests) == 1
+
+
+async def test_what_knows_the_alerts_leads_nobody_inwards(here: ScriptedApi) -> None:
+    """Its token would be asked for there too; that alerts are not known is said, with why."""
+    here.answers(to(f"{here.url}/inward"), sent(b"{}"))
+    asked = asyncio.Event()
+    alerts = Alerts(named(here), Static(bearer("secret")), SystemClock(), asked.set)
+    running = asyncio.create_task(alerts.run())
+    async with asyncio.timeout(90):
+        await asked.wait()
+    running.cancel()
+    assert isinstance(alerts.state, Unreadable)
+    assert "a redirect to 127.0.0.1, an address that nobody may lead to" in alerts.state.why
+    assert here.targets == ["GET /api/v1/alerts"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from tests.controllers.updatestatus.world import (
     DEADLINE_S,
@@ -30,6 +30,7 @@ from tests.controllers.updatestatus.world import (
 )
 from tests.controlplane.rows import SERVERS
 
+from runup.api.core_v1 import ServiceAccount
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
 from runup.api.workloads_v1 import PodDisruptionBudget
@@ -40,6 +41,7 @@ from runup.domain.conditions import find, status_of
 from runup.kube import calls, config
 from runup.kube.clock import Clock, ManualClock
 from runup.kube.config import ClusterConfig
+from runup.kube.reviews import token_request
 
 CONFIG, MACHINES = "config.openshift.io", MC
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -216,8 +218,13 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     async with world(tmp_path) as cluster:
         await populate(cluster)
         granted = await _grant(cluster)
-        async with running(_account(cluster), leader_elect=True):
+        async with running(_account(cluster), leader_elect=True, listen="127.0.0.1:0") as process:
             found = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+            # Whom the API server knows, and lets read nothing.
+            await cluster.create(resource_of(ServiceAccount), _account_of("default"))
+            account = await cluster.client.send(token_request("default", "default"))
+            async with ClientSession(headers={"Authorization": f"Bearer {account.token}"}) as session:
+                assert (await session.get(f"{process.endpoint.address}/metrics")).status == 403
             assert status_of(found.conditions, "Available") == "True", found.conditions
             await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
         events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]
@@ -288,7 +295,7 @@ def _summaries(status: UpdateStatusStatus) -> list[str]:
 async def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget(cluster: World) -> None:
     """Its pods are asked for, with time the insight grows worse, and when the budget allows the eviction it ends."""
     await cluster.create(NAMESPACES, obj("v1", "Namespace", "shop"))
-    await cluster.create(Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True), _account_of("shop"))
+    await cluster.create(resource_of(ServiceAccount), _account_of("shop"))
     spec = {"nodeName": "worker-0", "containers": [{"name": "c", "image": "i"}]}
     # A pod that has not started may be evicted whatever its budget says.
     running_pod = {"spec": spec, "status": {"phase": "Running"}}

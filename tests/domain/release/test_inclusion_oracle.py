@@ -240,7 +240,7 @@ def agreed(case: Case) -> str:
     """The axis on which code and oracle agree; fails where they do not."""
     group, kind = case.kind
     metadata = {"name": "a", "annotations": case.annotations}
-    manifest = Manifest("a.yaml", Identity(group, kind, case.namespace, "a"), {"kind": kind, "metadata": metadata})
+    manifest = Manifest.of("a.yaml", Identity(group, kind, case.namespace, "a"), {"kind": kind, "metadata": metadata})
     decision = include(manifest, case.filters)
     expected = objection(case)
     told = decision.reason if isinstance(decision, Excluded) else ""

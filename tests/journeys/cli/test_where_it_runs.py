@@ -12,8 +12,8 @@ from tests.journeys.conftest import Sandbox, _started
 from tests.servers import eventually
 
 from runup.api.core_v1 import ConfigMap, Node, Pod
-from runup.api.scheme import resource_of
-from runup.domain.conditions import find
+from runup.api.scheme import Resource, resource_of
+from runup.domain.conditions import find, status_of
 from runup.domain.preflight import accounts, workloads
 from runup.kube import calls
 
@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_grou
 
 NAMESPACE = "openshift-cluster-version-operator"
 CONFIG_MAPS = resource_of(ConfigMap)
+CLASSES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas", namespaced=True)
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -90,6 +92,52 @@ def test_a_node_that_takes_nobody_is_told_in_the_schedulers_words(sandbox: Sandb
     (log,) = sandbox.data.glob(f"pods/{NAMESPACE}_cluster-version-operator-*/cluster-version-operator.log")
     story = [line for line in log.read_text().splitlines() if "preflight" in line]
     assert any("Unschedulable" in line and "5.2.0" in line for line in story)
+
+
+def set_anew(sandbox: Sandbox, **data: str) -> None:
+    """Settings for a preflight that is not there yet."""
+    assert sandbox.run("upgrade", "--clear-preflight").code == 0
+    eventually(lambda: not pods(sandbox), "the one before is gone")
+    set_to(sandbox, **data)
+
+
+def refused(sandbox: Sandbox) -> str:
+    """Ask for the preflight; the words of whoever refuses its pod, once the condition has them."""
+    done = sandbox.run("upgrade", "--preflight", "--to=5.2.0")
+    assert done.code == 0, done.out + done.err
+    eventually(lambda: failed(sandbox)[0] == "FailedCreate", "the condition has the reason")
+    return failed(sandbox)[1]
+
+
+def completes(sandbox: Sandbox) -> None:
+    """It goes on by itself, and what was refused is over."""
+    sandbox.until(lambda found: status_of(found.status.conditions, "PreflightCompleted") == "True", "it completes")
+    assert failed(sandbox) == ("", "")
+
+
+def test_a_pod_that_may_not_be_made_is_told_in_the_servers_words(sandbox: Sandbox) -> None:
+    """A class of priority that is not there; as soon as it is, nothing needs to be typed."""
+    set_anew(sandbox, priorityClassName="later")
+    assert "no PriorityClass with name later was found" in refused(sandbox)
+    sandbox.client.send(calls.create(CLASSES, {"metadata": {"name": "later"}, "value": 1}))
+    completes(sandbox)
+
+
+def test_a_full_quota_is_told_in_the_servers_words(sandbox: Sandbox, request: pytest.FixtureRequest) -> None:
+    """Once there is room the preflight goes on by itself."""
+    if "kube-apiserver" not in request.node.name:
+        pytest.skip("needs a real kube-apiserver: the sandbox serves no ResourceQuota")
+    set_anew(sandbox)
+    hard = {"pods": "0"}
+    sandbox.client.send(
+        calls.create(QUOTAS, {"metadata": {"name": "tight", "namespace": NAMESPACE}, "spec": {"hard": hard}})
+    )
+    # What a cluster's own controller counts; until then the server refuses with other words.
+    counted = {"status": {"hard": hard, "used": {"pods": "0"}}}
+    sandbox.client.send(calls.merge_patch(QUOTAS, "tight", counted, NAMESPACE, subresource="status"))
+    assert "exceeded quota: tight" in refused(sandbox)
+    sandbox.client.send(calls.delete(QUOTAS, "tight", NAMESPACE))
+    completes(sandbox)
 
 
 def _runs_the_operator(sandbox: Sandbox, node: Node) -> bool:

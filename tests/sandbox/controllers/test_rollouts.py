@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from runup.api import codec
-from runup.api.meta_v1 import NamespacedName
+from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod, WholeReplicaSet
 from runup.kube.cache import Cache
 from runup.kube.clock import ManualClock
 from runup.kube.request import Call
 from runup.sandbox.controllers import rollout
 from runup.sandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
-from runup.sandbox.controllers.runner import Again
+from runup.sandbox.controllers.runner import Again, Attempt
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -216,6 +217,56 @@ def test_a_second_look_changes_nothing() -> None:
     assert later == first
 
 
+def failing(found: WholeReplicaSet, words: str) -> WholeReplicaSet:
+    """A set that may not make its pods since NOW."""
+    condition = Condition("ReplicaFailure", "True", "FailedCreate", words, last_transition_time=NOW)
+    return replace(found, status=replace(found.status, conditions=(condition,)))
+
+
+NEW, FULL = sized("new", 2, 0), failing(sized("new", 2, 0), "full")
+OLD_SET, OLD_FULL = sized("old", 1, 0), failing(sized("old", 1, 0), "old full")
+
+
+@pytest.mark.parametrize(
+    ("sets", "before", "expected"),
+    [
+        pytest.param([NEW, OLD_SET], {}, "", id="nothing refused"),
+        pytest.param([FULL, OLD_SET], {}, "full", id="the new set's pods"),
+        pytest.param([NEW, OLD_FULL], {}, "old full", id="an old set's pods"),
+        pytest.param([OLD_FULL, FULL], {}, "full", id="the new set's words come first"),
+        pytest.param([NEW, OLD_SET], {"words": "full"}, "", id="over"),
+        pytest.param([FULL, OLD_SET], {"words": "fuller"}, "fuller", id="the first words stay while the reason does"),
+        pytest.param([FULL, OLD_SET], {"words": "m", "reason": "FailedDelete"}, "full", id="another reason"),
+    ],
+)
+def test_what_keeps_sets_from_their_pods(sets: list[WholeReplicaSet], before: JSON, expected: str) -> None:
+    """As pkg/controller/deployment copies it, with the set's own times."""
+    said = {"type": "ReplicaFailure", "status": "True", "reason": before.get("reason", "FailedCreate")}
+    status = {"conditions": [{**said, "message": before["words"]}]} if before else {}
+    new = next(each for each in sets if each.metadata.name == "new")
+    found = rollout.status(deployment(status=status), new, sets, NOW)
+    words = [each["message"] for each in found["conditions"] if each["type"] == "ReplicaFailure"]
+    assert words == ([expected] if expected else [])
+
+
+def test_a_paused_deployment_keeps_what_it_said() -> None:
+    """Nothing of its sets is looked at, as in Kubernetes."""
+    found = rollout.status(deployment(spec={"paused": True}), FULL, [FULL], NOW)
+    assert "ReplicaFailure" not in {each["type"] for each in found["conditions"]}
+
+
+def test_a_set_that_may_not_be_made() -> None:
+    """The roll-out says so, and begins once it may; without a deadline nothing is said."""
+    refused = 'Failed to create new replica set "web-x": quota'
+    first = rollout.status(deployment(), None, [], NOW, refused=refused)
+    assert told(first) == ("False", "ReplicaSetCreateError", refused)
+    then = rollout.status(deployment(status=first), NEW, [NEW], NOW)
+    assert told(then) == ("True", "NewReplicaSetCreated", 'Created new replica set "new"')
+    endless = deployment(spec={"progressDeadlineSeconds": rollout.NO_DEADLINE_S})
+    found = rollout.status(endless, None, [], NOW, refused=refused)
+    assert [each["type"] for each in found["conditions"]] == ["Available"]
+
+
 def cache(kind: Any, *objects: JSON) -> Any:
     """A cache of these objects."""
     made = Cache(kind)
@@ -247,7 +298,8 @@ def sent(sets: list[JSON], pods: list[JSON] | None = None, **changes: Any) -> li
     controller = Deployments(
         cache(WholeDeployment, found), cache(WholeReplicaSet, *sets), cache(WholePod, *(pods or [])), ManualClock(NOW)
     )
-    requests = [step.request for step in controller.calls(KEY) if isinstance(step, Call)]
+    steps = [step.call if isinstance(step, Attempt) else step for step in controller.calls(KEY)]
+    requests = [step.request for step in steps if isinstance(step, Call)]
     return [
         (request.method, request.path.rpartition("/")[2], json.loads(request.body or b"{}"))
         for request in requests

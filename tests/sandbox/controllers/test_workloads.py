@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.sandbox.controllers.conftest import Cluster
+from tests.sandbox.controllers.conftest import CLASSES, Cluster
 
 from runup.api import codec
 from runup.api.meta_v1 import NamespacedName
@@ -19,7 +19,7 @@ from runup.kube.request import Call
 from runup.sandbox.controllers import jobs
 from runup.sandbox.controllers.replica_sets import unavailable_for_s, worth
 from runup.sandbox.controllers.runner import Again
-from runup.sandbox.controllers.workloads import DEPLOYMENTS, JOBS, JSON, PODS, REPLICA_SETS
+from runup.sandbox.controllers.workloads import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 HOLD = "example.com/hold"
@@ -139,6 +139,34 @@ async def test_a_pod_that_is_deleted_is_replaced(cluster_with_node: Cluster) -> 
         cluster, lambda found: len(found) == 2 and first not in [pod["metadata"]["name"] for pod in found]
     )
     assert len(found) == 2
+
+
+def failure(found: JSON | None) -> JSON:
+    """Condition ReplicaFailure; empty where there is none."""
+    conditions = ((found or {}).get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == "ReplicaFailure"), {})
+
+
+async def test_a_pod_that_may_not_be_made_is_told_in_the_servers_words(cluster: Cluster) -> None:
+    """By the ReplicaSet, and by its Deployment after it; both forget it once the pods are there."""
+    spec = deployment()
+    spec["template"]["spec"]["priorityClassName"] = "class"
+    await cluster.create("web", resource=DEPLOYMENTS, spec=spec)
+    above = failure(await cluster.until(failure, "web", DEPLOYMENTS))
+    sets = (await cluster.client.send(calls.list_raw(REPLICA_SETS, cluster.namespace))).items
+    told = failure(sets[0])
+    assert (told["status"], told["reason"]) == (above["status"], above["reason"]) == ("True", "FailedCreate")
+    assert told["message"] == above["message"]
+    assert "is forbidden: no PriorityClass with name class was found" in told["message"]
+    assert above["lastTransitionTime"] == above["lastUpdateTime"] == told["lastTransitionTime"]
+    events = (await cluster.client.send(calls.list_raw(EVENTS, cluster.namespace))).items
+    (event,) = [each for each in events if each["reason"] == "FailedCreate"][:1]
+    assert event["message"].startswith("Error creating: pods ")
+    assert (event["involvedObject"]["kind"], event["type"]) == ("ReplicaSet", "Warning")
+    await cluster.create("class", resource=CLASSES)
+    await until_pods(cluster, lambda found: len(found) == 2)
+    await cluster.until(lambda found: found and not failure(found), "web", DEPLOYMENTS)
+    assert failure(await cluster.find(sets[0]["metadata"]["name"], REPLICA_SETS)) == {}
 
 
 async def ends(cluster: Cluster, pod: JSON, phase: str) -> None:

@@ -22,6 +22,8 @@ ALL = {
     "Role",
     "RoleBinding",
     "NetworkPolicy",
+    "Service",
+    "ServiceMonitor",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from runup.cli.connection import connection_of, connection_options
@@ -23,8 +25,9 @@ def check(ctx: click.Context, output: str | None) -> int:
       runup check --context production -o json
     """
     from runup.cli.check.judge import exit_code, rows
+    from runup.cli.check.lines import text
     from runup.cli.check.probe import ask
-    from runup.cli.cluster import write
+    from runup.cli.output import screen_of, write
     from runup.cli.render.text import machine
 
     found = rows(ask(connection_of(ctx)))
@@ -34,8 +37,5 @@ def check(ctx: click.Context, output: str | None) -> int:
         ]
         write([("out", machine({"checks": data}, output))])
         return exit_code(found)
-    for row in found:
-        write([("out", f"{row.result.value:<9}{row.name}: {row.says}\n")])
-        if row.way_out:
-            write([("out", f"{'':<9}{row.way_out}\n")])
+    write([("out", text(found, screen_of(sys.stdout)))])
     return exit_code(found)

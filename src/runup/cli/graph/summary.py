@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.cli.graph.source import Source, channels
-from runup.cli.render.text import table
+from runup.cli.render.text import aligned
 from runup.domain.updates.building import of_channel
 
 JSON = dict[str, Any]
@@ -32,7 +32,7 @@ def as_text(told: JSON) -> str:
     rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
     rows += [_row(name, part) for name, part in told["channels"].items()]
     whole = _row("all", told)
-    return f"{table([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
+    return f"{aligned([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
 
 
 def _row(name: str, part: JSON) -> tuple[str, ...]:

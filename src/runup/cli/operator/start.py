@@ -64,6 +64,17 @@ OPTIONS = (
         help="Feature gates that are open for the operator whatever the cluster's FeatureGate says.",
     ),
     click.option(
+        "--record-only",
+        is_flag=True,
+        help="Apply nothing: an update that is accepted is recorded, and that is all.",
+    ),
+    click.option(
+        "--always-enable-capabilities",
+        default="",
+        metavar="A,B",
+        help="Capabilities that are on whatever the cluster asks for.",
+    ),
+    click.option(
         "--namespace", envvar="CVO_NAMESPACE", default="openshift-cluster-version-operator", show_default=True
     ),
     click.option(
@@ -119,6 +130,8 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         metrics_auth=flags["metrics_auth"] == "token",
         leader_elect=flags["leader_elect"],
         election=read_election(flags["lease"]),
+        applies=not flags["record_only"],
+        always_enabled=tuple(filter(None, flags["always_enable_capabilities"].split(","))),
         open_gates=frozenset(filter(None, flags["open_gates"].split(","))),
     )
 

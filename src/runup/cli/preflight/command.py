@@ -6,6 +6,8 @@ Reads ClusterVersion and ConfigMap `preflight-history`; what is printed is made 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -16,19 +18,24 @@ from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
+    from runup.cli.render.screen import Screen
     from runup.domain.preflight.history import History
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+_wide = click.option(
+    "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="More columns, or the machine form."
+)
 
 
 @click.group("preflight", cls=Group)
 @connection_options
 def preflight() -> None:
-    """Past preflights: history, comparison, one risk in detail.
+    """Preflights and what they found: result, history, comparison, one risk in detail.
 
     A preflight is asked for with `runup upgrade --mode=preflight --to=VERSION`.
 
     \b
+      runup preflight show
       runup preflight history
       runup preflight compare 5.1.0 5.2.0
       runup preflight explain DualStackIncompatible
@@ -44,15 +51,59 @@ def _read(ctx: click.Context) -> tuple[ClusterVersion, History]:
         return cluster, clusters.read_history(client, namespace())
 
 
-def _print(text: str, data: object, output: str | None) -> None:
-    from runup.cli.cluster import write
+def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:
+    from runup.cli.output import screen_of, write
     from runup.cli.render.text import machine
 
-    write([("out", machine(data, output) if output else text)])
+    write([("out", machine(data, output) if output in ("json", "yaml") else text(screen_of(sys.stdout)))])
+
+
+@preflight.command("show")
+@click.argument("version", default="", shell_complete=names.versions)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["wide", "json", "yaml", "html"]),
+    help="More columns, the machine form, or one web page.",
+)
+@connection_options
+@click.pass_context
+def show(ctx: click.Context, version: str, output: str | None) -> int:
+    """The result of a preflight once more, with the exit code of --wait: of the one asked for, or of a VERSION.
+
+    \b
+      runup preflight show
+      runup preflight show 5.2.0 -o html > preflight.html
+    """
+    from runup.cli import cluster as clusters
+    from runup.cli.cluster import namespace
+    from runup.cli.errors import CommandError
+    from runup.cli.findings import current, of_target
+    from runup.cli.render import preflight as rendered
+
+    with connection_of(ctx).client() as client:
+        cluster = clusters.read(client)
+        history = clusters.read_history(client, namespace())
+        found = of_target(cluster, history, version) if version else current(cluster, history)
+        if found is None:
+            raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
+        if not found.known:
+            raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
+        if output == "html":
+            from runup.cli.render.preflight_page import page
+            from runup.kube.clock import SystemClock
+
+            clusters.write([("out", page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
+            return found.exit_code
+    _print(lambda screen: rendered.result(found, screen, wide=output == "wide"), rendered.as_data(found), output)
+    return found.exit_code
+
+
+_ASK = ": runup upgrade --mode=preflight --to=VERSION --wait"
 
 
 @preflight.command("history")
-@_output
+@_wide
 @connection_options
 @click.pass_context
 def history(ctx: click.Context, output: str | None) -> None:
@@ -67,13 +118,14 @@ def history(ctx: click.Context, output: str | None) -> None:
 
     cluster, stored = _read(ctx)
     found = complete(cluster, stored)
-    _print(rendered.history(found, accepted_names(cluster)), rendered.history_data(found), output)
+    accepted, wide = accepted_names(cluster), output == "wide"
+    _print(lambda screen: rendered.history(found, accepted, screen, wide=wide), rendered.history_data(found), output)
 
 
 @preflight.command("compare")
 @click.argument("before", metavar="A", shell_complete=names.versions)
 @click.argument("after", metavar="B", shell_complete=names.versions)
-@_output
+@_wide
 @connection_options
 @click.pass_context
 def compare(ctx: click.Context, before: str, after: str, output: str | None) -> None:
@@ -93,7 +145,12 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None) -> 
     found = complete(cluster, stored)
     source = cluster.status.desired.version
     compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
-    _print(rendered.comparison(compared, now=SystemClock().now()), rendered.comparison_data(compared), output)
+    now, wide = SystemClock().now(), output == "wide"
+    _print(
+        lambda screen: rendered.comparison(compared, screen, now=now, wide=wide),
+        rendered.comparison_data(compared),
+        output,
+    )
 
 
 @preflight.command("explain")
@@ -126,4 +183,4 @@ def explain(ctx: click.Context, risk: str, output: str | None) -> None:
         known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
         known = rendered.explain(cluster, found, risk, page, pages.names())
-    _print(rendered.explanation(known), rendered.explanation_data(known), output)
+    _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)

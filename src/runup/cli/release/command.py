@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -168,6 +169,7 @@ def manifests(
     """
 
     def run() -> int:
+        from runup.cli.output import screen_of, write
         from runup.cli.release import read as release_read
         from runup.cli.release.new import read_file
         from runup.domain.release.listing import filters_of, overrides_in
@@ -186,7 +188,7 @@ def manifests(
         listed = release_read.listed(payload, digest, filters_of(major=chosen, **described))
         for note in listed.notes:
             click.echo(f"note: {note}", err=True)
-        click.echo(release_read.as_listing(listed, output or "wide"), nl=False)
+        write([("out", release_read.as_listing(listed, output or "wide", screen_of(sys.stdout)))])
         return 0
 
     return guarded(run)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from runup.cli.render import table
+from runup.cli.render.screen import PIPE, Screen, joined
+from runup.cli.render.table import drawn, wrapped
 from runup.cli.render.text import machine
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
 from runup.domain.release.listing import Row, described, notes, rows
@@ -86,13 +90,21 @@ def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
     return Listed(payload.version, digest, filters, rows(payload, filters), notes(payload, filters))
 
 
-def as_listing(found: Listed, form: str) -> str:
-    """The text of `name`, `wide` or `json`."""
+def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
+    """The text of `name`, `wide` or `json`; on a terminal that it is longer than, how many are in and out first."""
     if form == "json":
         return machine(_document(found), "json")
     if form == "name":
         return "".join(f"{one_line(row.object)}\n" for row in found.rows if row.included)
-    return _table(found.rows)
+    text = drawn(_table(found.rows), screen)
+    longer = screen.height is not None and text.count("\n") >= screen.height
+    return joined(wrapped(_summary(found), screen), "\n", text) if longer else text
+
+
+def _summary(found: Listed) -> str:
+    counts = Counter(row.state for row in found.rows)
+    told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return f"Release {found.version}: {len(found.rows)} manifests and checks, {told}."
 
 
 def _document(found: Listed) -> dict[str, Any]:
@@ -108,9 +120,12 @@ def _document(found: Listed) -> dict[str, Any]:
     }
 
 
-def _table(rows: tuple[Row, ...]) -> str:
-    head = ("", "MANIFEST", "FILE", "REASON")
-    lines = [head, *((row.state, *map(one_line, (row.object, row.file, row.reason))) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join(shown) + "\n"
+def _table(rows: tuple[Row, ...]) -> table.Table:
+    columns = (
+        table.Column("", styles={"in": "green", "out": "yellow"}),
+        table.Column("MANIFEST"),
+        table.Column("FILE"),
+        table.Column("REASON", flows=True),
+    )
+    lines = [table.Row((row.state, row.object, row.file, row.reason)) for row in rows]
+    return table.Table(columns, lines, gap=2, blank="")

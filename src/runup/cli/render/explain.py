@@ -10,7 +10,9 @@ from typing import Any
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.findings import Risk, known_risk_names, of_target
-from runup.cli.render.preflight import risk_data
+from runup.cli.render.preflight import resource, risk_data
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import wrapped
 from runup.cli.render.text import timestamp
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import ReportedResource
@@ -53,47 +55,40 @@ def _nothing(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> s
     return f"no update of this cluster has a risk {quoted(name)}; {there}"
 
 
-def explanation(known: Explanation) -> str:
+def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:
     """The explanation as text."""
     parts = [f"{known.name}\n"]
     if known.not_asked:
-        parts.append(f"\nWhether an update has this risk is not known, no cluster was asked: {known.not_asked}\n")
+        text = f"Whether an update has this risk is not known, no cluster was asked: {known.not_asked}"
+        parts += ["\n", wrapped(text, screen)]
     elif not known.by_target:
         parts.append("\nNo update of this cluster has this risk now.\n")
-    parts += [_target(target, risk) for target, risk in known.by_target]
+    parts += [_target(target, risk, screen) for target, risk in known.by_target]
     if known.page:
-        parts.append(f"\nAbout this risk:\n\n{known.page.strip()}\n")
-    return "".join(parts)
+        parts += ["\nAbout this risk:\n\n", *(wrapped(line, screen) for line in known.page.strip().split("\n"))]
+    return joined(*parts)
 
 
-def _target(target: str, risk: Risk) -> str:
+def _target(target: str, risk: Risk, screen: Screen) -> str:
     fields = (
-        ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
-        ("Since", timestamp(risk.since)),
-        ("Accepted", "yes" if risk.accepted else f"no (runup upgrade accept {risk.name})"),
         ("Severity", risk.severity),
-        ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
+        ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
+        ("Accepted", "yes" if risk.accepted else f"no (runup upgrade accept {risk.name})"),
         ("Message", risk.message),
         ("Fix", risk.fix.strip()),
-        ("More", risk.url),
         ("Concerns", _resources(risk.resources)),
+        ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
+        ("Since", timestamp(risk.since)),
+        ("More", risk.url),
     )
-    return f"\nFor {target}:\n" + "".join(f"  {f'{name}:':<10}{_hanging(text)}\n" for name, text in fields if text)
-
-
-def _hanging(text: str) -> str:
-    return text.replace("\n", "\n" + " " * 12)
+    lines = (wrapped(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
+    return f"\nFor {target}:\n" + "".join(lines)
 
 
 def _resources(resources: tuple[ReportedResource, ...]) -> str:
-    lines = [_resource(item) for item in resources[:_MAX_RESOURCES]]
+    lines = [resource(item) for item in resources[:_MAX_RESOURCES]]
     more = len(resources) - _MAX_RESOURCES
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
-
-
-def _resource(item: ReportedResource) -> str:
-    kind = f"{item.kind}.{item.group}" if item.group else item.kind
-    return f"{kind} {item.namespace}/{item.name}" if item.namespace else f"{kind} {item.name}"
 
 
 def explanation_data(known: Explanation) -> dict[str, Any]:

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from runup.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.render.text import age, shortened, table, timestamp
+from runup.cli.findings import Risk
+from runup.cli.render.preflight import risk_table
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.text import age, timestamp
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedRisk
 
-_NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait\n"
-_SHORT = 100
+_NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
 
 
-def history(found: History, accepted: Collection[str] = ()) -> str:
+def history(found: History, accepted: Collection[str] = (), screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
     """One line a report, the newest first; `accepted` are names of risks that stand in no way."""
     if not found.reports:
-        return _NONE
-    rows = [("TARGET", "SOURCE", "OBSERVED", "STATUS", "CHECKS", "APPLY", "UNKNOWN", "ACCEPTED", "PREFLIGHT")]
-    return table([*rows, *(_row(report, accepted) for report in found.reports)])
+        return joined(wrapped(_NONE, screen))
+    columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
+    columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
+    return drawn(Table(columns, [_row(report, accepted, wide=wide) for report in found.reports]), screen)
 
 
-def _row(report: Report, accepted: Collection[str]) -> tuple[str, ...]:
+def _row(report: Report, accepted: Collection[str], *, wide: bool) -> Row:
     still_open = [risk for risk in report.risks if risk.name not in accepted]
     applying = sum(1 for risk in still_open if risk.applies == "True")
-    return (
-        report.target_version,
-        report.source_version,
-        timestamp(report.observed_time),
-        report.execution_status,
-        str(len(report.checks)),
-        str(applying),
-        str(len(still_open) - applying),
-        str(len(report.risks) - len(still_open)),
-        report.preflight_id,
+    return Row(
+        (
+            report.target_version,
+            report.source_version,
+            report.execution_status,
+            str(applying),
+            str(len(still_open) - applying),
+            str(len(report.risks) - len(still_open)),
+            str(len(report.checks)),
+            timestamp(report.observed_time),
+            report.preflight_id,
+            *((report.target_image,) if wide else ()),
+        )
     )
 
 
@@ -82,37 +89,55 @@ def compare(before: Report, after: Report) -> Comparison:
     )
 
 
-def comparison(compared: Comparison, *, now: datetime | None = None) -> str:
-    """The comparison as text: how old each side is (where `now` is known), new, gone, the same."""
+def comparison(
+    compared: Comparison, screen: Screen = PIPE, *, now: datetime | None = None, wide: bool = False
+) -> Drawn:
+    """The comparison as text: how much differs, new, gone, the same; how old each side is where `now` is known."""
     before, after = compared.before, compared.after
-    head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}\n"
-    aside = "".join(
-        f"warning: the report of {report.target_version} is {report.execution_status}: it may lack risks\n"
+    counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
+    head = f"From {before.target_version} to {after.target_version}, as checked on {after.source_version}: {counts}"
+    aside = [
+        f"warning: the report of {report.target_version} is {report.execution_status}: it may lack risks"
         for report in (before, after)
         if report.execution_status != "completed"
-    )
-    parts = [
-        _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new]),
-        _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone]),
-        _part("For both", [(right, _changed(left, right)) for left, right in compared.both]),
     ]
-    return head + (_ages(compared, now) if now else "") + aside + "".join(parts)
+    return joined(
+        *(wrapped(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
+        _part(f"Only for {after.target_version}", [(risk, "") for risk in compared.new], screen, wide=wide),
+        _part(f"Only for {before.target_version}", [(risk, "") for risk in compared.gone], screen, wide=wide),
+        _part("For both", [(right, _changed(left, right)) for left, right in compared.both], screen, wide=wide),
+    )
 
 
-def _ages(compared: Comparison, now: datetime) -> str:
+def _ages(compared: Comparison, now: datetime) -> list[str]:
     reports = (compared.before, compared.after)
-    return "".join(f"{r.target_version} was checked {age(r.observed_time, now)}\n" for r in reports)
+    return [f"{r.target_version} was checked {age(r.observed_time, now)}" for r in reports]
 
 
 def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
     return f"was {left.applies}; " if left.applies != right.applies else ""
 
 
-def _part(title: str, risks: list[tuple[ReportedRisk, str]]) -> str:
+def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
-        return f"\n{title}: none\n"
-    rows = table((f"  {risk.name}", risk.applies, note + shortened(risk.message, _SHORT)) for risk, note in risks)
-    return f"\n{title}:\n{rows}"
+        return joined(f"\n{title}: none\n")
+    found = [replace(_risk(risk), message=note + risk.message) for risk, note in risks]
+    return joined(f"\n{title}:\n", drawn(risk_table(found, wide=wide, remedies=False, indent=2), screen))
+
+
+def _risk(risk: ReportedRisk) -> Risk:
+    """A report's risk as the tables have them; what is accepted now says nothing about then."""
+    return Risk(
+        name=risk.name,
+        applies=risk.applies,
+        accepted=False,
+        message=risk.message,
+        url=risk.url,
+        reason=risk.reason,
+        fix=risk.remediation,
+        severity=risk.severity,
+        resources=risk.resources,
+    )
 
 
 def comparison_data(compared: Comparison) -> dict[str, Any]:

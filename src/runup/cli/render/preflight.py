@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
-from runup.cli.render.text import Output, age, out, shortened, table, timestamp
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.text import Output, age, out, timestamp
+from runup.domain.preflight.report import ReportedResource
 from runup.domain.preflight.results import OUTDATED
 
-_SHORT = 100
+_MAX_OBJECTS = 10
 # What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.
 OVER = frozenset({"TargetUnsupported", "OOMKilled", "DeadlineExceeded"})
 AGAIN = "To try once more, end it first: runup upgrade --clear-preflight"
@@ -21,24 +25,26 @@ CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
 RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOWN: "Unknown"}
 
 
-def section(found: Findings) -> Iterator[Output]:
+def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
     """What `runup upgrade` adds after everything that oc prints, where a preflight is asked for."""
-    yield out(f"\nPreflight of {found.target} from {found.source}: {summary(found)}\n")
-    shown = [risk for risk in found.risks if risk.applies != "False"]
-    if shown:
-        yield out("\n" + _indented(_table(shown, details=False)))
-    yield out(f"\n{_hint(found)}\n")
+    yield out(joined("\n", wrapped(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
+    if shown := standing(found):
+        yield out(joined("\n", drawn(risk_table(shown, wide=wide, indent=2), screen)))
+    yield out(joined("\n", wrapped(_hint(found), screen)))
 
 
-def ended(found: Sequence[Findings], *, now: datetime) -> Iterator[Output]:
+def ended(found: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
     """What preflights found that have ended: how old it is, and how to check again. It holds nothing up."""
-    yield out("\nEnded preflights; what they found may have changed since and holds no update up:\n\n")
-    rows = [("  TARGET", "OBSERVED", "AGE", "FOUND THEN")]
-    for one in found:
-        names = ", ".join(risk.name for risk in one.risks if risk.reason == OUTDATED)
-        rows.append((f"  {one.target}", timestamp(one.observed), age(one.observed, now), shortened(names, _SHORT)))
-    yield out(table(rows))
+    text = "Ended preflights; what they found may have changed since and holds no update up:"
+    yield out(joined("\n", wrapped(text, screen)))
+    columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
+    rows = [Row((one.target, _outdated(one), age(one.observed, now), timestamp(one.observed))) for one in found]
+    yield out(joined("\n", drawn(Table(columns, rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
+
+
+def _outdated(one: Findings) -> str:
+    return ", ".join(risk.name for risk in one.risks if risk.reason == OUTDATED)
 
 
 def _hint(found: Findings) -> str:
@@ -53,32 +59,59 @@ def summary(found: Findings) -> str:
         return f"could not run ({found.failed.reason}): {found.failed.message}"
     if not found.completed:
         return found.running.message if found.running else "requested"
-    return f"completed; {_counted(found.risks)}"
+    return f"completed; {counted(found.risks)}"
 
 
-def result(found: Findings) -> str:
-    """The risk table and the verdict that `--wait` ends with."""
-    shown = [risk for risk in found.risks if risk.applies != "False"]
-    head = f"Preflight of {found.target} from {found.source}"
-    when = f", as of {timestamp(found.observed)}" if found.observed else ""
-    body = f"\n{_table(shown, details=True)}" if shown else ""
-    return f"\n{head}{when}\n{body}\n{verdict(found)}\n"
+def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
+    """What `--wait` ends with: what it comes to, the table of risks, the verdict. The cause stands before the time."""
+    shown = standing(found)
+    if found.completed:
+        told = f"{counted(found.risks)}{by_severity(found.risks)}"
+    else:
+        told = f"could not run ({found.failed.reason})" if found.failed else "no result yet"
+    done = f"{len(found.checks)} checks done; " if found.checks else ""
+    when = f" ({done}as of {timestamp(found.observed)})" if found.observed else ""
+    return joined(
+        "\n",
+        wrapped(f"Preflight of {found.target} from {found.source}: {told}{when}", screen),
+        *(("\n", drawn(risk_table(shown, wide=wide), screen)) if shown else ()),
+        "\n",
+        verdict_on(found, screen),
+    )
+
+
+def standing(found: Findings) -> list[Risk]:
+    """The risks that are shown: all but those that are known not to apply."""
+    return [risk for risk in found.risks if risk.applies != "False"]
 
 
 def verdict(found: Findings) -> str:
     """One line that says what it comes to and what to do."""
+    return " ".join(verdict_parts(found))
+
+
+def verdict_on(found: Findings, screen: Screen) -> Drawn:
+    """The same on a terminal: wrapped, and the command on a line of its own, which the terminal folds, to be copied."""
+    if screen.width is None:
+        return joined(verdict(found), "\n")
+    text, *command = verdict_parts(found)
+    return joined(wrapped(text, screen), *(f"  {line}\n" for line in command))
+
+
+def verdict_parts(found: Findings) -> tuple[str, ...]:
+    """The verdict, and the command that it ends with if there is one."""
     code = found.exit_code
     if code == COULD_NOT_RUN:
         if found.failed is None:
-            return f"Verdict: the preflight of {found.target} has no result yet."
+            return (f"Verdict: the preflight of {found.target} has no result yet.",)
         why = f"{found.failed.reason}: {_sentence(found.failed.message)}"
-        return f"Verdict: the preflight could not run. {why} {_advice(found)}"
+        return (f"Verdict: the preflight could not run. {why} {_advice(found)}",)
     if code == 0:
         accepted = counts(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
-        return f"Verdict: nothing stands in the way of an update to {found.target}{aside}."
+        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.",)
     names = ",".join(risk.name for risk in found.risks if risk.open)
-    return f"Verdict: {_counted(found.risks)}. Fix them, or accept them by name: runup upgrade accept {names}"
+    return f"Verdict: {counted(found.risks)}. Fix them, or accept them by name:", f"runup upgrade accept {names}"
 
 
 def _advice(found: Findings) -> str:
@@ -91,7 +124,8 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _counted(risks: tuple[Risk, ...]) -> str:
+def counted(risks: tuple[Risk, ...]) -> str:
+    """How many apply, could not be told, are accepted."""
     applying, unknown, accepted = counts(risks)
     parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}"] if applying else []
     parts += [f"{unknown} could not be told"] if unknown else []
@@ -99,24 +133,59 @@ def _counted(risks: tuple[Risk, ...]) -> str:
     return ", ".join(parts) or "no risks found"
 
 
-def _table(risks: list[Risk], *, details: bool) -> str:
-    rows: list[tuple[str, ...]] = [("RISK", "APPLIES", "ACCEPTED", "MESSAGE")]
-    for risk in risks:
-        accepted = "yes" if risk.accepted else "no"
-        rows.append((risk.name, risk.applies, accepted, shortened(risk.message, _SHORT)))
-        if details:
-            rows += [("", "", "", f"Fix: {line}") for line in _lines(risk.fix)[:1]]
-            rows += [("", "", "", f"     {line}") for line in _lines(risk.fix)[1:]]
-            rows.append(("", "", "", risk.url))
-    return table(rows)
+def by_severity(risks: tuple[Risk, ...]) -> str:
+    """` (2 critical, 6 warning)`, of those that stand in the way; nothing where there are none."""
+    found = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
+    told = [f"{found[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if found[severity]]
+    return f" ({', '.join(told)})" if told else ""
 
 
-def _lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if line.strip()]
+SEVERITIES = ("critical", "warning", "info")
+_SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
+_STATE_STYLES = {"applies": "bold", "unknown": "magenta", "accepted": "dim"}
 
 
-def _indented(text: str) -> str:
-    return "".join(f"  {line}\n" if line else "\n" for line in text.splitlines())
+def state(risk: Risk) -> str:
+    """A risk's state in one word."""
+    if risk.accepted:
+        return "accepted"
+    return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
+
+
+def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
+    """Severity and state first; `wide` has what else is known, a column each, where the usual form has the remedy."""
+    columns = (
+        Column("SEVERITY", styles=_SEVERITY_STYLES),
+        Column("STATE", styles=_STATE_STYLES),
+        Column("RISK"),
+        Column("MESSAGE", flows=True),
+    )
+    if not wide:
+        return Table(columns, [Row(_cells(risk), _remedy(risk) if remedies else ()) for risk in risks], indent)
+    more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
+    return Table((*columns, *more), [Row((*_cells(risk), *_more(risk))) for risk in risks], indent=indent)
+
+
+def _cells(risk: Risk) -> tuple[str, ...]:
+    return risk.severity, state(risk), risk.name, risk.message
+
+
+def _remedy(risk: Risk) -> tuple[str, ...]:
+    lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
+    return tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
+
+
+def _more(risk: Risk) -> tuple[str, ...]:
+    objects = ", ".join(map(resource, risk.resources[:_MAX_OBJECTS]))
+    left = len(risk.resources) - _MAX_OBJECTS
+    objects += f" and {left} more" if left > 0 else ""
+    return risk.fix.strip(), objects, risk.reason, timestamp(risk.since), risk.url
+
+
+def resource(item: ReportedResource) -> str:
+    """An object as people write it: `Node worker-0`, `Pod apps/db-0`."""
+    kind = f"{item.kind}.{item.group}" if item.group else item.kind
+    return f"{kind} {item.namespace}/{item.name}" if item.namespace else f"{kind} {item.name}"
 
 
 def cleared(before: ClusterVersion | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from runup.lang.printable import as_json, encoded, is_hazardous, one_line
@@ -48,6 +48,11 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     return "".join(text)
 
 
+def aligned(rows: Iterable[Sequence[str]]) -> str:
+    """`rows` with three blanks between columns and none at a line's end, the same in a terminal and in a pipe."""
+    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
+
+
 def _measure(
     lines: list[list[str]], widths: list[list[int]], start: int, end: int, column: int, minwidth: int, padding: int
 ) -> None:
@@ -65,11 +70,6 @@ def _measure(
         _measure(lines, widths, block, row, column + 1, minwidth, padding)
 
 
-def table(rows: Iterable[Sequence[str]]) -> str:
-    """`rows` aligned with three blanks between columns, as kubectl prints lists; no blanks at a line's end."""
-    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
-
-
 def shortened(text: str, limit: int) -> str:
     """The first line of `text`, cut to `limit` characters at a word where that is possible."""
     line = text.strip().partition("\n")[0]
@@ -81,8 +81,8 @@ def shortened(text: str, limit: int) -> str:
 
 
 def timestamp(moment: datetime | None) -> str:
-    """A time as Kubernetes writes it, or nothing."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+    """A time as Kubernetes writes it, in UTC, or nothing."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
 
 
 def age(moment: datetime | None, now: datetime) -> str:

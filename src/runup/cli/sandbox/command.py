@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,11 +159,14 @@ def list_() -> int:
       runup sandbox list
       runup sandbox start --scenario NAME
     """
+    from runup.cli.output import screen_of, write
+    from runup.cli.render import table
     from runup.sandbox.scenario import folder as scenarios
 
     def run() -> int:
-        for name in scenarios.names():
-            click.echo(f"{name:<14}{scenarios.load(scenarios.find(name)).title}")
+        rows = [table.Row((name, scenarios.load(scenarios.find(name)).title)) for name in scenarios.names()]
+        columns = (table.Column(""), table.Column("", flows=True))
+        write([("out", table.drawn(table.Table(columns, rows), screen_of(sys.stdout)))])
         return 0
 
     return guarded(run)

@@ -281,8 +281,8 @@ class Story:
         deadline = clock.monotonic() + DEADLINE_S
         with SyncClient(config.load(str(self.kubeconfig))) as client:
             latest = clusters.read(client)
-            for change in changes(client, latest, clock):
-                latest = change or latest
+            for look in changes(client, latest, clock):
+                latest = look.cluster or latest
                 if holds(latest):
                     return
                 if clock.monotonic() > deadline:

@@ -6,6 +6,7 @@ This module reads flags, asks one source (`status_live`, `status_files`) and pri
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,11 +83,14 @@ def status(
         with connection_of(ctx).client() as client:
             follow(client, details)
         return
-    found = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=details in ("all", "nodes"))
+    whole = details in ("all", "nodes")
+    found = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
     _print(found, details, output)
 
 
-def _found(connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool) -> Found:
+def _found(
+    connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
+) -> Found:
     from runup.cli.status import files as status_files
     from runup.kube.clock import SystemClock
 
@@ -100,7 +104,11 @@ def _found(connection: Connection, dump: str | None, mock: str | None, now: str 
 
     with connection.client() as client:
         found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
-    return found if fixed is None else type(found)(found.obj, fixed, found.notes, found.alerts_problem)
+        if named:
+            from runup.cli.cluster import name_of
+
+            found = replace(found, cluster=name_of(client))
+    return found if fixed is None else replace(found, now_ns=fixed)
 
 
 def _print(found: Found, details: str, output: str | None) -> None:
@@ -145,4 +153,4 @@ def _page(found: Found) -> str:
 
     status, unknown = decode(found.obj)
     now = moment(found.now_ns)
-    return page(with_unknown(status, unknown, now), now)
+    return page(with_unknown(status, unknown, now), now, cluster=found.cluster)

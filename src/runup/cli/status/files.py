@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
-from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.meta_v1 import Object
@@ -23,6 +23,7 @@ from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli.errors import CommandError
+from runup.cli.render.cluster_name import cluster_name
 from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
@@ -60,6 +61,7 @@ _KINDS = tuple(
         Pod,
         PodDisruptionBudget,
         UpdateStatus,
+        Infrastructure,
     )
 )
 _STATUSES = ("True", "False", "Unknown")
@@ -95,7 +97,9 @@ def mock(path: str, real_now: datetime) -> Found:
     now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
     names = [pool.metadata.name for pool in pools]
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
-    return Found(assessed(snapshot, now, node_now=real_now), now, alerts_problem=problem, pools_before_master=before)
+    told = assessed(snapshot, now, node_now=real_now)
+    name = cluster_name(InfrastructureStatus(), clusters[0])
+    return Found(told, now, alerts_problem=problem, pools_before_master=before, cluster=name)
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
@@ -154,8 +158,8 @@ def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     try:
         body = Path(path).read_bytes()
     except FileNotFoundError:
-        why = f"open {path}: {NO_FILE}"
-        return Unreadable(why), alerts_note(why)
+        # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
+        return Unreadable(f"open {Path(path).name}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
     try:
         return read_alerts(body), ""
     except codec.DecodeError as error:
@@ -191,10 +195,12 @@ def _told(read: Dump, now_ns: int | None) -> Found:
     moment = moment_of(read)
     now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
     written = next((obj for obj in read.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None)
+    infrastructure = next((each.status for each in objects.of(Infrastructure)), InfrastructureStatus())
+    name = cluster_name(infrastructure, cluster)
     if written is not None:
-        return Found(written, now, tuple(notes))
+        return Found(written, now, tuple(notes), cluster=name)
     snapshot = _snapshot(cluster, objects)
-    return Found(assessed(snapshot, now), now, tuple(notes))
+    return Found(assessed(snapshot, now), now, tuple(notes), cluster=name)
 
 
 class _Objects:

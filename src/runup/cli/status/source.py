@@ -31,7 +31,7 @@ class Found:
     """An UpdateStatus as JSON, the time at which it is looked at (ns since the epoch), and what to say on stderr.
 
     `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts. `pools_before_master`
-    is the control plane's place in the list of pools, which the object does not tell.
+    is the control plane's place in the list of pools, which the object does not tell. `cluster`: what a page calls it.
     """
 
     obj: JSON
@@ -39,6 +39,7 @@ class Found:
     notes: tuple[str, ...] = ()
     alerts_problem: str = ""
     pools_before_master: int = 0
+    cluster: str = ""
 
 
 def moment(now_ns: int) -> datetime:

@@ -10,10 +10,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
-from runup.cli.output import bare
+from runup.cli.errors import CommandError, message_of
+from runup.cli.output import bare, screen_of
 from runup.cli.render.status import text as rendered
 from runup.cli.render.status.changes import changes, summary
 from runup.cli.status import live as status_live
@@ -26,61 +28,123 @@ from runup.kube.errors import Transient
 from runup.lang.printable import printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from runup.kube.client_sync import SyncClient
 
 PERIOD_S = 2.0
+# Where nothing happens a log is told so every so often: silence could be a process that hangs.
+STILL_S = 300.0
+_IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
+_STILL = "Still not updating; waiting for an update to begin."
+_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the update goes on."
+_BACK = "The API server answers again."
+_LEFT = "Follow it again with `runup upgrade status --watch`."
 
-Show = Callable[[Report, Found], None]
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the cluster: what was found, or why nothing could be; `at` is seconds of the watcher's own clock."""
+
+    at: float
+    found: Found | None = None
+    trouble: str = ""
+
+
+Show = Callable[[Report | None, Look], None]
 
 
 def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
-    """Show every change until the update is over; raises KubeError as reading does, Transient after two minutes.
+    """Show every change until the update is over; raises KubeError as reading does, CommandError after two minutes
+    without an answer.
 
     Ages are told by the server's time, or by `clock` where one is given.
     """
     now = clock.now if clock else client.now
     clock = clock or SystemClock()
     stream = stream or sys.stdout
-    view = _terminal if stream.isatty() else _lines
-    with view(stream, details) as show:
-        seen = False
-        for found in looks(client, clock, now):
-            report = read.report(found.obj)
-            show(report, found)
-            if seen and not report.is_updating:
+    view = _terminal if screen_of(stream).live else _lines
+    try:
+        with view(stream, details) as show:
+            _follow(looks(client, clock, now), show)
+    except Transient as error:
+        text = f"the API server has not answered for {AWAY_S:.0f} s: {message_of(error).strip()}"
+        raise CommandError(f"{text}\n{_LEFT}") from error
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nNo longer watching; an update goes on without it. {_LEFT}\n")
+        raise
+
+
+def _follow(seen: Iterator[Look], show: Show) -> None:
+    updating = False
+    for look in seen:
+        report = read.report(look.found.obj) if look.found else None
+        show(report, look)
+        if report is not None:
+            if updating and not report.is_updating:
                 return
-            seen = seen or report.is_updating
+            updating = updating or report.is_updating
 
 
-def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Found]:
+def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Look]:
     """The status every two seconds, for as long as anybody asks."""
     answered = clock.monotonic()
     while True:
         try:
-            yield status_live.read(client, now)
-            answered = clock.monotonic()
-        except Transient:
+            found = status_live.read(client, now)
+        except Transient as error:
             if clock.monotonic() - answered > AWAY_S:
                 raise
+            said = message_of(error).strip().partition("\n")[0].rstrip(".")
+            yield Look(clock.monotonic(), trouble=_AWAY.format(error=said, limit=AWAY_S))
+        else:
+            answered = clock.monotonic()
+            yield Look(answered, found)
         clock.pause(PERIOD_S)
+
+
+@dataclass
+class _Log:
+    """What was said in lines so far, and what comes next."""
+
+    report: Report | None = None
+    trouble: str = ""
+    said_at: float = 0.0
+
+    def lines(self, report: Report | None, look: Look) -> list[str]:
+        """What is new: trouble, its end, changes; where nothing happens, now and then that nothing does."""
+        if report is None:
+            found = [look.trouble] if look.trouble != self.trouble else []
+        else:
+            found = [_BACK] if self.trouble else []
+            found += changes(self.report, report) if self.report else [*_first(report)]
+            idle = not report.is_updating and self.report is not None and not self.report.is_updating
+            if idle and not found and look.at - self.said_at >= STILL_S:
+                found = [_STILL]
+        self.report, self.trouble = report or self.report, look.trouble
+        self.said_at = look.at if found else self.said_at
+        return found
+
+
+def _first(report: Report) -> Iterator[str]:
+    yield summary(report)
+    if report.is_updating:
+        yield from (f"{row.level}: {row.summary}" for row in report.health)
+    else:
+        yield _IDLE
 
 
 @contextmanager
 def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
-    last: list[Report] = []
+    log, at = _Log(), ""
 
-    def show(report: Report, found: Found) -> None:
-        lines = list(changes(last[-1], report)) if last else [summary(report), *_attention(report)]
-        last[:] = [report]
-        at = rendered.clock_time(found.now_ns)
-        stream.write("".join(f"{at} {line}\n" for line in lines))
+    def show(report: Report | None, look: Look) -> None:
+        nonlocal at
+        at = rendered.clock_time(look.found.now_ns) if look.found else at
+        stream.write("".join(f"{at} {line}".lstrip() + "\n" for line in log.lines(report, look)))
         stream.flush()
 
     yield show
-
-
-def _attention(report: Report) -> list[str]:
-    return [f"{row.level}: {row.summary}" for row in report.health] if report.is_updating else []
 
 
 # Healthy nodes a pool that are shown on a terminal, from as in a pipe to no table: the first that fits is taken.
@@ -107,11 +171,11 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     from rich.text import Text
 
     wanted = rendered.details(details)
-    console = Console(file=bare(stream))
-    last = ""
+    console = Console(file=bare(stream), no_color=not screen_of(stream).colour)
+    last, report_text = "", ""
 
     def drawn(text: str) -> Text:
-        found = Text(printable(text), no_wrap=True, overflow="crop")
+        found = Text(printable(text), overflow="fold")
         for pattern, style in _STYLES:
             found.highlight_regex(re.compile(pattern, re.MULTILINE), style)
         return found
@@ -119,21 +183,39 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     try:
         with Live(console=console, auto_refresh=False, screen=True) as live:
 
-            def show(report: Report, found: Found) -> None:
-                nonlocal last
-                last = rendered.render(report, found.now_ns, wanted)
-                live.update(drawn(_fitting(report, found.now_ns, wanted, console.height)), refresh=True)
+            def show(report: Report | None, look: Look) -> None:
+                nonlocal last, report_text
+                if report is not None and look.found is not None:
+                    last = rendered.render(report, look.found.now_ns, wanted)
+                    report_text = _fitting(report, look.found.now_ns, wanted, console)
+                live.update(Text.assemble(drawn(report_text), "\n", _foot(report, look)), refresh=True)
 
             yield show
     finally:
         console.print(drawn(last), end="")
 
 
-def _fitting(report: Report, now: int, wanted: rendered.Details, height: int) -> str:
+# Lines below the report: a blank one, and what goes on.
+_FOOT = 3
+
+
+def _foot(report: Report | None, look: Look) -> tuple[str, str]:
+    """What goes on now, and how to leave."""
+    if report is None or look.found is None:
+        return printable(look.trouble), "yellow"
+    at = rendered.clock_time(look.found.now_ns)
+    if not report.is_updating:
+        return f"{_IDLE} Looked at {at}.", "dim"
+    return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
+
+
+def _fitting(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
     """The text with as many nodes as the terminal has lines for: what needs attention stands at the end."""
+    from rich.text import Text
+
     text = ""
     for rows in _ROWS:
         text = rendered.render(report, now, wanted, rows=rows)
-        if text.count("\n") < height:
+        if len(Text(text).wrap(console, console.width)) < console.height - _FOOT:
             break
     return text

@@ -5,14 +5,16 @@ Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
-from runup.api.config_v1 import Update
+from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, wanted
+from runup.cli.findings import Findings, current, wanted
+from runup.cli.output import screen_of
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
 from runup.cli.upgrade import going_on, targets
@@ -22,6 +24,7 @@ from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.telling import Teller
 from runup.domain.preflight import history as histories
 from runup.kube.client_sync import SyncClient
+from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
 
 
@@ -51,6 +54,11 @@ def _check(request: Request) -> None:
         )
     if request.timeout and not request.wait:
         raise CommandError("--timeout needs --wait")
+    if request.output == "html" and request.preflight and not request.wait:
+        raise CommandError("-o html is a page of the result, so it needs --wait")
+    acts = flags.names_target or flags.clear or request.clear_preflight
+    if request.output in ("wide", "html") and acts and not request.preflight:
+        raise CommandError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
 
 
 def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
@@ -67,13 +75,34 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 
 def _show(request: Request, client: SyncClient) -> None:
-    from runup.cli.upgrade.show import show
+    if request.output == "html":
+        _show_page(client)
+        return
+    from runup.cli.upgrade.show import Shown, show
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, histories.NAME)
-    flags = request.flags
-    now = client.now()
-    show(document, history, now, include_not_recommended=flags.include_not_recommended, output=request.output)
+    show(document, history, client.now(), Shown(request.flags.include_not_recommended, request.output))
+
+
+def _show_page(client: SyncClient) -> None:
+    cluster = clusters.read(client)
+    found = current(cluster, clusters.read_history(client, namespace()))
+    if found is None:
+        raise CommandError(_NO_PAGE)
+    write([("out", _page(found, client, cluster))])
+
+
+_NO_PAGE = (
+    "no preflight is asked for, so there is nothing to make a page of. Ask for one: "
+    "runup upgrade --mode=preflight --to=VERSION --wait -o html, or see `runup preflight show -h` for an earlier one"
+)
+
+
+def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    from runup.cli.render.preflight_page import page
+
+    return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 
 
 def _start(request: Request, client: SyncClient) -> None:
@@ -165,16 +194,23 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     findings: Findings = waiting.wait(
         client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()
     )
-    text = machine(rendered.as_data(findings), request.output) if request.output else rendered.result(findings)
-    write([("out", text)])
+    write([("out", _result(request, findings, client, cluster))])
     return findings.exit_code
 
 
+def _result(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    if request.output == "html":
+        return _page(findings, client, cluster)
+    if request.for_program:
+        return machine(rendered.as_data(findings), str(request.output))
+    return rendered.result(findings, screen_of(sys.stdout), wide=request.wide)
+
+
 def _requested(request: Request, target: Update) -> str:
-    if request.output:
+    if request.for_program:
         named = {"target": target.version or target.image}
         named |= {"architecture": target.architecture} if target.architecture else {}
-        return machine({"requested": {"mode": "Preflight", **named}}, request.output)
+        return machine({"requested": {"mode": "Preflight", **named}}, str(request.output))
     flags = request.flags
     asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
     follow = f"runup upgrade --mode=preflight {asked} --wait"

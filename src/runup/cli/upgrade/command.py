@@ -42,7 +42,12 @@ _OUR_FLAGS = (
     click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
     click.option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
     click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
-    click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form."),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["wide", "json", "yaml", "html"]),
+        help="More columns, the machine form, or a preflight as one web page.",
+    ),
 )
 
 
@@ -131,7 +136,7 @@ def _of_dump(ctx: click.Context, dump: str, output: str | None, *, include_not_r
             )
     from runup.cli.upgrade import show
 
-    show.of_dump(dump, include_not_recommended=include_not_recommended, output=output)
+    show.of_dump(dump, show.Shown(include_not_recommended, output))
 
 
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:

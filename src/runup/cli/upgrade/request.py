@@ -17,3 +17,13 @@ class Request:
     timeout: str | None = None
     clear_preflight: bool = False
     output: str | None = None
+
+    @property
+    def for_program(self) -> bool:
+        """Whether stdout is for something that reads the whole of it: data, or a page. Then progress goes to stderr."""
+        return self.output in ("json", "yaml", "html")
+
+    @property
+    def wide(self) -> bool:
+        """Whether everything that is known is to be printed."""
+        return self.output == "wide"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
@@ -20,28 +20,37 @@ from runup.cli.render.text import Output, machine
 HISTORY = "preflight-history"
 
 
-def of_dump(path: str, *, include_not_recommended: bool, output: str | None) -> None:
+class Shown(NamedTuple):
+    """How much is shown, and in which form: none is text, `wide` text with more columns."""
+
+    include_not_recommended: bool = False
+    output: str | None = None
+
+
+def of_dump(path: str, wanted: Shown) -> None:
     """Print what a dump tells."""
+    if wanted.output == "html":
+        raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
     from runup.cli.upgrade import files
 
     read = files.dump(path, config_maps=True)
     history = next((m for m in read.config_maps if text(mapping(m, "metadata"), "name") == HISTORY), None)
-    show(read.cluster, history, None, include_not_recommended=include_not_recommended, output=output)
+    show(read.cluster, history, None, wanted)
 
 
-def show(
-    document: JSON, history: JSON | None, now: datetime | None, *, include_not_recommended: bool, output: str | None
-) -> None:
+def show(document: JSON, history: JSON | None, now: datetime | None, wanted: Shown) -> None:
     """Print ClusterVersion `document`; `history` is the operator's ConfigMap of reports, `now` None for files."""
     read = facts.read(document)
     more = _More(document, history) if history or speaks_of_more(document) else None
-    if output:
+    if wanted.output in ("json", "yaml"):
         told = more.data if more else {"preflight": None, "endedPreflights": []}
-        sys.stdout.write(machine(overview.as_data(read) | told, output))
+        sys.stdout.write(machine(overview.as_data(read) | told, wanted.output))
         return
-    _print(overview.overview(read, include_not_recommended=include_not_recommended))
+    _print(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
     if more:
-        _print(more.lines(now or newest_transition(document)))
+        from runup.cli.output import write
+
+        write(more.lines(now or newest_transition(document), wide=wanted.output == "wide"))
 
 
 def _print(output: Iterator[Output]) -> None:
@@ -96,18 +105,20 @@ class _More:
         found = rendered.as_data(self._found) if self._found else None
         return {"preflight": found, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
 
-    def lines(self, now: datetime | None) -> Iterator[Output]:
+    def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """The update that the spec does not show, the preflight that is asked for, and those that have ended."""
+        from runup.cli.output import screen_of
         from runup.cli.render import preflight as rendered
         from runup.cli.upgrade import going_on
 
+        screen = screen_of(sys.stdout)
         yield from going_on.unasked(self._cluster)
         if self._found:
-            yield from rendered.section(self._found)
+            yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:
             observed = [one.observed for one in self._ended if one.observed]
             moment = now or max(observed, default=None)
-            yield from rendered.ended(self._ended, now=moment or _EPOCH)
+            yield from rendered.ended(self._ended, screen, now=moment or _EPOCH)
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

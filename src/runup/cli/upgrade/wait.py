@@ -7,23 +7,22 @@ goes on whatever happens here; leaving never cancels it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Pod
 from runup.cli import cluster as clusters
-from runup.cli.errors import CommandError
-from runup.cli.findings import Findings, of_target, wanted
-from runup.cli.output import bare
+from runup.cli.errors import CommandError, message_of
+from runup.cli.findings import Findings, Risk, of_target, wanted
+from runup.cli.upgrade.view import Progress, Show, shown, so_far
 from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
+from runup.domain.preflight.history import History
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.errors import Gone, KubeError, Transient
-from runup.lang.printable import printable
 
 if TYPE_CHECKING:
     from runup.cli.upgrade.request import Request
@@ -104,14 +103,18 @@ def wait(
     target = wanted(asked)
     assert target is not None
     try:
-        with _shown(sys.stderr if request.output else sys.stdout) as show:
+        with shown(sys.stderr if request.for_program else sys.stdout) as show:
             cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
+    except Transient as error:
+        text = f"the API server has not answered for {AWAY_S:.0f} s: {message_of(error).strip()}"
+        raise CommandError(f"{text}\nThe preflight goes on where the cluster does. {_LEFT}") from error
     except KeyboardInterrupt:
         sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
         raise
 
 
+_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the preflight goes on."
 _LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`."
 
 
@@ -119,7 +122,7 @@ def _until_over(
     client: SyncClient,
     asked: ClusterVersion,
     target: tuple[str, str],
-    show: Callable[[str], None],
+    show: Show,
     clock: Clock,
     deadline: float,
     namespace: str,
@@ -127,16 +130,22 @@ def _until_over(
     failing_since: float | None = None
     nobody_at = clock.monotonic() + NOBODY_S
     latest = asked
-    for cluster in changes(client, asked, clock):
-        latest = cluster or latest
+    progress = Progress("")
+    for look in changes(client, asked, clock):
+        if look.trouble is not None:
+            progress = replace(progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=AWAY_S))
+            show(progress)
+            continue
+        latest = look.cluster or latest
         found = judge(latest, target, asked.metadata.generation)
         if found.state is State.REPLACED:
             raise CommandError(found.line)
         now = clock.monotonic()
         line = nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line
-        # The result begins with why it failed.
+        progress = Progress(line, _risks(latest, target) if found.state is State.GOING else ())
+        # The result begins with why it failed, and has all risks.
         if found.state is not State.FAILED:
-            show(line)
+            show(progress)
         failing_since = (failing_since or now) if found.state is State.HEALING else None
         if found.state in (State.DONE, State.FAILED):
             return latest
@@ -169,59 +178,67 @@ def pod_state(pod: Pod) -> str:
     return pod.status.phase or "Pending"
 
 
-def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[ClusterVersion | None]:
-    """The ClusterVersion after every change, and None every few seconds without one or while the server is away."""
-    yield start
-    version = start.metadata.resource_version
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the ClusterVersion: as it is now, or None where nothing is new; `trouble`: why it was not seen."""
+
+    cluster: ClusterVersion | None = None
+    trouble: Transient | None = None
+
+
+def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Look]:
+    """A look at every change, every few seconds without one, and while the server is away; raises Transient after two
+    minutes of that."""
+    yield Look(start)
+    version: str | None = start.metadata.resource_version
     answered = clock.monotonic()
     while True:
+        trouble = None
         try:
+            if version is None:
+                latest = clusters.read(client)
+                version = latest.metadata.resource_version
+                yield Look(latest)
             for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
                 version = event.object.metadata.resource_version
                 if event.type == "DELETED":
                     raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
                 if event.type != "BOOKMARK":
-                    yield event.object
+                    yield Look(event.object)
             answered = clock.monotonic()
         except Gone:
-            latest = clusters.read(client)
-            version = latest.metadata.resource_version
-            yield latest
-        except Transient:
+            version = None
+        except Transient as error:
             if clock.monotonic() - answered > AWAY_S:
                 raise
+            trouble = error
             clock.pause(_RETRY_S)
-        yield None
+        yield Look(trouble=trouble)
+
+
+def _risks(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
+    return so_far(of_target(cluster, History(), *target))
+
+
+def _first_line(error: Transient) -> str:
+    return message_of(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
+    """What ClusterVersion says, with the report's details once that is stored; without them if it stays away."""
     target = wanted(cluster)
     assert target is not None
-    found = of_target(cluster, clusters.read_history(client, namespace), *target)
+    found = of_target(cluster, History(), *target)
     for _ in range(_HISTORY_TRIES):
-        if found.checks or not found.completed:
-            break
+        try:
+            found = of_target(cluster, clusters.read_history(client, namespace), *target)
+        except Transient as error:
+            trouble: Transient | None = error
+        else:
+            trouble = None
+            if found.checks or not found.completed:
+                break
         clock.pause(_HISTORY_PAUSE_S)
-        found = of_target(cluster, clusters.read_history(client, namespace), *target)
+    if trouble is not None:
+        sys.stderr.write(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n")
     return found
-
-
-@contextmanager
-def _shown(stream: TextIO) -> Iterator[Callable[[str], None]]:
-    """A function that shows one line: in place on a terminal, each new one below the last elsewhere."""
-    if not stream.isatty():
-        seen: list[str] = []
-
-        def plain(line: str) -> None:
-            if line not in seen[-1:]:
-                seen.append(line)
-                stream.write(f"{line}\n")
-                stream.flush()
-
-        yield plain
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(file=bare(stream)).status("asking for the preflight") as status:
-        yield lambda line: status.update(Text(printable(line)))

@@ -77,6 +77,11 @@ class Reads:
                 tasks.create_task(reflector.run())
 
     @property
+    def kinds(self) -> set[str]:
+        """The kinds that are read, by name; one that is read of several namespaces is one."""
+        return {str(resource) for resource in self._caches}
+
+    @property
     def waiting(self) -> tuple[Resource, ...]:
         """The reads of which it is not known yet what they come to, not even that they are forbidden."""
         return tuple(

@@ -39,6 +39,9 @@ from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.errors import Forbidden, NotFound, Transient
 
+# Kinds that are named while they are read; the rest is counted.
+_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -169,7 +172,7 @@ class PreflightTarget:
         while waiting := reads.waiting:
             _raise_if_over(following)
             self._changed.clear()
-            why = reads.trouble or f"reading {', '.join(sorted({str(resource) for resource in waiting}))}"
+            why = reads.trouble or _reading(reads.kinds, {str(resource) for resource in waiting})
             await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
             await self._changed.wait()
 
@@ -268,6 +271,15 @@ class PreflightTarget:
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
         self._last, self._written_at = report, self.clock.monotonic()
         return True
+
+
+def _reading(kinds: set[str], missing: set[str]) -> str:
+    """`reading the cluster: 5 of 8 kinds, not yet nodes`."""
+    names = sorted(missing)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"
+    )
 
 
 def _raise_if_over(following: asyncio.Task[None]) -> None:

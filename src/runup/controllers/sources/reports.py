@@ -40,10 +40,11 @@ class ReportReader:
         self._signature: tuple[int, ...] | str | None = None
         self._seen: ReportSeen | None = None
         self._changed_at = clock.monotonic()
-        # Whose folder stays when `run` clears up: None while that is not known, nothing where nobody writes any more.
+        # Whose folder stays: None while that is not known, nothing where nobody writes any more.
         self._keep: str | None = None
-        # Whether that is another one since `run` cleared up, be it that it came and went between two looks.
-        self._untidy = False
+        # Folders for `run` to remove: those that were there when it was seen that another preflight is followed, or
+        # none. What comes later may be the next one's, which this process has begun and not yet seen.
+        self._over: tuple[Path, ...] = ()
 
     def clear(self) -> None:
         """Nobody writes a report any more: `run` removes what preflights left, the last one's included."""
@@ -87,8 +88,9 @@ class ReportReader:
             self._id, self._signature, self._seen = preflight_id, None, None
 
     def _stay(self, preflight_id: str) -> None:
-        self._untidy = self._untidy or self._keep != preflight_id
-        self._keep = preflight_id
+        if self._keep != preflight_id:
+            self._keep = preflight_id
+            self._over = tuple(folders_of_others(self._folder, preflight_id))
 
     def _take(self, signature: tuple[int, ...] | str, seen: ReportSeen) -> None:
         self._signature, self._seen, self._changed_at = signature, seen, self._clock.monotonic()
@@ -99,17 +101,20 @@ class ReportReader:
             await self._clock.sleep(POLL_S)
             if self.poll():
                 self._on_change()
-            if self._keep is not None and self._untidy:
-                self._untidy = False
-                await asyncio.to_thread(remove_others, self._folder, self._keep)
+            if self._over:
+                over, self._over = self._over, ()
+                await asyncio.to_thread(remove, over)
 
 
-def remove_others(folder: Path, preflight_id: str) -> None:
-    """Remove the folders of other preflights in `folder`; what no preflight made, and what is a link, stays."""
-    for path in sorted(folder.glob("*")):
-        if path.name != preflight_id and is_attempt_id(path.name):
-            # It stops at symbolic links; what cannot be removed is in nobody's way.
-            shutil.rmtree(path, ignore_errors=True)
+def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
+    """What other preflights than this one left in `folder`; what no preflight made is not among it."""
+    return (path for path in sorted(folder.glob("*")) if path.name != preflight_id and is_attempt_id(path.name))
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Remove `folders`; what is a link stays, and what cannot be removed is in nobody's way."""
+    for path in folders:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:

@@ -43,14 +43,20 @@ async def fetch(
     within_s: float,
     limit: int,
     headers: Mapping[str, str] | None = None,
+    authorization: str = "",
     context: SSLContext | None = None,
 ) -> Page:
-    """GET `url`, redirects, headers and body included `within_s`; raises ClientError, OSError, TimeoutError."""
+    """GET `url`, redirects, headers and body included `within_s`; raises ClientError, OSError, TimeoutError.
+
+    `authorization` goes to the server that was named, over TLS, and to none that it leads to.
+    """
     try:
         loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
         async with asyncio.timeout(within_s):
             for hop in range(MAX_REDIRECTS + 1):
-                found = await _once(place, Reach(not hop, loopback), limit, dict(headers or {}), context)
+                own = {"Authorization": authorization} if authorization and _is_same(place, url) else {}
+                reach = Reach(not hop, loopback)
+                found = await _once(place, reach, limit, {**(headers or {}), **own}, context)
                 if isinstance(found, Page):
                     return found
                 place = found
@@ -60,6 +66,12 @@ async def fetch(
             raise
         raise aiohttp.InvalidURL(url, str(error)) from error
     raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {place[:_SHOWN]}")
+
+
+def _is_same(place: str, url: str) -> bool:
+    """Whether a password for `url` may be sent to `place`."""
+    asked, first = urlsplit(place), urlsplit(url)
+    return (asked.scheme, asked.netloc) == ("https", first.netloc)
 
 
 async def _once(

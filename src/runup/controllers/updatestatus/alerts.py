@@ -14,6 +14,7 @@ import aiohttp
 
 from runup import __version__
 from runup.api import codec
+from runup.controllers.sources import web
 from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
 from runup.kube.auth import Auth
@@ -61,21 +62,19 @@ class Alerts:
             raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
 
     async def _get(self) -> bytes:
-        secure = self._url.startswith("https:")
-        context = self._context() if secure else None
+        context = self._context() if self._url.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"UpdateStatusController/{__version__}"}
         credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
-        if secure and credential.authorization:
-            headers["Authorization"] = credential.authorization
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), headers=headers) as session,
-            session.get(self._url + PATH, ssl=context if context is not None else True) as response,
-        ):
-            if response.status != 200:
-                raise aiohttp.ClientError(f"unexpected HTTP status: {response.status}")
-            body = await response.content.read(MAX_BYTES + 1)
-            while len(body) <= MAX_BYTES and (more := await response.content.read(MAX_BYTES + 1 - len(body))):
-                body += more
-            if len(body) > MAX_BYTES:
-                raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
-            return body
+        page = await web.fetch(
+            self._url + PATH,
+            within_s=TIMEOUT_S,
+            limit=MAX_BYTES,
+            headers=headers,
+            authorization=credential.authorization,
+            context=context,
+        )
+        if page.status != 200:
+            raise aiohttp.ClientError(f"unexpected HTTP status: {page.status}")
+        if len(page.body) > MAX_BYTES:
+            raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
+        return page.body

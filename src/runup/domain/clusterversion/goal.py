@@ -15,10 +15,17 @@ from runup.domain.preflight.attempt import digest_of
 from runup.domain.version import parse
 
 
-def goal(request: Request, status: ClusterVersionStatus, own: Release, *, generation: int, asked_at: int) -> Release:
-    """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none."""
+def goal(
+    request: Request, status: ClusterVersionStatus, own: Release, *, generation: int, asked_at: int, applied: str = ""
+) -> Release:
+    """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none.
+
+    `applied` is the image of the release that this process applies: nobody replaced the operator that brought it.
+    """
     found = status.desired
     if not under_way(status, own):
+        if found.version and same_image(found.image, applied):
+            return _filled(found, Release(architecture=own.architecture))
         return _filled(found, own) if found.version == own.version else own
     if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
         return own

@@ -11,10 +11,12 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion.refusal import Refused
+from runup.domain.payload.progress import Loading, Progress
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
+from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.updates.service import ServiceState
 
 
@@ -32,6 +34,10 @@ class Facts:
     update_service: str = ""
     # Open for this operator whatever the FeatureGate says, which others go on reading as it is.
     gates: frozenset[str] = frozenset()
+    # Which manifests of a release are this cluster's, and which capabilities are on whatever it asks for.
+    profile: str = DEFAULT_PROFILE
+    exclude: str | None = None
+    always_enabled: tuple[str, ...] = ()
     # Of this release's documentation, as its metadata has it.
     documentation_base: str = ""
 
@@ -68,6 +74,8 @@ class Observed:
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
     preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
+    `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
+    None for an operator that only records what is accepted.
     """
 
     cluster_version: ClusterVersion
@@ -88,5 +96,7 @@ class Observed:
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
     refused: Refused = field(default_factory=Refused)
+    loads: Mapping[str, Loading] = field(default_factory=dict)
+    progress: Progress | None = None
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
     acceptances: ConfigMap | None = None

@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 from runup.api import scheme
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
-from runup.domain.clusterversion import assemble, fit, history, preflights, refusal, updates, validation, view
+from runup.domain.clusterversion import applying, assemble, fit, history, preflights, refusal, updates, validation, view
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.beginning import begin
 from runup.domain.clusterversion.goal import asks_for, same_release
@@ -91,16 +91,17 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
-    status = _settle(seen)
-    lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    status, applied = applying.settle(seen, _settle(seen), invalid=bool(problems))
+    lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
         *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
+        *applied,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
     return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
@@ -124,13 +125,15 @@ def _settle(seen: View) -> ClusterVersionStatus:
     status, facts = seen.status, seen.observed.facts
     entries, conditions = status.history, status.conditions
     called_off = bool(status.desired.version) and not same_release(status.desired, seen.current)
+    records_only = seen.observed.progress is None
     if called_off or not entries:
-        # Nothing of an update that was only accepted is applied yet, so going back is complete at once.
-        entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if called_off else "Partial")
-    if called_off and _is_ours(find(conditions, "Progressing"), status.desired.version):
+        # Where nothing is applied, going back is complete at once.
+        at_once = called_off and records_only
+        entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if at_once else "Partial")
+    if called_off and records_only and _is_ours(find(conditions, "Progressing"), status.desired.version):
         back = Condition(type="Progressing", status="False", message=f"Cluster version is {seen.current.version}")
         conditions = statuses.with_conditions(conditions, [back], (), now=seen.now)
-    if not status.history:
+    if not status.history and records_only:
         entries, conditions = begin(seen, entries, conditions)
     return with_fields(
         status,
@@ -176,14 +179,20 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
 def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
     due = decided.view.advised.due
     asking = ((RETRIEVE_UPDATES, due),) if due is not None else ()
-    return (*asking, *decided.preflight.work, *decided.update.work)
+    return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
 
 
 def _requeue(decided: _Decided) -> float:
     seen = decided.view
     end = acceptance.next_end(seen.accepted, seen.acceptances, seen.now)
     ends = (end - seen.now).total_seconds() if end else None
-    waits = (decided.preflight.requeue_after_s, decided.update.requeue_after_s, ends, service.INTERVAL.total_seconds())
+    waits = (
+        decided.preflight.requeue_after_s,
+        decided.update.requeue_after_s,
+        applying.next_look(decided.view),
+        ends,
+        service.INTERVAL.total_seconds(),
+    )
     return min(wait for wait in waits if wait is not None)
 
 

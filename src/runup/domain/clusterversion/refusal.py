@@ -33,6 +33,7 @@ _ATTRIBUTES = {
     "history": "history",
     "observedGeneration": "observed_generation",
     "versionHash": "version_hash",
+    "capabilities": "capabilities",
     "conditions": "conditions",
     "availableUpdates": "available_updates",
     "conditionalUpdates": "conditional_updates",

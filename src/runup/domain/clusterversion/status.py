@@ -108,6 +108,8 @@ def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: b
         changed["observedGeneration"] = wanted.observed_generation
     if wanted.version_hash != found.version_hash or fresh:
         changed["versionHash"] = wanted.version_hash
+    if wanted.capabilities != found.capabilities:
+        changed["capabilities"] = codec.to_dict(wanted.capabilities)
     if wanted.conditions != found.conditions:
         changed["conditions"] = [codec.to_dict(condition) for condition in wanted.conditions]
     if wanted.available_updates != found.available_updates or fresh:

@@ -15,7 +15,7 @@ from msgspec.structs import replace as with_fields
 
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.clusterversion import history, preconditions, targets
+from runup.domain.clusterversion import applying, history, preconditions, targets
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preconditions import Objection
@@ -106,7 +106,8 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
     conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
     entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
-    return with_fields(status, desired=release, history=entries, conditions=conditions)
+    told = with_fields(status, desired=release, history=entries, conditions=conditions)
+    return applying.accept(view, told, release)
 
 
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
@@ -116,6 +117,9 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         return Decision(_unknown(_unfinished(candidate, target), reason=results.RUNNING))
     if exposed and view.accepts_risks and not update.force:
         return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
+    if same_image(target.image, view.observed.facts.release.image):
+        # The operator's own release needs no fetching and nobody to vouch for it: it is what decides here.
+        return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
         return _untrusted(view, update, target, check)
@@ -123,7 +127,34 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         text = f"release image version {check.version} does not match the expected upstream version {target.version}"
         failed = f'Verifying payload failed version="{target.version}" image="{target.image}" failure={text}'
         return Decision(_refused("VerifyPayloadVersion", failed))
+    if view.observed.progress is not None:
+        return _load(view, update, target, candidate, check)
     return _check_preconditions(view, update, target, candidate, check)
+
+
+def _load(view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck) -> Decision:
+    """What is to be applied is loaded before it is accepted; the running release goes on meanwhile."""
+    load = view.observed.loads.get(target.image)
+    work = applying.load_work(target, load, view.now)
+    named = f'version="{target.version}" image="{target.image}"'
+    if load is None or load.payload is None:
+        if load is None or not load.error:
+            return Decision(_unknown(_retrieving(target)), work=work)
+        step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
+        condition = _refused(load.reason, f"{step} payload failed {named} failure={load.error}")
+        return Decision(condition, work=work, requeue_after_s=applying.RETRY.total_seconds())
+    metadata = load.payload.metadata
+    if target.version and parse(metadata.version) != parse(target.version):
+        text = f"release image version {metadata.version} does not match the expected upstream version {target.version}"
+        return Decision(_refused("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}"))
+    loaded = with_fields(
+        target,
+        version=target.version or metadata.version,
+        url=target.url or metadata.url,
+        architecture=target.architecture or metadata.architecture,
+        channels=target.channels or metadata.channels,
+    )
+    return _check_preconditions(view, update, loaded, candidate, check)
 
 
 def _check_preconditions(
@@ -171,6 +202,11 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         return _with_texts(found[0], view)
     if found:
         raise Terminal(_AMBIGUOUS, reason="AmbiguousTarget")
+    before = next((e for e in view.status.history if e.image and parse(e.version) == parse(version)), None)
+    if before is not None:
+        # Back to where the cluster was: only its history knows that release.
+        back = Release(version=before.version, image=before.image) if view.observed.progress is not None else None
+        return _with_texts(back, view) if back is not None else None
     if any(parse(entry.version) == parse(version) for entry in view.status.history):
         return None
     if not view.advised.settled:

@@ -54,6 +54,11 @@ class View:
         return gates.ACCEPT_RISKS in self.gates
 
 
+def _applied(observed: Observed) -> str:
+    progress = observed.progress
+    return progress.wanted.image if progress is not None and progress.wanted is not None else ""
+
+
 def look(observed: Observed, now: datetime) -> View:
     """Read off `observed` what every later decision needs."""
     spec, status = observed.cluster_version.spec, observed.cluster_version.status
@@ -64,7 +69,9 @@ def look(observed: Observed, now: datetime) -> View:
     generation = observed.cluster_version.metadata.generation
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
-    current = goal(asked, status, own, generation=generation, asked_at=history.update_asked_at)
+    current = goal(
+        asked, status, own, generation=generation, asked_at=history.update_asked_at, applied=_applied(observed)
+    )
     return View(
         observed=observed,
         now=now,

@@ -28,9 +28,13 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """`5.2.0 from 5.0.0`, with the time where there are findings."""
-        when = f", as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ}" if self.observed_at else ""
-        return f"{self.target} from {self.source}{when}"
+        """`5.2.0 from 5.0.0`."""
+        return f"{self.target} from {self.source}"
+
+    @property
+    def when(self) -> str:
+        """The time of the findings, to stand behind what they are: a line that is cut short loses this first."""
+        return f" (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else ""
 
 
 def refused(reason: str, message: str) -> tuple[Condition, ...]:
@@ -53,7 +57,8 @@ def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, .
 
 def of_outcome(subject: Subject, outcome: Outcome, *, kept: datetime | None = None) -> tuple[Condition, ...]:
     """How the attempt stands. `kept` is the time of the last good result where that one is shown instead."""
-    text = f"Preflight of {subject.text}: {outcome.told}"
+    way_out = f"; {outcome.way_out}" if outcome.way_out else ""
+    text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
     if outcome.state is State.COMPLETED:
         return (
             _condition(RUNNING, "True", "Watching", f"{text}; the target goes on watching the cluster."),

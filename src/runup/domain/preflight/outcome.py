@@ -314,7 +314,9 @@ def counts(report: Report, tally: Tally | None = None) -> str:
         parts.append(f"{skipped} not for this update")
     reported = sum(1 for risk in report.risks if risk.applies == "True")
     applying, unknown, accepted = tally or Tally(reported, len(report.risks) - reported)
-    parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
+    # Before anything was judged nobody knows that nothing applies.
+    if applying or report.checks or report.execution_status != "running":
+        parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
     if unknown:
         parts.append(f"{unknown} could not be told")
     if accepted:

@@ -8,7 +8,7 @@ history. Additive changes only: unknown fields are ignored, an unknown `format` 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -38,6 +38,7 @@ URL = re.compile(r"https?://[!-~]+")
 ID = re.compile(r"[A-Za-z0-9._-]{0,200}")
 VERSION = re.compile(r"[!-~]{0,256}")
 IMAGE = re.compile(r"[!-~]{0,1024}")
+_TIMES = ("started_time", "completion_time", "observed_time", "heartbeat_time")
 # What is quoted of somebody else's text in an error.
 _MAX_ECHO = 100
 # A host that every version of every URL parser reads alike: a name or an address of version 4, or one of 6 in brackets.
@@ -144,7 +145,13 @@ def read(data: bytes) -> Report:
     except codec.DecodeError as error:
         raise BadReport(f"the report does not fit {FORMAT}: {_said(error)}", reason="ReportInvalid") from error
     _check(report)
-    return report
+    return _in_utc(report)
+
+
+def _in_utc(report: Report) -> Report:
+    """A target may write its times with another offset; whatever is printed of them says UTC."""
+    times = {name: getattr(report, name) for name in _TIMES}
+    return msgspec.structs.replace(report, **{name: time and time.astimezone(UTC) for name, time in times.items()})
 
 
 def _check(report: Report) -> None:

@@ -7,7 +7,7 @@ decided here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from runup.api import codec
@@ -16,9 +16,10 @@ from runup.api.whole_v1 import WholeDeployment, WholePod, WholeReplicaSet
 from runup.kube import calls
 from runup.kube.cache import Cache
 from runup.kube.clock import Clock
+from runup.kube.errors import KubeError
 from runup.kube.request import Call
 from runup.sandbox.controllers import rollout
-from runup.sandbox.controllers.runner import Again
+from runup.sandbox.controllers.runner import Again, Attempt
 from runup.sandbox.controllers.workloads import (
     DEPLOYMENTS,
     JSON,
@@ -49,7 +50,7 @@ class Deployments:
     ) -> None:
         self._deployments, self._replica_sets, self._pods, self._clock = deployments, replica_sets, pods, clock
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
         """What the Deployment of `key` needs."""
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
@@ -58,13 +59,17 @@ class Deployments:
         digest = template_hash(deployment.spec.template)
         new = next((each for each in sets if each.metadata.labels.get(HASH_LABEL) == digest), None)
         old = sorted((each for each in sets if each is not new), key=_age)
-        yield from (
-            self._paused(deployment, sets) if deployment.spec.paused else self._roll(deployment, new, old, digest)
-        )
+        refused = None
+        if deployment.spec.paused:
+            yield from self._paused(deployment, sets)
+        else:
+            refused = yield from self._roll(deployment, new, old, digest)
         now = self._clock.now()
-        status = rollout.status(deployment, new, sets, now)
+        status = rollout.status(deployment, new, sets, now, refused=_refusal(deployment, digest, refused))
         if status != status_of(deployment):
             yield calls.merge_patch(DEPLOYMENTS, key.name, {"status": status}, key.namespace, subresource="status")
+        if refused is not None:
+            raise refused
         left = rollout.deadline_left_s(deployment, now)
         if left is not None:
             # A second more, for times are written in whole seconds.
@@ -78,25 +83,33 @@ class Deployments:
 
     def _roll(
         self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
-    ) -> Iterator[Call[Any]]:
+    ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
+        """Returns why the new set may not be made."""
         spec = deployment.spec
         if spec.strategy.type == "Recreate":
             yield from (_scale(each, 0) for each in old if each.spec.replicas)
             if any(not is_over(pod) for each in old for pod in owned(each, self._pods)):
-                return
+                return None
         revision = max((_revision(each) for each in old), default=0) + 1
         size = rollout.new_size(spec, new.spec.replicas if new else 0, sum(each.spec.replicas for each in old))
         if new is None:
-            yield calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision))
-            return
+            attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
+            yield attempt
+            return attempt.refused
         yield from _revised(deployment, new, max(revision, _revision(new)))
         if new.spec.replicas != size:
             yield _scale(new, size)
-            return
+            return None
         shrinking = rollout.old_sizes(spec, new, old)
         yield from (_scale(each, shrinking[each.metadata.name]) for each in old if each.metadata.name in shrinking)
         if rollout.is_complete(deployment, rollout.Counts.of(new, [new, *old])):
             yield from _cleared(deployment, old)
+        return None
+
+
+def _refusal(deployment: WholeDeployment, digest: str, refused: KubeError | None) -> str:
+    name = f"{deployment.metadata.name}-{digest}"
+    return f'Failed to create new replica set "{name}": {refused.message}' if refused else ""
 
 
 def deployment_of(pod: WholePod, replica_sets: Cache[WholeReplicaSet]) -> NamespacedName | None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api.meta_v1 import NamespacedName
+from runup.api import codec
+from runup.api.meta_v1 import Condition, NamespacedName
 from runup.api.whole_v1 import WholePod, WholeReplicaSet
+from runup.domain.conditions import find
 from runup.kube import calls
 from runup.kube.cache import Cache
 from runup.kube.clock import Clock
+from runup.kube.errors import ApiError, KubeError
 from runup.kube.request import Call
-from runup.sandbox.controllers.runner import Again
+from runup.sandbox.controllers.runner import Again, Attempt
 from runup.sandbox.controllers.workloads import (
     JSON,
     REPLICA_SETS,
@@ -24,8 +27,10 @@ from runup.sandbox.controllers.workloads import (
     pod_of,
     ready_since,
     status_of,
+    warning,
 )
 
+REPLICA_FAILURE, FAILED_CREATE = "ReplicaFailure", "FailedCreate"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _BY_PHASE = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -39,29 +44,62 @@ class ReplicaSets:
         self._replica_sets, self._pods, self._clock = replica_sets, pods, clock
         self._asked = Expectations(pods, clock)
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
         """What the ReplicaSet of `key` needs."""
         found = self._replica_sets.get(key)
         if found is None:
             self._asked.forget(key)
             return
         active = [pod for pod in owned(found, self._pods) if is_active(pod)]
+        refused = None
         if found.metadata.deletion_timestamp is None:
-            yield from self._to_size(key, found, active)
+            refused = yield from self._to_size(key, found, active)
         now = self._clock.now()
-        status = _status(found, active, now)
+        status = _status(found, active, now) | {"conditions": codec.to_dict(_conditions(found, refused, now))}
+        if refused is not None and _failure(found) is None:
+            words = f"Error creating: {refused.message}"
+            yield warning(found, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now)
         if status != status_of(found):
             yield calls.merge_patch(REPLICA_SETS, key.name, {"status": status}, key.namespace, subresource="status")
+        if refused is not None:
+            raise refused
         waits = [wait for pod in active if (wait := unavailable_for_s(pod, found.spec.min_ready_seconds, now))]
         if waits:
             yield Again(min(waits))
 
-    def _to_size(self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]) -> Iterator[Call[Any]]:
+    def _to_size(
+        self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]
+    ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
+        """Returns why a pod may not be made; the others are not tried then."""
         missing = found.spec.replicas - len(active) - self._asked.pending(key)
         for _ in range(missing):
-            yield self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template))
+            attempt = Attempt(self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template)))
+            yield attempt
+            if attempt.refused is not None:
+                return None if _ends_anyway(attempt.refused) else attempt.refused
         for pod in sorted(active, key=worth)[: max(0, -missing)]:
             yield delete_pod(pod)
+        return None
+
+
+def _ends_anyway(refused: KubeError) -> bool:
+    """Whether the namespace is on its way out, and the set with it."""
+    details = refused.status.details if isinstance(refused, ApiError) else None
+    return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
+
+
+def _failure(found: WholeReplicaSet) -> Condition | None:
+    return find(found.status.conditions, REPLICA_FAILURE)
+
+
+def _conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
+    """ReplicaFailure with the API server's first words, until a pod is made (pkg/controller/replicaset)."""
+    told = _failure(found)
+    others = [each for each in found.status.conditions if each is not told]
+    if refused is None:
+        return others
+    new = Condition(REPLICA_FAILURE, "True", FAILED_CREATE, refused.message, last_transition_time=now)
+    return [*others, told or new]
 
 
 def worth(pod: WholePod) -> tuple[Any, ...]:

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholeReplicaSet
+from runup.domain.conditions import find
 
 JSON = dict[str, Any]
 # No deadline at all (apps/v1 defaults: what a Deployment of extensions/v1beta1 without one reads as).
 NO_DEADLINE_S = 2**31 - 1
 _COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
+_NOT_CREATED = "ReplicaSetCreateError"
 
 
 def surge(spec: WholeDeploymentSpec) -> int:
@@ -103,14 +105,22 @@ def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
 
 
 def status(
-    deployment: WholeDeployment, new: WholeReplicaSet | None, sets: Sequence[WholeReplicaSet], now: datetime
+    deployment: WholeDeployment,
+    new: WholeReplicaSet | None,
+    sets: Sequence[WholeReplicaSet],
+    now: datetime,
+    *,
+    refused: str = "",
 ) -> JSON:
-    """The whole status, as it is on the wire."""
+    """The whole status, as it is on the wire; `refused` is what was said where the new set may not be made."""
     counts = Counts.of(new, sets)
     conditions = deployment.status.conditions
-    for condition in (_available(deployment, counts), _progressing(deployment, new, counts, now)):
+    progress = _not_created(deployment, refused) if refused else _progressing(deployment, new, counts, now)
+    for condition in (_available(deployment, counts), progress):
         if condition is not None:
             conditions = _with(conditions, condition, now)
+    if not deployment.spec.paused:
+        conditions = _with_failure(conditions, replica_failure(new, sets))
     return {
         "observedGeneration": deployment.metadata.generation,
         "replicas": counts.replicas,
@@ -120,6 +130,18 @@ def status(
         "unavailableReplicas": max(0, counts.asked - counts.available),
         "conditions": codec.to_dict(conditions),
     }
+
+
+def replica_failure(new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> DeploymentCondition | None:
+    """What keeps a set from making its pods; the new set's words come before those of old ones."""
+    for each in [*([new] if new else []), *sets]:
+        told = find(each.status.conditions, "ReplicaFailure")
+        if told is not None:
+            since = told.last_transition_time
+            return DeploymentCondition(
+                told.type, told.status, told.reason, told.message, last_update_time=since, last_transition_time=since
+            )
+    return None
 
 
 def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
@@ -152,7 +174,7 @@ def _progressing(
     if is_complete(deployment, counts):
         return DeploymentCondition(type="Progressing", status="True", reason=_COMPLETE,
                                    message=f"{name} has successfully progressed.", last_update_time=now)  # fmt: skip
-    if told is None or told.reason == _COMPLETE:
+    if told is None or told.reason in {_COMPLETE, _NOT_CREATED}:
         return _begun(new, now)
     if _has_progressed(deployment, counts):
         return DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated",
@@ -162,6 +184,12 @@ def _progressing(
         return DeploymentCondition(type="Progressing", status="False", reason=_TIMED_OUT,
                                    message=f"{name} has timed out progressing.", last_update_time=now)  # fmt: skip
     return None
+
+
+def _not_created(deployment: WholeDeployment, refused: str) -> DeploymentCondition | None:
+    if deployment.spec.progress_deadline_seconds >= NO_DEADLINE_S:
+        return None
+    return DeploymentCondition(type="Progressing", status="False", reason=_NOT_CREATED, message=refused)
 
 
 def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
@@ -195,6 +223,17 @@ def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
 
 def _find(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
     return next((each for each in conditions if each.type == type_), None)
+
+
+def _with_failure(
+    conditions: tuple[DeploymentCondition, ...], failure: DeploymentCondition | None
+) -> tuple[DeploymentCondition, ...]:
+    """The sets' failure in the place of an earlier one, which stays while its reason does; or none."""
+    told = _find(conditions, "ReplicaFailure")
+    if told is not None and failure is not None and (told.status, told.reason) == (failure.status, failure.reason):
+        return conditions
+    others = tuple(each for each in conditions if each is not told)
+    return others if failure is None else (*others, failure)
 
 
 def _with(

@@ -29,12 +29,23 @@ class Again:
     after_s: float
 
 
+@dataclass(slots=True)
+class Attempt:
+    """A call that may be refused: the controller goes on, and finds in `refused` what was said.
+
+    It is still to raise that at its end, so that the object is tried again later and later.
+    """
+
+    call: Call[Any]
+    refused: KubeError | None = None
+
+
 class Controller(Protocol):
     """Decides about one object at a time."""
 
     name: str
 
-    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again]:
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again | Attempt]:
         """What is to be sent so that the object of `key` is as it should be; nothing where it is."""
         ...
 
@@ -85,17 +96,28 @@ class Loop:
                 self.queue.done(key)
 
     async def _work(self, key: NamespacedName) -> None:
-        for call in self.controller.calls(key):
-            if isinstance(call, Again):
-                self.queue.add_after(key, call.after_s)
+        for step in self.controller.calls(key):
+            if isinstance(step, Again):
+                self.queue.add_after(key, step.after_s)
                 continue
             try:
-                await self._client.send(call)
+                await self._send(step)
             except (NotFound, AlreadyExists, Conflict) as error:
                 # Decided on an old state; the watch brings the new one, and with it this key again.
                 log.debug("state moved on", controller=self.controller.name, key=str(key), error=str(error))
                 self.queue.add_after(key, 0.1)
                 return
+
+    async def _send(self, step: Call[Any] | Attempt) -> None:
+        if not isinstance(step, Attempt):
+            await self._client.send(step)
+            return
+        try:
+            await self._client.send(step.call)
+        except (NotFound, AlreadyExists, Conflict):
+            raise
+        except KubeError as error:
+            step.refused = error
 
 
 def follow(

@@ -13,16 +13,14 @@ from typing import Any
 
 from runup.api import codec
 from runup.api.meta_v1 import LabelSelector, NamespacedName
-from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholeNode, WholePod
 from runup.kube import calls
 from runup.kube.cache import Cache
 from runup.kube.clock import Clock
 from runup.kube.request import Call
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
-from runup.sandbox.controllers.workloads import JSON, PODS, is_active
+from runup.sandbox.controllers.workloads import JSON, PODS, is_active, warning
 
-EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -132,22 +130,4 @@ def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[
     metadata = pod.metadata
     status = {"status": {"conditions": [*others, condition]}}
     yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
-    yield calls.create(EVENTS, _event(pod, message, time))
-
-
-def _event(pod: WholePod, message: str, time: str) -> JSON:
-    metadata = pod.metadata
-    about = {"apiVersion": "v1", "kind": "Pod", "namespace": metadata.namespace, "name": metadata.name}
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
-        "involvedObject": {**about, "uid": metadata.uid},
-        "type": "Warning",
-        "reason": "FailedScheduling",
-        "message": message,
-        "source": {"component": "default-scheduler"},
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "count": 1,
-    }
+    yield warning(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)

@@ -22,6 +22,7 @@ DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=Tru
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 # How long a pod that was asked for may stay out of sight before it is asked for again.
 _PATIENCE_S = 30.0
 
@@ -101,6 +102,28 @@ def pod_of(owner: Object, resource: Resource, template: JSON) -> JSON:
 def delete_pod(pod: WholePod) -> Call[Any]:
     """The call that ends this very pod."""
     return calls.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+
+
+def warning(
+    about: Object, resource: Resource, reason: str, message: str, *, component: str, now: datetime
+) -> Call[Any]:
+    """The call that tells people of a trouble with an object, as an Event."""
+    metadata, time = about.metadata, f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    involved = {"apiVersion": resource.api_version, "kind": resource.kind, "namespace": metadata.namespace}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
+        "involvedObject": {**involved, "name": metadata.name, "uid": metadata.uid},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "source": {"component": component},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
+    return calls.create(EVENTS, event)
 
 
 class Expectations:

@@ -217,15 +217,24 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
 def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    ours = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE, *gates, *cluster.operator_args)
+    # Nothing of a release is applied here yet: its manifests are not what this machine runs.
+    applied = ("--record-only",)
+    ours = (
+        *applied,
+        "--listen=127.0.0.1:0",
+        f"--update-service={update_service}",
+        _LEASE,
+        *gates,
+        *cluster.operator_args,
+    )
     # Nobody signs serving certificates here.
     _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
 
 
 def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here; an update that stands still is told, and its end estimated, as of the dump's moment."""
+    """Nobody has alerts here, or reads metrics; an update that stands still is told as of the dump's moment."""
     now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-",))
+    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
 
 
 def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:

@@ -33,9 +33,9 @@ from runup.api.update_v1alpha1 import (
     Versions,
     WorkerPool,
 )
+from runup.cli.render.html.markup import Markup, el, link
+from runup.cli.render.html.parts import age
 from runup.cli.render.status.html import page
-from runup.cli.render.status.html.markup import Markup, el, link
-from runup.cli.render.status.html.words import age
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=97)
@@ -216,7 +216,7 @@ USUAL = status(
 
 def test_the_page_says_what_the_object_says() -> None:
     """Target, progress, times, attention, timeline, nodes."""
-    text = read(page(USUAL, NOW, source="https://api.example.com:6443")).text
+    text = read(page(USUAL, NOW, cluster="https://api.example.com:6443")).text
     for said in (
         "Updating to 5.1.0",
         "From 5.0.0.",
@@ -226,7 +226,7 @@ def test_the_page_says_what_the_object_says() -> None:
         "Waits for network",
         "Needs attention (1)",
         "Node worker-1 is degraded Error",
-        "since 2026-11-21 07:06 (31 min)",
+        "since 2026-11-21 07:06 UTC (31 min)",
         "Concerns nodes worker-1",
         "etcd updated 06:30",
         "network updating, 1 h 7 min",
@@ -234,7 +234,7 @@ def test_the_page_says_what_the_object_says() -> None:
         "worker-1 draining, 10 min",
         "worker-1 Progressing Draining 5.0.0 +10m",
         "33 % of 3 nodes",
-        "As of 2026-11-21 07:37, https://api.example.com:6443.",
+        "Cluster https://api.example.com:6443 As of 2026-11-21 07:37 UTC",
     ):
         assert said in text, said
 
@@ -275,7 +275,7 @@ def test_texts_of_the_cluster_are_shown_as_they_are() -> None:
         ),
         conditions=(condition("Available", "False", EVIL, EVIL),),
     )
-    reader = read(page(evil, NOW, source=EVIL))
+    reader = read(page(evil, NOW, cluster=EVIL))
     assert {tag for tag, _ in reader.tags}.isdisjoint({"script", "b"})
     assert not [attrs for _, attrs in reader.tags if "onmouseover" in attrs]
     assert reader.text.count(EVIL) >= 12
@@ -356,8 +356,8 @@ def test_a_finished_update_is_told_as_such() -> None:
     text = read(page(done, NOW + timedelta(days=30))).text
     assert "The cluster is at 5.1.0 Not updating" in text
     assert "Duration 1 h 2 min" in text
-    assert "Completed 2026-11-21 07:02" in text
-    assert "Timeline 06:00 06:15 06:30 06:45 07:02 Operators" in text
+    assert "Completed 2026-11-21 07:02 UTC" in text
+    assert "Timeline (UTC) 06:00 06:15 06:30 06:45 07:02 Operators" in text
 
 
 def test_workers_after_the_control_plane() -> None:

@@ -1,4 +1,4 @@
-"""Who accepted which risk, why and until when -> a table, warnings of names that do nothing, and data. Pure."""
+"""Who accepted which risk, why and until when -> a aligned, warnings of names that do nothing, and data. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from runup.cli.facts import JSON, mapping, mappings, text
-from runup.cli.render.text import Output, err, out, table
+from runup.cli.render.text import Output, aligned, err, out
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance, stamp
 
@@ -54,7 +54,7 @@ def _row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: 
 def _table(rows: list[JSON]) -> str:
     head = ("RISK", "COUNTS", "UNTIL", "BY", "REASON")
     lines = [(row["name"], _counts(row), row["until"] or "", row["by"] or "", row["reason"] or "") for row in rows]
-    return f"\nAccepted risks:\n\n{table([head, *lines])}"
+    return f"\nAccepted risks:\n\n{aligned([head, *lines])}"
 
 
 def _counts(row: JSON) -> str:

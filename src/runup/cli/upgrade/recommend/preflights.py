@@ -16,7 +16,7 @@ from runup.cli.errors import CommandError
 from runup.cli.facts import JSON
 from runup.cli.findings import Findings
 from runup.cli.render import preflight as rendered
-from runup.cli.render.text import Output, out, shortened, table, timestamp
+from runup.cli.render.text import Output, aligned, out, shortened, timestamp
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.history import History
 from runup.domain.preflight.results import OUTDATED
@@ -65,7 +65,7 @@ def _lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
     if not results:
         return
     rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_row, results)]
-    yield out(f"\nPreflights:\n\n{table(rows)}")
+    yield out(f"\nPreflights:\n\n{aligned(rows)}")
     if any(result.ended for result in results):
         yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
     if at_length:

@@ -41,19 +41,18 @@ class Admission:
         if not kind.custom:
             defaults.of_new(kind.resource, obj, now)
         if kind.resource == "pods":
-            self._prioritize(obj["spec"])
+            self._prioritize(obj)
         self._complete(kind, obj)
 
-    def _prioritize(self, spec: JSON) -> None:
-        """Give a pod the priority of its class (the Priority plugin), 0 without one.
-
-        A real server refuses a pod whose class does not exist; here it keeps what it came with, since a dump has pods
-        and seldom their classes.
-        """
+    def _prioritize(self, pod: JSON) -> None:
+        """Give a pod the priority of its class (the Priority plugin), 0 without one; 403 where there is no such."""
+        spec, metadata = pod["spec"], meta(pod)
         name = spec.get("priorityClassName") or ""
         entry = self._store.get("priorityclasses.scheduling.k8s.io", "", name) if name else None
         if name and entry is None:
-            return
+            # The plugin is asked before a name is made up.
+            about = metadata.get("generateName") or metadata["name"]
+            raise errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
         found = entry.load() if entry else {}
         spec["priority"] = found.get("value", 0)
         spec.setdefault("preemptionPolicy", found.get("preemptionPolicy") or "PreemptLowerPriority")

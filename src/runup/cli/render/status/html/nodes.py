@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runup.api.update_v1alpha1 import ControlPlane, MachineConfigPoolInsight, NodeInsight, WorkerPool
-from runup.cli.render.status.html.markup import Markup, el, join
-from runup.cli.render.status.html.words import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, insights_of, tone_of_assessment
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, grid
+from runup.cli.render.status.html.words import insights_of, tone_of_assessment
 from runup.domain.conditions import find, status_of
 
 # More rows than this are folded away on the screen; on paper all are there.
@@ -64,7 +65,7 @@ def pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
     return el(
         "div",
         join(_summary(pool, title) if pool else el("h3", title)),
-        _tables(rows, part.omitted.nodes),
+        _tables(rows, part.omitted.nodes, "the control plane" if isinstance(part, ControlPlane) else f"pool {title}"),
         class_="card long",
     )
 
@@ -100,23 +101,27 @@ def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
     ]
 
 
-def _tables(rows: list[Row], omitted: int) -> Markup:
+def _tables(rows: list[Row], omitted: int, whose: str) -> Markup:
     open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
-    more = el("details", el("summary", f"{len(folded)} more nodes"), _table(folded)) if folded else None
+    more = (
+        el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {whose}"))
+        if folded
+        else None
+    )
     left_out = el(
         "p", f"{omitted} more nodes are counted above and not listed, to keep the object small.", class_="faint"
     )
-    return join(_table(open_) if open_ else None, more, left_out if omitted else None)
+    return join(_table(open_, f"Nodes of {whose}") if open_ else None, more, left_out if omitted else None)
 
 
-def _table(rows: list[Row]) -> Markup:
+def _table(rows: list[Row], caption: str) -> Markup:
     """The rows; without a column for messages where there are none, so that long names fit."""
     messages = any(row.message for row in rows)
     heads = ("Node", "State", "Phase", "Version", "Needs", *(("Message",) if messages else ()))
     lines = (
         el(
             "tr",
-            el("td", row.name),
+            el("th", row.name, scope="row"),
             el("td", badge(row.assessment, tone_of_assessment(row.assessment))),
             el("td", row.phase),
             el("td", row.version),
@@ -125,5 +130,4 @@ def _table(rows: list[Row]) -> Markup:
         )
         for row in rows
     )
-    head = el("tr", *(el("th", name, scope="col") for name in heads))
-    return el("div", el("table", el("thead", head), el("tbody", *lines)), class_="scroll")
+    return grid(caption, heads, lines)

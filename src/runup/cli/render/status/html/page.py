@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from runup import __version__
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import (
     ClusterVersionInsight,
@@ -20,22 +19,15 @@ from runup.api.update_v1alpha1 import (
     ResourceRef,
     UpdateStatusStatus,
 )
-from runup.cli.render.status.html.markup import Child, Markup, el, join, link, text
+from runup.cli.render.html.document import document
+from runup.cli.render.html.markup import Child, Markup, el, join, link, text
+from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, moment
 from runup.cli.render.status.html.nodes import pool_card
-from runup.cli.render.status.html.style import STYLE
 from runup.cli.render.status.html.timeline import timeline
 from runup.cli.render.status.html.words import (
-    BUSY,
-    GOOD,
-    IDLE,
     LEVELS,
-    WARN,
-    age,
     all_insights,
-    badge,
-    bar,
     insights_of,
-    moment,
     parts_of,
     tone_of_assessment,
     tone_of_level,
@@ -43,27 +35,12 @@ from runup.cli.render.status.html.words import (
 from runup.domain.conditions import find, status_of
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(status: UpdateStatusStatus | None, now: datetime, *, source: str = "") -> str:
-    """The page, as of `now`; `source` says where the object comes from, such as a cluster's address.
-
-    A status that was never written is a page that says so.
-    """
+def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "") -> str:
+    """The page of `cluster`, as of `now`. A status that was never written is a page that says so."""
     body = _nothing() if status is None else _body(status, now)
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        el("meta", name="color-scheme", content="light dark"),
-        el("title", "Cluster update"),
-        el("style", Markup(STYLE)),
-    )
-    written = f"As of {moment(now)}{f', {source}' if source else ''}. Times are UTC. Made by runup {__version__}."
-    document = el("html", head, el("body", el("main", body, el("footer", written))), lang="en")
-    return f"<!DOCTYPE html>\n{document}\n"
+    return document("Cluster update", body, now=now, cluster=cluster)
 
 
 def _nothing() -> Markup:
@@ -158,19 +135,18 @@ def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane
 def _facts(found: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
     health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
     good = sum(each is not None and each.status == "True" for each in health)
-    facts: list[tuple[str, str]] = [("Control plane", f"{found.completion} %")]
+    pairs: list[tuple[str, Child]] = [("Control plane", f"{found.completion} %")]
     if found.started_at:
-        facts.append(("Started", moment(found.started_at)))
-        facts.append(("Duration", age((found.completed_at or now) - found.started_at)))
+        pairs.append(("Started", moment(found.started_at)))
+        pairs.append(("Duration", age((found.completed_at or now) - found.started_at)))
     if found.completed_at:
-        facts.append(("Completed", moment(found.completed_at)))
+        pairs.append(("Completed", moment(found.completed_at)))
     elif found.estimated_completed_at:
-        facts.append(("Expected to be done", _expected(found.estimated_completed_at, now)))
-    facts.append(("Healthy operators", f"{good} of {len(health)}"))
+        pairs.append(("Expected to be done", _expected(found.estimated_completed_at, now)))
+    pairs.append(("Healthy operators", f"{good} of {len(health)}"))
     if found.waiting_for:
-        facts.append(("Waits for", ", ".join(each.name for each in found.waiting_for)))
-    pairs = (join(el("dt", name), el("dd", value)) for name, value in facts)
-    return el("dl", *(el("div", pair) for pair in pairs), class_="facts")
+        pairs.append(("Waits for", ", ".join(each.name for each in found.waiting_for)))
+    return facts(pairs)
 
 
 def _expected(when: datetime, now: datetime) -> str:
@@ -185,7 +161,8 @@ def _doubts(status: UpdateStatusStatus) -> Markup | None:
     if not doubtful:
         return None
     items = (el("li", el("strong", f"{each.type}: {_what(each)}"), *_said(each)) for each in doubtful)
-    return el("section", el("h3", "Not everything is known"), el("ul", *items), class_="card issue warn")
+    card = el("div", el("ul", *items, class_="refs"), class_="card issue warn")
+    return el("section", el("h2", "Not everything is known"), card)
 
 
 def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
@@ -252,7 +229,7 @@ def _named(ref: ResourceRef) -> Markup:
 
 def _timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     drawn = timeline(status, now)
-    return drawn and el("section", el("h2", "Timeline"), el("div", drawn, class_="card long"))
+    return drawn and el("section", el("h2", "Timeline (UTC)"), el("div", drawn, class_="card long"))
 
 
 def _control_plane_nodes(control_plane: ControlPlane) -> Markup | None:

@@ -1,10 +1,10 @@
-"""The look of the HTML page of an update: light and dark as the reader's system says, and for paper."""
+"""The look of the pages: light and dark as the reader's system says, and for paper."""
 
 STYLE = """
 :root {
   color-scheme: light dark;
   --page: #f6f7f9; --card: #ffffff; --text: #1b2430; --faint: #5b6675; --line: #d9dee5; --track: #edf0f4;
-  --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #6a7482;
+  --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #55606f;
   --good-soft: #dff2e7; --busy-soft: #dfeafb; --warn-soft: #fdf0d5; --bad-soft: #fbe3e1; --idle-soft: #e8ebef;
 }
 @media (prefers-color-scheme: dark) {
@@ -41,7 +41,7 @@ a { color: var(--busy); }
 .fill-warn { background: var(--warn); }
 .fill-bad { background: var(--bad); } .fill-idle { background: var(--idle); }
 dl.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px 20px;
-  margin: 14px 0 0; }
+  margin: 14px 0; }
 dl.facts dt { color: var(--faint); font-size: .84rem; }
 dl.facts dd { margin: 0; font-weight: 600; }
 .issue { border-left: 5px solid var(--idle); }
@@ -55,12 +55,28 @@ dl.facts dd { margin: 0; font-weight: 600; }
 .tally span::before { content: ""; display: inline-block; width: 9px; height: 9px; border-radius: 2px;
   margin-right: 6px; background: currentColor; }
 .tally .sum { color: var(--faint); } .tally .sum::before { display: none; }
+.top { display: flex; flex-wrap: wrap; gap: 2px 24px; justify-content: space-between; color: var(--faint);
+  font-size: .9rem; margin: 0 0 14px; }
+.top strong { color: var(--text); }
+pre { background: var(--track); border-radius: 6px; padding: 8px 12px; margin: 8px 0 0; white-space: pre-wrap;
+  overflow-wrap: anywhere; font-size: .86rem; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
+.name { overflow-wrap: anywhere; }
+.head .badge + .badge { margin-left: 6px; }
+dl.rows { display: grid; grid-template-columns: minmax(90px, 130px) 1fr; gap: 5px 16px; margin: 10px 0 0;
+  font-size: .92rem; }
+dl.rows dt { color: var(--faint); }
+dl.rows dd { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+dl.rows ul { margin: 0; padding: 0; list-style: none; columns: 300px 3; column-gap: 24px; }
+caption { text-align: left; color: var(--faint); font-size: .84rem; padding: 0 0 6px; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th { text-align: left; color: var(--faint); font-weight: 600; }
+tbody th { color: var(--text); font-weight: 400; }
 th, td { padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
-tr:last-child td { border-bottom: 0; }
+tr:last-child > * { border-bottom: 0; }
 td.wide { overflow-wrap: anywhere; width: 40%; white-space: pre-wrap; }
 .scroll { overflow-x: auto; margin-top: 12px; }
+.card > .scroll:first-child { margin-top: 0; }
 summary { cursor: pointer; color: var(--faint); margin-top: 12px; }
 .time { display: grid; grid-template-columns: fit-content(310px) minmax(220px, 1fr) minmax(110px, 190px);
   gap: 3px 14px; align-items: center; font-size: .88rem; }
@@ -76,6 +92,9 @@ summary { cursor: pointer; color: var(--faint); margin-top: 12px; }
 .axis span:first-child { transform: none; } .axis span.last { transform: translateX(-100%); }
 footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
 @media (max-width: 640px) {
+  main { padding: 18px 12px 32px; }
+  dl.rows { grid-template-columns: 1fr; gap: 0; }
+  dl.rows dd { margin: 0 0 8px; }
   .time { grid-template-columns: 1fr auto; grid-auto-flow: row dense; }
   .time .lane, .time .axis { grid-column: 1 / -1; grid-row: auto; margin-bottom: 8px; }
   .time .corner { display: none; }
@@ -84,7 +103,7 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   :root {
     color-scheme: light;
     --page: #fff; --card: #fff; --text: #000; --faint: #444; --line: #bbb; --track: #eee;
-    --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #6a7482;
+    --good: #1f7a4d; --busy: #1f5fbf; --warn: #9a5b00; --bad: #b3261e; --idle: #55606f;
     --good-soft: #dff2e7; --busy-soft: #dfeafb; --warn-soft: #fdf0d5; --bad-soft: #fbe3e1; --idle-soft: #e8ebef;
   }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
@@ -92,8 +111,9 @@ footer { margin-top: 32px; color: var(--faint); font-size: .86rem; }
   main { max-width: none; padding: 0; }
   .card { break-inside: avoid; padding: 10px 12px; }
   .card.long { break-inside: auto; }
-  h2, h3, .group { break-after: avoid; }
-  tr, .lane, .name { break-inside: avoid; }
+  h2, h3, .group, .head, .bar, .tally, caption, thead { break-after: avoid; }
+  tr, li, dd, .lane, .name { break-inside: avoid; }
+  dl.rows ul { columns: 200px 3; }
   details::details-content { content-visibility: visible; height: auto; }
   summary { display: none; }
 }

@@ -1,0 +1,30 @@
+"""What a page calls a cluster. Pure."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from runup.api.config_v1 import ClusterVersion, InfrastructureStatus
+
+
+def cluster_name(infrastructure: InfrastructureStatus, cluster: ClusterVersion | None, server: str = "") -> str:
+    """Its infrastructure's name and address, as far as they are known; else `server`'s host, else the cluster's ID."""
+    host = _host(infrastructure.api_server_url) or _host(server)
+    if infrastructure.infrastructure_name:
+        return f"{infrastructure.infrastructure_name} ({host})" if host else infrastructure.infrastructure_name
+    known = cluster.spec.cluster_id if cluster is not None else ""
+    return host or known or "a cluster without a name"
+
+
+def _host(url: str) -> str:
+    """The host of an address that means something elsewhere: not this machine, and no bare number."""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+    try:
+        ip_address(host)
+    except ValueError:
+        return "" if host == "localhost" else host
+    return ""

@@ -1,0 +1,30 @@
+"""The frame of every page: one file without a script, font or picture; whose cluster it is and of when stand on top."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from runup import __version__
+from runup.cli.render.html.markup import Child, Markup, el
+from runup.cli.render.html.parts import moment
+from runup.cli.render.html.style import STYLE
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
+    """The page `title`, of `cluster`, as of `now`."""
+    named = f"{title}: {cluster}" if cluster else title
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", named),
+        el("style", Markup(STYLE)),
+    )
+    whose = (el("span", "Cluster ", el("strong", cluster)),) if cluster else ()
+    top = el("header", *whose, el("span", "As of ", el("strong", moment(now))), class_="top")
+    foot = el("footer", f"All times are UTC. Made by runup {__version__}.")
+    return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot)), lang='en')}\n"

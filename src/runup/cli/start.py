@@ -1,0 +1,36 @@
+"""How `runup` begins and ends: what its scripts call, before anything else is imported.
+
+A command lives for a tenth of a second and nearly everything that it makes stays until it ends. Left to itself the
+garbage collector walks those objects again and again while modules are loaded, and three times more at the end: a
+sixth of the whole command (docs/decisions/0043-a-command-in-five-interpreters.md).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+_ALLOCATIONS = 200_000
+"""New objects until the collector looks: no short command makes as many, a long one (`--watch`) stays bounded."""
+
+
+def runup() -> int:
+    """The command `runup`; returns its exit code."""
+    return _command("runup")
+
+
+def plugin() -> int:
+    """The same called through `kubectl runup` or `oc runup`, whose name help and errors then show."""
+    host, _, name = os.path.basename(sys.argv[0]).partition("-")  # noqa: PTH119 (pathlib is not needed to start)
+    return _command(f"{host} {name}" if name else host)
+
+
+def _command(prog: str) -> int:
+    gc.set_threshold(_ALLOCATIONS)
+    from runup.cli.main import main
+
+    try:
+        return main(prog=prog)
+    finally:
+        gc.freeze()

@@ -1,0 +1,1 @@
+"""Applies a release and keeps it applied: what `runup.domain.payload` decides, carried out."""

@@ -1,0 +1,83 @@
+"""Objects that a release removes: asked for once, then watched until they are gone. The run goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from runup.api.meta_v1 import NamespacedName, Object
+from runup.api.scheme import Resource
+from runup.controllers.leading import cancel
+from runup.controllers.payload import applying
+from runup.domain.payload.task import Task
+from runup.domain.release.manifest import Identity
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.watch import Reflector
+
+log = structlog.get_logger("payload")
+
+
+class Deleting:
+    """`told` is called when a deletion was asked for, and when it is done."""
+
+    def __init__(self, client: Client, clock: Clock, told: Callable[[bool], None]) -> None:
+        self._client = client
+        self._clock = clock
+        self._told = told
+        self._pending: dict[Identity, asyncio.Task[None]] = {}
+        self._asked: set[Identity] = set()
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """What is to be gone and is not."""
+        return tuple(sorted(str(identity) for identity in self._pending))
+
+    async def delete(self, task: Task, resource: Resource | None) -> None:
+        """Ask for the object's deletion, once; what is gone, or of a kind that nobody serves, needs none."""
+        identity = task.identity
+        if resource is None or identity in self._asked:
+            return
+        if await applying.delete(self._client, resource, identity.name, identity.namespace):
+            log.info("deleted", task=str(task))
+            self._pending[identity] = asyncio.create_task(self._until_gone(identity, resource))
+            self._told(True)
+        self._asked.add(identity)
+
+    def forget(self) -> None:
+        """Another release: what it removes is asked for again."""
+        self._asked.clear()
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        await cancel(list(self._pending.values()))
+        self._pending.clear()
+
+    async def _until_gone(self, identity: Identity, resource: Resource) -> None:
+        cache: Cache[Object] = Cache(Object)
+        changed = asyncio.Event()
+        cache.add_listener(lambda *_: changed.set())
+        cache.add_state_listener(changed.set)
+        key = NamespacedName(identity.namespace, identity.name)
+        reflector: Reflector[Any] = Reflector(
+            self._client,
+            Object,
+            cache,
+            namespace=identity.namespace,
+            field_selector=f"metadata.name={identity.name}",
+            clock=self._clock,
+            resource=resource,
+        )
+        following = asyncio.create_task(reflector.run())
+        try:
+            while not cache.synced or cache.get(key) is not None:
+                changed.clear()
+                await changed.wait()
+        finally:
+            await cancel([following])
+        del self._pending[identity]
+        self._told(True)

@@ -1,0 +1,67 @@
+"""An error of a task -> the problem that conditions tell: the reasons and causes of cvo-behaviour 4.3."""
+
+from __future__ import annotations
+
+from runup.api.codec import DecodeError
+from runup.domain.errors import RunupError
+from runup.domain.payload.problems import Problem
+from runup.domain.payload.task import Task
+from runup.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Transient,
+    Unauthorized,
+)
+
+FAILED = "UpdatePayloadFailed"
+_DOWN = ("UpdatePayloadClusterDown", "the server is down or not responding")
+_ERROR = ("UpdatePayloadClusterError", "the server is reporting an internal error")
+_OVERLOADED = ("UpdatePayloadClusterOverloaded", "the server is overloaded and is not accepting updates")
+_DELETED = ("UpdatePayloadResourceNotFound", "resource may have been deleted")
+_BY_TYPE: tuple[tuple[type[Exception], tuple[str, str]], ...] = (
+    (NotFound, _DELETED),
+    (AlreadyExists, _DELETED),
+    (Conflict, ("UpdatePayloadResourceConflict", "someone else is updating this resource")),
+    (
+        Invalid,
+        ("UpdatePayloadResourceInvalid", "the object is invalid, possibly due to local cluster configuration"),
+    ),
+    (Unauthorized, ("UpdatePayloadClusterUnauthorized", "could not authenticate to the server")),
+    (Forbidden, ("UpdatePayloadResourceForbidden", "the server has forbidden updates to this resource")),
+    (TooManyRequests, _OVERLOADED),
+)
+_BY_REASON = {"InternalError": _ERROR, "ServerTimeout": _OVERLOADED}
+
+
+class KindMissing(Exception):
+    """The server does not serve the kind of a task."""
+
+
+def problem_of(task: Task, error: Exception) -> Problem:
+    """What to tell of `task`, which failed with `error`; the server's own words come last."""
+    reason, cause = _class_of(error)
+    words = [f"Could not update {task}", *([cause] if cause else [])]
+    said = error.message if isinstance(error, KubeError | RunupError) else str(error)
+    return Problem(reason, ": ".join(words) + (f" ({said})" if said else ""))
+
+
+def _class_of(error: Exception) -> tuple[str, str]:
+    if isinstance(error, KindMissing):
+        text = "the server does not recognize this resource, check extension API servers"
+        return "UpdatePayloadResourceTypeMissing", text
+    if isinstance(error, NotFound) and error.api_missing:
+        return _class_of(KindMissing())
+    for kind, found in _BY_TYPE:
+        if isinstance(error, kind):
+            return found
+    if isinstance(error, ServerError):
+        return _BY_REASON.get(error.reason, _DOWN)
+    if isinstance(error, Transient | DecodeError):
+        return _DOWN
+    return (error.reason, "") if isinstance(error, RunupError) else (FAILED, "")

@@ -1,0 +1,86 @@
+"""Group, version and kind -> the resource by which it is reached: out of the release's own definitions, else asked.
+
+What was found is kept; `forget` drops it, for a server that turned out to say something else by now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from runup.api import codec
+from runup.api.scheme import Resource
+from runup.domain.payload.workloads import DEFINITION
+from runup.domain.release.manifest import Manifest
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import NotFound
+
+Known = dict[tuple[str, str, str], Resource]
+
+
+class Kinds:
+    """Answers for one cluster; the same group and version is asked once, however many wait for it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._defined: Known = {}
+        self._asked: dict[str, asyncio.Task[Known]] = {}
+
+    def define(self, manifests: Iterable[Manifest]) -> None:
+        """Learn what the definitions among `manifests` define: known before any server serves it."""
+        self._defined = {}
+        for manifest in manifests:
+            if (manifest.identity.group, manifest.identity.kind) == DEFINITION:
+                self._defined |= _of_definition(manifest.object)
+
+    def defines(self, group: str, kind: str) -> bool:
+        """Whether the release itself defines that kind."""
+        return any((known[0], known[2]) == (group, kind) for known in self._defined)
+
+    async def resource(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of that kind, None where the server has none; raises KubeError."""
+        group, _, version = api_version.rpartition("/")
+        if found := self._defined.get((group, version, kind)):
+            return found
+        if api_version not in self._asked:
+            self._asked[api_version] = asyncio.create_task(self._ask(api_version))
+        try:
+            return (await asyncio.shield(self._asked[api_version])).get((group, version, kind))
+        except BaseException:
+            self.forget(api_version)
+            raise
+
+    def forget(self, api_version: str) -> None:
+        """Ask again the next time."""
+        self._asked.pop(api_version, None)
+
+    async def _ask(self, api_version: str) -> Known:
+        root = "/apis/" if "/" in api_version else "/api/"
+        try:
+            data: bytes = await self._client.send(calls.get_path(f"{root}{api_version}"))
+        except NotFound:
+            return {}
+        body = codec.decode(dict[str, Any], data)
+        group, _, version = api_version.rpartition("/")
+        return {
+            (group, version, entry["kind"]): Resource(
+                group, version, entry["kind"], entry["name"], namespaced=bool(entry.get("namespaced"))
+            )
+            for entry in body.get("resources") or ()
+            if "/" not in entry["name"]
+        }
+
+
+def _of_definition(obj: dict[str, Any]) -> Known:
+    spec = obj.get("spec") or {}
+    group, names = spec.get("group", ""), spec.get("names") or {}
+    kind, plural = names.get("kind", ""), names.get("plural", "")
+    return {
+        (group, version["name"], kind): Resource(
+            group, version["name"], kind, plural, namespaced=spec.get("scope") == "Namespaced"
+        )
+        for version in spec.get("versions") or ()
+        if isinstance(version, dict) and version.get("served") and version.get("name")
+    }

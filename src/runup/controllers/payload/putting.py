@@ -1,0 +1,232 @@
+"""One task of a release -> the object in the cluster as it should be, with as few requests as that takes.
+
+What is in place already is not written: the watch's metadata says which content was applied last (our label), and
+whether every field of it is still ours (managedFields; decision record 45). `Memory` outlives a run, so that another
+run of the same release, or a new release, begins where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from runup.api.config_v1 import ClusterOperator
+from runup.api.meta_v1 import NamespacedName
+from runup.api.owned_v1 import Owned
+from runup.api.scheme import Resource
+from runup.controllers.payload import applying
+from runup.controllers.payload.deleting import Deleting
+from runup.controllers.payload.failing import KindMissing
+from runup.controllers.payload.kinds import Kinds
+from runup.controllers.payload.tracking import Tracking
+from runup.domain.errors import Terminal
+from runup.domain.payload import ownership
+from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
+from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
+from runup.domain.payload.task import Task
+from runup.domain.payload.workloads import DEFINITION
+from runup.domain.release.manifest import Identity
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.errors import NotFound
+
+log = structlog.get_logger("payload")
+# Requests at a time; whatever waits does not count.
+MOST_AT_ONCE = 16
+NAMESPACE = ("", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """What an object looked like right after it was put: label, the fields that are ours, version."""
+
+    digest: str
+    owned: bytes
+    resource_version: int
+
+
+@dataclass
+class Memory:
+    """What is known of objects from having put them; it holds for as long as the process."""
+
+    good: dict[Identity, Good] = field(default_factory=dict)
+    # Answers to what was put, for those whose status is waited for.
+    answers: dict[Identity, Owned] = field(default_factory=dict)
+
+
+class Putting:
+    """For one run. `surroundings` says what objects are given of the cluster now, `digests` what each then comes to."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        *,
+        client: Client,
+        kinds: Kinds,
+        tracking: Tracking,
+        deleting: Deleting,
+        operators: Cache[ClusterOperator],
+        memory: Memory,
+        digests: dict[int, str],
+        surroundings: Callable[[], Surroundings],
+    ) -> None:
+        self.operators = operators
+        self.writes = 0
+        self.failed = 0
+        self._tasks = tasks
+        self._client = client
+        self._kinds = kinds
+        self._tracking = tracking
+        self._deleting = deleting
+        self._memory = memory
+        self._digests = digests
+        self._surroundings = surroundings
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._locks: dict[Identity, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._namespaces = {task.identity.name: task for task in tasks if task.kind == NAMESPACE and not task.deletes}
+        self._definitions = {
+            defined: task
+            for task in tasks
+            if task.kind == DEFINITION and not task.deletes
+            for defined in _defined(task)
+        }
+
+    def needs(self, task: Task) -> Iterator[Task]:
+        """The tasks that define the kind and the namespace of `task`, if the release has them."""
+        definition = self._definitions.get(task.kind)
+        if definition is not None:
+            yield definition
+        namespace = self._namespaces.get(task.identity.namespace)
+        if namespace is not None:
+            yield namespace
+
+    def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
+        """Group and kind of what `task` defines, nothing where it is no definition."""
+        return _defined(task) if task.kind == DEFINITION and not task.deletes else ()
+
+    def operator(self, name: str) -> ClusterOperator | None:
+        """The ClusterOperator of that name."""
+        return self.operators.get(NamespacedName("", name))
+
+    def seen(self, task: Task) -> Owned | None:
+        """The object of `task` as last seen, by the watch or as an answer, whichever is newer."""
+        watched, answered = self._tracking.get(task.identity), self._memory.answers.get(task.identity)
+        if watched is None or answered is None:
+            return watched or answered
+        return watched if _version(watched) >= _version(answered) else answered
+
+    def in_place(self, task: Task) -> bool:
+        """Whether the object of `task` is as it should be, as far as the watch tells."""
+        found = self._tracking.get(task.identity)
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return False
+        if task.create_only:
+            return True
+        digest, good = self._digests[task.index], self._memory.good.get(task.identity)
+        if good is not None and good.digest == digest:
+            if found.owned == good.owned and found.metadata.labels.get(LABEL) == digest:
+                return True
+            if _version(found) < good.resource_version:
+                return True  # the watch has not come to our own write yet
+        if found.metadata.labels.get(LABEL) != digest or not found.owned:
+            return False
+        if not ownership.covers(json.loads(found.owned), self._rendered(task).object):
+            return False
+        self._memory.good[task.identity] = Good(digest, found.owned, _version(found))
+        return True
+
+    def drifted(self, task: Task) -> bool:
+        """Whether the object of `task`, which was put, is not as it should be any more; one that ends is waited for."""
+        if task.deletes or not self._tracking.follows(*task.kind):
+            return False
+        found = self._tracking.get(task.identity)
+        if found is None:
+            good = self._memory.good.get(task.identity)
+            return good is not None and self._tracking.gone(task.identity, good.resource_version)
+        return found.metadata.deletion_timestamp is None and not self.in_place(task)
+
+    def look_again(self) -> None:
+        """What the cluster gives has changed: work out anew what the objects come to."""
+        self._digests.update(digests_of(self._tasks, self._surroundings()))
+
+    async def put(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
+        """Make it so; raises KubeError, DecodeError, Terminal, KindMissing. `anew`: even if it looks as it should."""
+        if task.unusable:
+            raise Terminal(task.unusable, reason="UpdatePayloadFailed")
+        async with self._locks[task.identity]:
+            if task.deletes:
+                if updating:
+                    async with self._slots:
+                        await self._deleting.delete(task, await self._resource(task))
+                return
+            if not anew and self.in_place(task):
+                return
+            await self._write(task)
+
+    async def _write(self, task: Task) -> None:
+        resource = await self._resource(task)
+        if resource is None:
+            self._kinds.forget(_api_version(task))
+            raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
+        new = self._rendered(task)
+        unrelated = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
+        async with self._slots:
+            self.writes += 1
+            try:
+                if task.create_only:
+                    answer = await applying.create(self._client, resource, new.object)
+                else:
+                    answer = await applying.apply(self._client, resource, new.object)
+            except NotFound as error:
+                if error.api_missing:
+                    self._kinds.forget(_api_version(task))
+                raise
+            if unrelated:
+                await self._relate(task, resource)
+        if answer is not None:
+            self._memory.good[task.identity] = Good(new.digest, answer.owned, _version(answer))
+            self._memory.answers[task.identity] = answer
+        self._tracking.follow(resource)
+
+    async def _relate(self, task: Task, resource: Resource) -> None:
+        related = (task.manifest.object.get("status") or {}).get("relatedObjects")
+        if related:
+            self.writes += 1
+            await applying.relate(self._client, resource, task.identity.name, related)
+
+    async def _resource(self, task: Task) -> Resource | None:
+        return await self._kinds.resource(_api_version(task), task.identity.kind)
+
+    def _rendered(self, task: Task) -> Rendered:
+        return rendered(task, self._surroundings())
+
+
+def digests_of(tasks: Sequence[Task], surroundings: Surroundings) -> dict[int, str]:
+    """What the content of every task comes to; what cannot be rendered is told when it is put."""
+    found: dict[int, str] = {}
+    for task in tasks:
+        try:
+            found[task.index] = rendered(task, surroundings).digest
+        except Terminal:
+            found[task.index] = ""
+    return found
+
+
+def _defined(task: Task) -> tuple[tuple[str, str], ...]:
+    spec = task.manifest.object.get("spec") or {}
+    return ((str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))),)
+
+
+def _api_version(task: Task) -> str:
+    return str(task.manifest.object.get("apiVersion") or "v1")
+
+
+def _version(obj: Owned) -> int:
+    """Versions of one resource are numbers that grow, on every server there is."""
+    text = obj.metadata.resource_version
+    return int(text) if text.isdecimal() else 0

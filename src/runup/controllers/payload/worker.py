@@ -1,0 +1,268 @@
+"""Applies what ClusterVersion's reconcile asks for, one release at a time, and says how far it is.
+
+`want` is called from the reconcile's plan; what is under way is not disturbed by being asked for again. `progress` is
+observed by the next reconcile, which is woken when it changed: at once where a state or failure did, else seldom, since
+every number told is a write of the status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import structlog
+
+from runup.api.config_v1 import ClusterOperator
+from runup.controllers.leading import cancel
+from runup.controllers.payload.deleting import Deleting
+from runup.controllers.payload.kinds import Kinds
+from runup.controllers.payload.putting import Memory, Putting, digests_of
+from runup.controllers.payload.run import Run
+from runup.controllers.payload.surroundings import ClusterGives
+from runup.controllers.payload.tracking import Tracking
+from runup.controllers.sources.threads import in_thread
+from runup.domain.payload.progress import Progress, State, Wanted
+from runup.domain.payload.task import Task, tasks_of
+from runup.domain.payload.workloads import DEFINITION
+from runup.domain.release.capabilities import KNOWN, Capabilities
+from runup.domain.release.manifest import Identity, Manifest
+from runup.domain.release.payload import Payload, included, version_hash
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import KubeError
+
+log = structlog.get_logger("payload")
+# Between two tellings of mere numbers.
+QUIET_S = 3.0
+AGAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to apply. `state` counts for the first work of a process only: later ones follow from what went before."""
+
+    wanted: Wanted
+    state: State
+    payload: Payload
+    # Of the operator's own release what names a capability that nobody knows is left out.
+    own: bool = True
+
+
+class Worker:
+    """See the module. `wake` makes the reconcile look; `hurry` is told which kind came to be served."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        operators: Cache[ClusterOperator],
+        operator: tuple[str, str],
+        wake: Callable[[], None],
+        hurry: Callable[[str, str], None] = lambda _group, _kind: None,
+    ) -> None:
+        self.progress = Progress()
+        self._client = client
+        self._clock = clock
+        self._operators = operators
+        self._wake = wake
+        self._hurry = hurry
+        self._kinds = Kinds(client)
+        self._tracking = Tracking(client, clock, self._changed)
+        self._deleting = Deleting(client, clock, self._tell)
+        self._gives = ClusterGives(client, clock, operator, self._surroundings_changed)
+        self._memory = Memory()
+        self._since: dict[str, datetime] = {}
+        self._work: Work | None = None
+        self._new = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._news = asyncio.Event()
+        self._run: Run | None = None
+        self._putting: Putting | None = None
+        self._next = Progress()
+        operators.add_listener(self._operator_changed)
+        operators.add_state_listener(self._operators_listed)
+
+    @property
+    def failed_attempts(self) -> int:
+        """Attempts of this release that failed, for metrics."""
+        return self._putting.failed if self._putting else 0
+
+    def want(self, work: Work) -> None:
+        """Apply that from now on; nothing changes where it is what is applied already."""
+        if self._work is not None and self._work.wanted == work.wanted:
+            return
+        state = work.state if self._work is None else self._state_after(work.state)
+        log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
+        self._work = replace(work, state=state)
+        self._next = Progress(work.wanted, state)
+        self._tell(True)
+        self._new.set()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        telling = asyncio.create_task(self._telling())
+        try:
+            while True:
+                await self._new.wait()
+                self._new.clear()
+                await self._one()
+        finally:
+            await cancel([telling])
+            await self._gives.close()
+            await self._deleting.close()
+            await self._tracking.close()
+
+    @staticmethod
+    def _state_after(asked: State) -> State:
+        """An installation goes on as one; any other change is an update."""
+        return asked if asked is State.INITIALIZING else State.UPDATING
+
+    async def _one(self) -> None:
+        """The present work, until there is another; a bug of ours starts it again."""
+        work = self._work
+        assert work is not None
+        running = asyncio.create_task(self._apply(work))
+        new = asyncio.create_task(self._until_new())
+        try:
+            await asyncio.wait((running, new), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                return
+            error = running.exception()
+            log.error("applying ended, and is started again", exc_info=error)
+            await self._clock.sleep(AGAIN_S)
+            self._new.set()
+        finally:
+            self._run = None
+            await cancel([running, new])
+
+    async def _until_new(self) -> None:
+        await self._new.wait()
+
+    async def _apply(self, work: Work) -> None:
+        manifests, told = await in_thread(lambda: _chosen(work), "choose manifests")
+        tasks = tasks_of(manifests)
+        self._since.clear()
+        self._deleting.forget()
+        self._next = replace(self._next, version_hash=told, total=len(tasks))
+        self._tell(False)
+        self._gives.wanted(tasks, work.wanted.owner_uid)
+        await self._gives.settled()
+        surroundings = self._gives.surroundings
+        digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
+        self._kinds.define(manifests)
+        await self._follow(tasks)
+        self._putting = Putting(
+            tasks,
+            client=self._client,
+            kinds=self._kinds,
+            tracking=self._tracking,
+            deleting=self._deleting,
+            operators=self._operators,
+            memory=self._memory,
+            digests=digests,
+            surroundings=lambda: self._gives.surroundings,
+        )
+        self._run = Run(
+            tasks,
+            work.state,
+            putting=self._putting,
+            clock=self._clock,
+            since=self._since,
+            told=self._tell,
+            served=self._served,
+        )
+        await self._run.go()
+
+    async def _follow(self, tasks: Sequence[Task]) -> None:
+        """Follow every kind that is served, and wait for the lists: what is in place need not be put."""
+        kinds = {(str(task.manifest.object.get("apiVersion") or "v1"), task.identity.kind) for task in tasks}
+        definitions = [kind for kind in kinds if kind[1] == DEFINITION[1]]
+        await asyncio.gather(*(self._follow_kind(*kind) for kind in definitions))
+        await asyncio.gather(*(self._follow_kind(*kind) for kind in kinds if kind not in definitions))
+
+    async def _follow_kind(self, api_version: str, kind: str) -> None:
+        group = api_version.rpartition("/")[0]
+        try:
+            resource = await self._kinds.resource(api_version, kind)
+        except KubeError as error:
+            log.warning("a kind could not be looked up", kind=kind, api_version=api_version, error=str(error))
+            return
+        if resource is None:
+            self._kinds.forget(api_version)
+            return
+        if self._kinds.defines(group, kind) and not self._is_defined(resource.plural, group):
+            return  # followed once it is there
+        await self._tracking.settled(self._tracking.follow(resource))
+
+    def _is_defined(self, plural: str, group: str) -> bool:
+        return self._tracking.get(Identity(*DEFINITION, "", f"{plural}.{group}")) is not None
+
+    def _served(self, group: str, kind: str) -> None:
+        """A kind of the release is there: whoever follows it need not wait any longer."""
+        self._kinds.forget(group)
+        self._hurry(group, kind)
+
+    def _changed(self, identity: Identity) -> None:
+        if self._run is not None:
+            self._run.changed(identity)
+
+    def _operator_changed(self, _change: object, old: ClusterOperator | None, new: ClusterOperator | None) -> None:
+        obj = new or old
+        if obj is not None:
+            self._changed(Identity("config.openshift.io", "ClusterOperator", "", obj.metadata.name))
+
+    def _operators_listed(self) -> None:
+        if self._run is not None:
+            self._run.operators_listed()
+
+    def _surroundings_changed(self) -> None:
+        if self._run is not None and self._putting is not None:
+            self._putting.look_again()
+            self._run.surroundings_changed()
+
+    def _tell(self, urgent: bool) -> None:
+        run = self._run
+        if run is not None:
+            self._next = replace(
+                self._next,
+                state=run.state,
+                done=len(run.done),
+                completed=run.completed,
+                problems=tuple(run.problems[index] for index in sorted(run.problems)),
+            )
+        self._next = replace(self._next, deleting=self._deleting.pending)
+        if urgent:
+            self._urgent.set()
+        self._news.set()
+
+    async def _telling(self) -> None:
+        """Let the reconcile see what is new: at once where it is urgent, else after a while."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if self._next != self.progress:
+                self.progress = self._next
+                self._wake()
+            quiet = asyncio.ensure_future(self._clock.sleep(QUIET_S))
+            urgent = asyncio.ensure_future(self._urgent.wait())
+            await asyncio.wait((quiet, urgent), return_when=asyncio.FIRST_COMPLETED)
+            quiet.cancel()
+            urgent.cancel()
+            self._urgent.clear()
+
+
+def _chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
+    """What is applied, and the hash over what the cluster gets of the release, whatever is turned off in it.
+
+    Of an object that is there twice the last one counts, as it does where both are applied one after the other.
+    """
+    filters = work.wanted.filters
+    known = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
+    loaded = included(work.payload.manifests, replace(filters, capabilities=known, overrides=()))
+    applied = included(loaded, filters)
+    last = {manifest.identity: manifest for manifest in applied}
+    return tuple(each for each in applied if last[each.identity] is each), version_hash(loaded)

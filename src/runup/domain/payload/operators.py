@@ -1,0 +1,62 @@
+"""Whether a ClusterOperator is as the release that is applied wants it (cvo-behaviour 4.6)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from runup.api.config_v1 import ClusterOperator, OperandVersion
+from runup.domain.conditions import status_of
+from runup.domain.payload.problems import Effect, Problem
+from runup.domain.payload.progress import State
+
+KIND = ("config.openshift.io", "ClusterOperator")
+# While a release is on its way, an operator that was asked so lately is progress, not failure.
+GRACE = timedelta(seconds=30)
+
+
+def wants_versions(manifest: dict[str, object]) -> tuple[OperandVersion, ...]:
+    """The versions that a ClusterOperator's manifest declares."""
+    status = manifest.get("status")
+    found = status.get("versions") if isinstance(status, dict) else None
+    return tuple(
+        OperandVersion(name=str(each.get("name", "")), version=str(each.get("version", "")))
+        for each in (found if isinstance(found, list) else ())
+        if isinstance(each, dict)
+    )
+
+
+def problem_of(
+    name: str,
+    wanted: tuple[OperandVersion, ...],
+    operator: ClusterOperator | None,
+    state: State,
+    since: datetime,
+    now: datetime,
+) -> Problem | None:
+    """Why operator `name` is not ready, None where it is; `since` is when it was first waited for."""
+    times = ((name, since),)
+    if not wanted:
+        told = "do not declare expected versions"
+        message = f"Cluster operator {name} does not declare expected versions"
+        reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
+        return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], told, times)
+    if operator is None or status_of(operator.status.conditions, "Available") != "True":
+        early = state is not State.RECONCILING and now - since < GRACE
+        return _problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
+    if status_of(operator.status.conditions, "Degraded") != "False":
+        effect = Effect.REPORT if state is State.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
+        return _problem(name, "Degraded", "degraded", effect, since)
+    if state is not State.INITIALIZING and _behind(wanted, operator):
+        return _problem(name, "Updating", "updating versions", Effect.NONE, since)
+    return None
+
+
+def _behind(wanted: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
+    told = {each.name: each.version for each in operator.status.versions}
+    return any(told.get(each.name) != each.version for each in wanted)
+
+
+def _problem(name: str, what: str, words: str, effect: Effect, since: datetime) -> Problem:
+    reasons = (f"ClusterOperator{what}", f"ClusterOperators{what}")
+    message = f"Cluster operator {name} is {words}"
+    return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {words}", ((name, since),))

@@ -1,0 +1,144 @@
+"""A manifest as it is applied: ours, labelled with what its content comes to, and with what the cluster gives it.
+
+What the cluster gives (proxy, TLS profile, internal load balancer) is `Surroundings`; which manifests want it, their
+annotations say (cvo-behaviour 5.2). The object that results is what server-side apply sends, and all that we own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from runup.domain.errors import Terminal
+from runup.domain.payload import tls
+from runup.domain.payload.task import Task
+from runup.domain.payload.tls import TlsProfile
+
+JSON = dict[str, Any]
+LABEL = "release.openshift.io/manifest"
+"""The label of every object that a release brings; its value says which content was applied."""
+
+INJECT_PROXY = "config.openshift.io/inject-proxy"
+INJECT_TLS = "config.openshift.io/inject-tls"
+INJECT_CA = "service.beta.openshift.io/inject-cabundle"
+INVALID = "UpdatePayloadResourceInvalid"
+_NOT_APPLIED = ("status",)
+_SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """What Proxy `cluster` says, in its status."""
+
+    http: str = ""
+    https: str = ""
+    no_proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What objects are given of the cluster that they are applied to.
+
+    `operator` is namespace and name of the operator's own Deployment, `internal_host` and `internal_port` the API
+    server's address for it, empty for the usual one. `tls` is None where no profile could be read.
+    """
+
+    owner_uid: str = ""
+    proxy: Proxy = Proxy()
+    operator: tuple[str, str] = ("", "")
+    internal_host: str = ""
+    internal_port: str = ""
+    tls: TlsProfile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """`object` is what is sent; `digest` is the label's value in it."""
+
+    object: JSON
+    digest: str
+
+
+def rendered(task: Task, cluster: Surroundings) -> Rendered:
+    """The object of `task` as `cluster` gets it; raises Terminal where it cannot be made."""
+    obj = {key: value for key, value in task.manifest.object.items() if key not in _NOT_APPLIED}
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS}
+    metadata["ownerReferences"] = _owners(task, metadata, cluster.owner_uid)
+    if not metadata["ownerReferences"]:
+        del metadata["ownerReferences"]
+    obj["metadata"] = metadata
+    annotations = task.manifest.annotations or {}
+    if INJECT_PROXY in annotations:
+        _with_proxy(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)
+    if annotations.get(INJECT_TLS) == "true" and task.kind == ("", "ConfigMap"):
+        obj["data"] = tls.injected(obj.get("data") or {}, cluster.tls)
+    if annotations.get(INJECT_CA) == "true":
+        _without_ca(obj)
+    if (task.identity.namespace, task.identity.name) == cluster.operator and cluster.internal_host:
+        _with_internal_address(obj, cluster)
+    digest = hashlib.sha256(msgspec.json.encode(obj, order="sorted")).hexdigest()[:24]
+    labels = metadata.get("labels")
+    metadata["labels"] = {**(labels if isinstance(labels, dict) else {}), LABEL: digest}
+    return Rendered(obj, digest)
+
+
+def _owners(task: Task, metadata: JSON, uid: str) -> list[JSON]:
+    """The manifest's own owners where it names any but ClusterVersion, else ClusterVersion."""
+    own = [
+        owner
+        for owner in metadata.get("ownerReferences") or ()
+        if isinstance(owner, dict) and owner.get("kind") != "ClusterVersion"
+    ]
+    if own or not uid:
+        return own
+    owner: JSON = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "name": "version",
+        "uid": uid,
+    }
+    return [owner if task.create_only else {**owner, "controller": True}]
+
+
+def _containers(obj: JSON) -> list[JSON]:
+    pod = obj.get("spec", {}).get("template", {}).get("spec", {})
+    found = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
+    return [container for container in found if isinstance(container, dict)]
+
+
+def _with_proxy(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
+    containers = {container.get("name"): container for container in _containers(obj)}
+    pairs = (("HTTP_PROXY", proxy.http), ("HTTPS_PROXY", proxy.https), ("NO_PROXY", proxy.no_proxy))
+    for name in names:
+        if name not in containers:
+            text = f"{task}: {INJECT_PROXY} names container {name!r}, which it does not have"
+            raise Terminal(text, reason=INVALID)
+        _set_env(containers[name], {key: value for key, value in pairs if value})
+
+
+def _set_env(container: JSON, values: dict[str, str]) -> None:
+    kept = [each for each in container.get("env") or () if each.get("name") not in values]
+    new = [{"name": name, "value": value} for name, value in values.items()]
+    if kept or new:
+        container["env"] = [*kept, *new]
+
+
+def _with_internal_address(obj: JSON, cluster: Surroundings) -> None:
+    values = {"KUBERNETES_SERVICE_HOST": cluster.internal_host, "KUBERNETES_SERVICE_PORT": cluster.internal_port}
+    for container in _containers(obj):
+        if container.get("name") == cluster.operator[1]:
+            _set_env(container, values)
+
+
+def _without_ca(obj: JSON) -> None:
+    """Whoever injects the bundle owns it: what a manifest holds in its place would be fought over."""
+    for webhook in obj.get("webhooks") or ():
+        (webhook.get("clientConfig") or {}).pop("caBundle", None)
+    spec = obj.get("spec") if isinstance(obj.get("spec"), dict) else {}
+    conversion = ((spec or {}).get("conversion") or {}).get("webhook") or {}
+    (conversion.get("clientConfig") or {}).pop("caBundle", None)
+    if obj.get("kind") == "APIService":
+        (spec or {}).pop("caBundle", None)

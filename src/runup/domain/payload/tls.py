@@ -1,0 +1,153 @@
+"""A ConfigMap's configuration files with the cluster's TLS profile written into them, everything else left as it is.
+
+Files of kind `GenericOperatorConfig` and `GenericControllerConfig` are changed: `servingInfo.minTLSVersion` and
+`servingInfo.cipherSuites`, line by line, so that order, comments and quoting of the rest stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml as pyyaml
+
+from runup.domain.errors import Terminal
+from runup.lang import yaml as kyaml
+
+KINDS = frozenset(
+    {
+        ("operator.openshift.io/v1alpha1", "GenericOperatorConfig"),
+        ("config.openshift.io/v1", "GenericControllerConfig"),
+    }
+)
+_KEYS = ("minTLSVersion", "cipherSuites")
+
+
+@dataclass(frozen=True, slots=True)
+class TlsProfile:
+    """The least version, as Go's flags name it, and the ciphers by their IANA names."""
+
+    min_version: str = ""
+    ciphers: tuple[str, ...] = ()
+
+
+_MODERN = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+_INTERMEDIATE = (
+    *_MODERN,
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+)
+_OLD = (
+    *_INTERMEDIATE,
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+)
+_NAMED = {
+    "Old": TlsProfile("VersionTLS10", _OLD),
+    "Intermediate": TlsProfile("VersionTLS12", _INTERMEDIATE),
+    "Modern": TlsProfile("VersionTLS13", _MODERN),
+}
+
+
+def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
+    """What the object APIServer `cluster` asks for; the intermediate profile where it says nothing."""
+    spec = api_server.get("spec")
+    wanted = (spec.get("tlsSecurityProfile") if isinstance(spec, dict) else None) or {}
+    if wanted.get("type") != "Custom":
+        return _NAMED.get(wanted.get("type", ""), _NAMED["Intermediate"])
+    custom = wanted.get("custom") or {}
+    ciphers = (_iana(str(name)) for name in custom.get("ciphers") or ())
+    return TlsProfile(str(custom.get("minTLSVersion", "")), tuple(name for name in ciphers if name))
+
+
+def _iana(name: str) -> str:
+    """The IANA name of a cipher that OpenSSL names, empty where Go knows none."""
+    if name.startswith("TLS_"):
+        return name
+    plain = name.replace("-", "").replace("_", "")
+    known = {each.removeprefix("TLS_").replace("_WITH", "").replace("_", ""): each for each in _OLD}
+    rsa = {f"RSA{plain}", f"RSA{plain}SHA256", f"{plain}SHA256", plain}
+    changed = {item.replace("AES128", "AES128CBC") if "GCM" not in item else item for item in rsa}
+    changed |= {item.replace("AES256", "AES256CBC") if "GCM" not in item else item for item in rsa}
+    return next((known[item] for item in sorted(rsa | changed) if item in known), "")
+
+
+def injected(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, Any]:
+    """`data` of a ConfigMap with `profile` in its configuration files; raises Terminal where none could be read."""
+    found = dict(data)
+    for key, text in data.items():
+        if not isinstance(text, str) or not _is_config(text):
+            continue
+        if profile is None:
+            raise Terminal(
+                "APIServer cluster could not be read, so the TLS profile is not known", reason="UpdatePayloadFailed"
+            )
+        found[key] = _with_profile(text, profile)
+    return found
+
+
+def _is_config(text: str) -> bool:
+    try:
+        document = kyaml.load(text)
+    except kyaml.YamlError:
+        return False
+    return isinstance(document, dict) and (document.get("apiVersion"), document.get("kind")) in KINDS
+
+
+def _with_profile(text: str, profile: TlsProfile) -> str:
+    root = pyyaml.compose(text, Loader=pyyaml.CSafeLoader)
+    if root is None:
+        return text
+    lines = text.splitlines(keepends=True)
+    serving = next((pair for pair in root.value if pair[0].value == "servingInfo"), None)
+    flow = any(node.flow_style for node in (root, *(pair[1] for pair in [serving] if pair))) if serving else False
+    if getattr(root, "flow_style", False) or flow:
+        return _rewritten(text, profile)
+    if serving is None or not isinstance(serving[1], pyyaml.MappingNode):
+        end = "" if not text or text.endswith("\n") else "\n"
+        return text + end + "servingInfo:\n" + _lines(profile, "  ")
+    indent = " " * serving[1].start_mark.column
+    gone: set[int] = set()
+    for key, value in serving[1].value:
+        if key.value in _KEYS:
+            last = value.end_mark.line if value.end_mark.column else value.end_mark.line - 1
+            gone.update(range(key.start_mark.line, max(last, key.start_mark.line) + 1))
+    at = serving[0].start_mark.line + 1
+    head = [line for number, line in enumerate(lines[:at]) if number not in gone]
+    tail = [line for number, line in enumerate(lines[at:], start=at) if number not in gone]
+    return "".join([*head, _lines(profile, indent), *tail])
+
+
+def _rewritten(text: str, profile: TlsProfile) -> str:
+    document = kyaml.load(text)
+    serving = document.get("servingInfo") or {}
+    kept = {key: value for key, value in serving.items() if key not in _KEYS}
+    document["servingInfo"] = {**kept, **_values(profile)}
+    return kyaml.dump(document)
+
+
+def _values(profile: TlsProfile) -> dict[str, Any]:
+    version = {"minTLSVersion": profile.min_version} if profile.min_version else {}
+    return {**version, **({"cipherSuites": list(profile.ciphers)} if profile.ciphers else {})}
+
+
+def _lines(profile: TlsProfile, indent: str) -> str:
+    found = [f"{indent}minTLSVersion: {profile.min_version}\n"] if profile.min_version else []
+    if profile.ciphers:
+        found += [f"{indent}cipherSuites:\n", *(f"{indent}- {name}\n" for name in profile.ciphers)]
+    return "".join(found)

@@ -1,0 +1,77 @@
+"""Whether a workload or a definition that was applied is well (cvo-behaviour 5.2, health after apply)."""
+
+from __future__ import annotations
+
+from runup.api.meta_v1 import Condition
+from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
+from runup.domain.conditions import find, status_of
+from runup.domain.payload.problems import Effect, Problem
+from runup.domain.payload.progress import State
+from runup.domain.payload.task import Task
+
+DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
+DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")
+KINDS = (DEPLOYMENT, DAEMON_SET, JOB, DEFINITION)
+_NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressing"
+
+
+def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem | None:
+    """Why the object of `task` is not as it should be, None where it is, or where nobody waits for its kind.
+
+    While a cluster is installed only a Job is waited for, since order hangs on it, and a definition.
+    """
+    if task.kind not in KINDS or found is None or found.status is None:
+        return None
+    name = _named(task)
+    if task.kind == JOB:
+        return _job(task, found.status)
+    if task.kind == DEFINITION:
+        established = status_of(found.status.conditions, "Established") == "True"
+        return None if established else _waiting(f"{name} is not established yet")
+    if state is State.INITIALIZING:
+        return None
+    if found.metadata.deletion_timestamp is not None:
+        return Problem(_NOT_AVAILABLE, f"{name} is being deleted")
+    if task.kind != DEPLOYMENT or found.status.observed_generation < found.metadata.generation:
+        return None
+    return _deployment(name, found.status)
+
+
+def _deployment(name: str, status: WorkloadStatus) -> Problem | None:
+    available = find(status.conditions, "Available")
+    progressing = find(status.conditions, "Progressing")
+    failing = find(status.conditions, "ReplicaFailure")
+    if failing is not None and failing.status == "True":
+        return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_said(failing)}")
+    if available is not None and available.status == "False" and progressing and progressing.status == "False":
+        said = f"is not available {_said(available)} and not progressing {_said(progressing)}"
+        return Problem(_NOT_AVAILABLE, f"{name} {said}")
+    if progressing and progressing.status == "False" and progressing.reason == "ProgressDeadlineExceeded":
+        return Problem(_NOT_PROGRESSING, f"{name} is {progressing.reason}={progressing.status}: {progressing.message}")
+    return None
+
+
+def _job(task: Task, status: WorkloadStatus) -> Problem | None:
+    """A Job that runs is waited for: all that comes after it was put there because of it."""
+    if status.succeeded > 0 or status_of(status.conditions, "Complete") == "True":
+        return None
+    failed = find(status.conditions, "Failed")
+    if failed is not None and failed.status == "True":
+        words = "deadline exceeded" if failed.reason == "DeadlineExceeded" else "failed"
+        text = f'{_named(task)}: {words}, reason: "{failed.reason}", message: "{failed.message}"'
+        return Problem("WorkloadNotProgressing", text)
+    return _waiting(f"{_named(task)} has not finished yet")
+
+
+def _waiting(message: str) -> Problem:
+    return Problem("WaitingForObject", f"waiting on {message}", Effect.NONE)
+
+
+def _named(task: Task) -> str:
+    identity = task.identity
+    name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    return f"{identity.kind.lower()} {name}"
+
+
+def _said(condition: Condition) -> str:
+    return f"({condition.reason}: {condition.message})"

@@ -1,0 +1,106 @@
+"""A real browser for the pages, where there is one: Chromium without a window, and axe-core, which npm fetches once.
+
+Neither comes with Python, and Chromium is large, so whoever needs them skips with what is missing. In goes a page as
+text, out comes what axe-core finds in it as it is drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+)
+LIMIT_S = 90
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+# Rules of WCAG 2.2 to level AA and what axe-core calls best practice: order of headings, captions, landmarks.
+RUN = """<script src="AXE"></script><script>
+axe.run(document).then(
+  found => ["violations", "incomplete"].flatMap(kind => found[kind].map(rule => ({kind, id: rule.id, nodes:
+    rule.nodes.map(node => [node.target.join(" "), node.failureSummary])}))),
+  error => [{kind: "error", id: String(error), nodes: []}]
+).then(found => {
+  const told = document.createElement("pre"); told.id = "axe"; told.textContent = JSON.stringify(found);
+  document.body.append(told);
+});</script></body>"""
+
+
+def chromium() -> str:
+    """Where Chromium is; skips where it is not."""
+    found = next((path for name in CHROMIUM if (path := shutil.which(name))), "")
+    if not found:
+        pytest.skip("chromium is not installed; with it and npm the pages are looked at in a browser")
+    return found
+
+
+def axe() -> Path:
+    """axe-core as the lock beside this file pins it, fetched once; skips where that cannot be."""
+    lock = (HERE / "package-lock.json").read_bytes()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "runup" / "browser"
+    folder = cache / hashlib.sha256(lock).hexdigest()[:16]
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        _fetch(cache, folder)
+    return script
+
+
+def _fetch(cache: Path, folder: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed, which fetches axe-core")
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as made:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, made)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        if done.returncode != 0:
+            pytest.skip(f"axe-core could not be fetched: {done.stderr.strip()[-300:]}")
+        # Another process may have been faster; both have the same.
+        if not folder.exists():
+            shutil.copytree(made, f"{made}.whole")
+            try:
+                Path(f"{made}.whole").rename(folder)
+            except OSError:
+                shutil.rmtree(f"{made}.whole")
+
+
+def run(*words: str) -> str:
+    """Run Chromium with a profile of its own; what it printed."""
+    with tempfile.TemporaryDirectory(prefix="runup-browser-") as profile:
+        command = [chromium(), *FLAGS, f"--user-data-dir={profile}", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
+
+
+def found_by_axe(page: str, folder: Path, *, width: int = 1200) -> list[dict[str, Any]]:
+    """What axe-core has to say of `page`, drawn `width` pixels wide: faults, and what it could not decide."""
+    script = RUN.replace("AXE", axe().as_uri())
+    # The page forbids every script, so the copy that is looked at has to do without that.
+    copy = POLICY.sub("", page)
+    assert copy != page
+    file = folder / "page.html"
+    file.write_text(copy.replace("</body>", script))
+    drawn = run("--virtual-time-budget=30000", f"--window-size={width},1000", "--dump-dom", file.as_uri())
+    told = re.search(r'<pre id="axe">(.*?)</pre>', drawn, re.DOTALL)
+    assert told is not None, "axe-core did not end"
+    found: list[dict[str, Any]] = json.loads(unescape(told[1]))
+    return found
