@@ -26,6 +26,7 @@ from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
 from runup.controllers.sources.own_release import OwnRelease
+from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
@@ -33,13 +34,14 @@ from runup.controllers.story import Story
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
-from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
+from runup.domain.clusterversion.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.plan import Plan
 from runup.domain.preflight import history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
+from runup.domain.updates.promql import NOTHING
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -141,6 +143,7 @@ class ClusterVersionController:
         own: OwnRelease,
         executor: Executor,
         service: UpdateService,
+        prometheus: Prometheus | None = None,
         checks: ReleaseChecks,
         reader: ReportReader,
         queue: WorkQueue[str],
@@ -154,6 +157,7 @@ class ClusterVersionController:
         self._own = own
         self._executor = executor
         self._service = service
+        self._prometheus = prometheus
         self._checks = checks
         self._reader = reader
         self._queue = queue
@@ -167,6 +171,7 @@ class ClusterVersionController:
         self._refused = Refused()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
+            EVALUATE_RULES: self._evaluate,
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
             READ_RIGHTS: checks.read_rights,
@@ -268,8 +273,13 @@ class ClusterVersionController:
             refused=self._refused,
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
+            prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
             acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
         )
+
+    def _evaluate(self, queries: tuple[str, ...]) -> None:
+        if self._prometheus is not None:
+            self._prometheus.want(queries)
 
     def _load(self, release: Release) -> None:
         if self._loads is not None:

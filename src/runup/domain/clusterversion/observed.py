@@ -17,6 +17,7 @@ from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.updates.service import ServiceState
 
 
@@ -100,3 +101,4 @@ class Observed:
     progress: Progress | None = None
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
     acceptances: ConfigMap | None = None
+    prometheus: Known = NOTHING

@@ -29,12 +29,12 @@ from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
-from runup.domain.updates import acceptance, risks, service, upgradeable
-from runup.domain.updates.risks.source import Cluster
+from runup.domain.updates import acceptance, promql, service, upgradeable
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
+EVALUATE_RULES = "evaluate-rules"
 # Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
 _OURS = (
     validation.INVALID,
@@ -84,9 +84,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
 def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
-    found = risks.in_cluster(
-        Cluster(observed.cluster_version, observed.operators, observed.operators_error, observed.unread_operators)
-    )
+    found = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
@@ -179,6 +177,9 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
 def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
     due = decided.view.advised.due
     asking = ((RETRIEVE_UPDATES, due),) if due is not None else ()
+    rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)
+    if decided.view.observed.prometheus.configured:
+        asking = (*asking, (EVALUATE_RULES, rules))
     return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
 
 
@@ -191,6 +192,7 @@ def _requeue(decided: _Decided) -> float:
         decided.update.requeue_after_s,
         applying.next_look(decided.view),
         ends,
+        promql.AGAIN[True].total_seconds() if seen.observed.prometheus.configured else None,
         service.INTERVAL.total_seconds(),
     )
     return min(wait for wait in waits if wait is not None)

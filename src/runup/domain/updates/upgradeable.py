@@ -19,8 +19,10 @@ _NOT_OURS = ("AdminAck", "ResourceDeletion")
 
 def upgradeable(risks: Sequence[SourceRisk], found: Condition | None) -> Condition | None:
     """The condition, without a time, or None where it is to be absent."""
-    told = [risk for risk in risks if not risk.unknown]
-    unknown = [risk for risk in risks if risk.unknown]
+    # What speaks against every update, a patch included, is none of the minor version's affair.
+    ours = [risk for risk in risks if not risk.everywhere]
+    told = [risk for risk in ours if not risk.unknown]
+    unknown = [risk for risk in ours if risk.unknown]
     if found is not None and found.status == "False" and found.reason.startswith(_NOT_OURS):
         return found
     if told:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from runup.domain.updates.risks import cluster_operators, overrides, updating
+from runup.api.config_v1 import ConditionalUpdateRisk
+from runup.domain.updates.risks import alerts, cluster_operators, overrides, updating
 from runup.domain.updates.risks.source import Cluster, Source, SourceRisk
 
 SOURCES: tuple[Source, ...] = (updating.risks, overrides.risks, cluster_operators.risks)
@@ -13,8 +14,11 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 
 
-def owns(name: str) -> bool:
-    """Whether a risk of this name comes from a source of this package (as opposed to the update service)."""
+def owns(risk: ConditionalUpdateRisk) -> bool:
+    """Whether a risk comes from a source of this package (as opposed to the update service)."""
+    name = risk.name
+    if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
+        return True
     return name in (updating.NAME, overrides.NAME, cluster_operators.UNKNOWN) or name.startswith(
         cluster_operators.PREFIX
     )

@@ -1,4 +1,4 @@
-"""What a source of in-cluster risks sees, and what it yields. Every risk here concerns minor and major updates."""
+"""What a source of in-cluster risks sees, and what it yields. Most concern minor and major updates."""
 
 from __future__ import annotations
 
@@ -28,12 +28,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class SourceRisk:
-    """A risk of every update that leaves the minor version. `unknown` says why the source could not tell."""
+    """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
+
+    `unknown` says why the source could not tell; `found` is the source's own condition where it has more to say.
+    """
 
     name: str
     message: str
     url: str
     unknown: str = ""
+    everywhere: bool = False
+    found: Condition | None = None
 
     def judged(self) -> JudgedRisk:
         """The risk as an update carries it."""
@@ -41,8 +46,10 @@ class SourceRisk:
         return JudgedRisk(risk, self.applies(risk))
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
-        """Match, or Unknown where the source could not tell."""
-        return rules.could_not_evaluate(risk, self.unknown) if self.unknown else rules.match()
+        """Match or the source's own condition, or Unknown where the source could not tell."""
+        if self.unknown:
+            return rules.could_not_evaluate(risk, self.unknown)
+        return self.found or rules.match()
 
 
 Source = Callable[[Cluster], Iterable[SourceRisk]]
