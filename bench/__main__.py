@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status", "hostile")
+NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status", "update_advice", "hostile")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
