@@ -42,6 +42,7 @@ from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
 from runup.domain.updates.promql import NOTHING
+from runup.domain.updates.risks import admin_acks
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -66,6 +67,8 @@ class Caches:
     config_maps: Cache[ConfigMap]
     settings: Cache[ConfigMap]
     warnings: Cache[Event]
+    admin_gates: Cache[ConfigMap]
+    admin_acks: Cache[ConfigMap]
 
     @classmethod
     def new(cls) -> Caches:
@@ -79,12 +82,14 @@ class Caches:
             Cache(ConfigMap),
             Cache(ConfigMap),
             Cache(Event),
+            Cache(ConfigMap),
+            Cache(ConfigMap),
         )
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Every cache."""
         own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
-        return (self.versions, self.operators, self.gates, *own)
+        return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own)
 
     def feature_gate(self) -> FeatureGate | None:
         """FeatureGate `cluster`, None where there is none or none can be read."""
@@ -106,7 +111,7 @@ class Caches:
         for cache in vital:
             for bad in cache.undecoded:
                 return f"{cache.kind.__name__} {bad}"
-        told: tuple[Cache[Any], ...] = (self.operators, self.gates)
+        told: tuple[Cache[Any], ...] = (self.operators, self.gates, self.admin_gates, self.admin_acks)
         for cache in told:
             if not cache.synced and cache.error is None:
                 return f"{cache.kind.__name__} is not listed yet"
@@ -126,10 +131,16 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.deployments, ours),
         (caches.pods, ours),
         (caches.config_maps, ours),
+        (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+        (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
     return tuple(
         Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors) for cache, selectors in wanted
     )
+
+
+def _named(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "field_selector": f"metadata.name={name}"}
 
 
 class ClusterVersionController:
@@ -274,6 +285,9 @@ class ClusterVersionController:
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
             prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
+            admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+            admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+            admin_unreadable=_unreadable(caches.admin_gates, caches.admin_acks),
             acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
         )
 
@@ -299,6 +313,16 @@ class ClusterVersionController:
         else:
             self._reader.follow(preflight_id)
         return self._reader.seen
+
+
+def _unreadable(*caches: Cache[ConfigMap]) -> str:
+    """Why one of them could not be listed, or holds what is no ConfigMap."""
+    for cache in caches:
+        if not cache.synced:
+            return cache.error or "it is not listed yet"
+        for bad in cache.undecoded:
+            return str(bad)
+    return ""
 
 
 def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:

@@ -39,7 +39,18 @@ def candidates(
 
 def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
     """What speaks against updates whatever the update service says: the cluster's own state, and its alerts."""
-    found = in_cluster(Cluster(facts.cluster_version, facts.operators, facts.operators_error, facts.unread_operators))
+    found = in_cluster(
+        Cluster(
+            facts.cluster_version,
+            facts.operators,
+            facts.operators_error,
+            facts.unread_operators,
+            facts.progress.deleting if facts.progress is not None else (),
+            facts.admin_gates,
+            facts.admin_acks,
+            facts.admin_unreadable,
+        )
+    )
     return tuple(sorted((*found, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 

@@ -102,3 +102,7 @@ class Observed:
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
     acceptances: ConfigMap | None = None
     prometheus: Known = NOTHING
+    # ConfigMaps `admin-gates` and `admin-acks`, and why they could not be read.
+    admin_gates: ConfigMap | None = None
+    admin_acks: ConfigMap | None = None
+    admin_unreadable: str = ""

@@ -6,6 +6,7 @@ risks; all candidates; the update's part; then conditions and one patch. Reconci
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -30,6 +31,7 @@ from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
 from runup.domain.updates import acceptance, promql, service, upgradeable
+from runup.domain.updates.risks.source import SourceRisk
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
@@ -96,13 +98,20 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE)),)),
+        *filter(None, (_upgradeable(observed, found, status),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
     ]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
     return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
+
+
+def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: ClusterVersionStatus) -> Condition | None:
+    """An operator that deletes nothing does not know of deletions, nor of gates where there is no ConfigMap of them."""
+    not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
+    not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
+    return upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE), not_known=not_known)
 
 
 def _is_refused(update: Decision) -> bool:

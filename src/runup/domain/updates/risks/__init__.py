@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.domain.updates.risks import alerts, cluster_operators, overrides, updating
+from runup.domain.updates.risks import admin_acks, alerts, cluster_operators, deletion, overrides, updating
 from runup.domain.updates.risks.source import Cluster, Source, SourceRisk
 
-SOURCES: tuple[Source, ...] = (updating.risks, overrides.risks, cluster_operators.risks)
+SOURCES: tuple[Source, ...] = (
+    updating.risks,
+    overrides.risks,
+    deletion.risks,
+    admin_acks.risks,
+    cluster_operators.risks,
+)
 
 
 def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
@@ -19,6 +25,5 @@ def owns(risk: ConditionalUpdateRisk) -> bool:
     name = risk.name
     if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
         return True
-    return name in (updating.NAME, overrides.NAME, cluster_operators.UNKNOWN) or name.startswith(
-        cluster_operators.PREFIX
-    )
+    own = (updating.NAME, overrides.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

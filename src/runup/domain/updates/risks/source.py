@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
+from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, JudgedRisk
@@ -17,13 +18,18 @@ class Cluster:
     """The part of the cluster that sources read.
 
     `operators` is None where the listing failed; `unreadable` says why. `unread` are operators that are there and are
-    not as their kind should be.
+    not as their kind should be. `deleting` are objects whose deletion is not done; `admin_unreadable` says why the two
+    ConfigMaps about acknowledgements could not be read.
     """
 
     version: ClusterVersion
     operators: tuple[ClusterOperator, ...] | None = ()
     unreadable: str = ""
     unread: tuple[Undecodable, ...] = ()
+    deleting: tuple[str, ...] = ()
+    admin_gates: ConfigMap | None = None
+    admin_acks: ConfigMap | None = None
+    admin_unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,20 @@
+"""Objects that the running release wants deleted, and that are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runup.domain.updates.risks.source import Cluster, SourceRisk, docs_url
+from runup.lang.cut import joined
+
+NAME = "ResourceDeletionInProgress"
+_MAX_NAMES = 4096
+
+
+def risks(cluster: Cluster) -> Iterable[SourceRisk]:
+    """One risk while any deletion is not done."""
+    if cluster.deleting:
+        names = joined(sorted(cluster.deleting), ",", _MAX_NAMES)
+        text = "Cluster minor or major version upgrades are not allowed while resource deletions are in progress"
+        url = docs_url(cluster.version.status.desired.version, "understanding-openshift-updates-1")
+        yield SourceRisk(NAME, f"{text}; resources={names}", url)
