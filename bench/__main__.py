@@ -9,13 +9,26 @@ import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status", "update_advice", "hostile")
+NAMES = (
+    "startup",
+    "checks",
+    "api",
+    "preflight",
+    "registry_client",
+    "update_status",
+    "update_advice",
+    "applying",
+    "hostile",
+)
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
     "faults": ("hostile", "seconds of trouble with the API server"),
     "kills": ("hostile", "kills of the operator"),
     "seed": ("hostile", "which of them"),
+    "window": ("applying", "seconds of steady state"),
+    "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
+    "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 
 

@@ -77,6 +77,12 @@ class FaultyApi:
         for transport in tuple(self._open):  # watches that are open break too
             transport.abort()
 
+    def away(self) -> None:
+        """Nobody answers: every connection breaks, and so does what is open."""
+        self.share, self.faults, self.watches = 1.0, (broken_off,), (broken_off,)
+        for transport in tuple(self._open):
+            transport.abort()
+
     def calm(self) -> None:
         """No faults from now on."""
         self.share, self.faults, self.watches, self.silent = 0.0, (), (), False
@@ -163,6 +169,14 @@ async def server_error(_request: web.BaseRequest, _api: FaultyApi) -> web.Stream
 async def unavailable(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:
     """503 of something in front of it, as a page."""
     return web.Response(status=503, text="<html>no healthy upstream</html>", content_type="text/html")
+
+
+async def conflict(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:
+    """409: somebody else was faster."""
+    text = (
+        "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version"
+    )
+    return _status(409, "Conflict", text)
 
 
 async def too_many(_request: web.BaseRequest, _api: FaultyApi) -> web.StreamResponse:

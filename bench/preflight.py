@@ -1,7 +1,8 @@
-"""The main job in a sandbox: request to first risks in status, and one object changed to its risk gone.
+"""The main job in a sandbox: request to first risks in status, a changed object to its risk gone, a fix to its update.
 
-Aims: under 3 s on a warm image, under 1 s after the debounce. The sandbox is started once, the target's image is on the
-node after the first round, which is thrown away.
+Aims: under 3 s on a warm image, under 1 s after the debounce, under 2 s. The first two are measured in one sandbox,
+where the target's image is on the node after the first round, which is thrown away; the last in one a round, since an
+update that was let go cannot be asked for again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +25,69 @@ from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 
 ROUNDS = 5
-RISK = "MachineConfigPoolPaused-infra"
+POOL = "infra"
+RISK = f"MachineConfigPoolPaused-{POOL}"
 TARGET = "5.2.0"
 DEADLINE_S = 30.0
 
 
 def run() -> dict[str, Any]:
     """Start, measure, stop."""
+    with _sandbox() as (client, ready):
+        found = {"sandbox_ready_seconds": round(ready, 3), **_measure(client)}
+    freed = []
+    for _ in range(ROUNDS):
+        with _sandbox("clean") as (client, _ready):
+            freed.append(_freed(client))
+    return {**found, "fix_to_freed_update_seconds": spread(freed)}
+
+
+@contextmanager
+def _sandbox(scenario: str = "skip-level") -> Iterator[tuple[SyncClient, float]]:
+    """A client of a sandbox whose operator works, and how many seconds its start took."""
     runup = str(Path(sys.executable).with_name("runup"))
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "sandbox"
         started = time.perf_counter()
-        subprocess.run([runup, "sandbox", "start", "--data", str(data)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [runup, "sandbox", "start", "--scenario", scenario, "--data", str(data)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         ready = time.perf_counter() - started
         try:
             client = SyncClient(config.load(str(data / "admin.kubeconfig")))
             _until(lambda: _version(client).status.available_updates, "the operator's first word")
-            return {"sandbox_ready_seconds": round(ready, 3), **_measure(client)}
+            yield client, ready
         finally:
             subprocess.run([runup, "sandbox", "stop", "--data", str(data)], check=True, stdout=subprocess.DEVNULL)
+
+
+def _freed(client: SyncClient) -> float:
+    """From the fix of the only risk to the operator's working towards the update that waited for it."""
+    target = _version(client).status.available_updates[0].version
+    _pause(client, "worker", paused=True)
+    _ask(client, target)
+    _until(lambda: _risks(client, target), "the preflight's result")
+    _desire(client, {"mode": None, "version": target})
+    _until(lambda: _waits(client), "an update that waits for its risk")
+    return _timed(
+        lambda: _pause(client, "worker", paused=False),
+        lambda: _version(client).status.desired.version == target,
+    )
+
+
+def _waits(client: SyncClient) -> bool:
+    found = find(_version(client).status.conditions, "ReleaseAccepted")
+    return found is not None and (found.status, found.reason) == ("False", "UnacceptedRisks")
 
 
 def _measure(client: SyncClient) -> dict[str, Any]:
     first, gone = [], []
     for _ in range(ROUNDS + 1):
-        _pause(client, paused=True)
-        first.append(_timed(lambda: _ask(client), lambda: _complete(client)))
-        gone.append(_timed(lambda: _pause(client, paused=False), lambda: RISK not in _risks(client)))
+        _pause(client, POOL, paused=True)
+        first.append(_timed(lambda: _ask(client, TARGET), lambda: _complete(client)))
+        gone.append(_timed(lambda: _pause(client, POOL, paused=False), lambda: RISK not in _risks(client)))
         _desire(client, None)
         _until(lambda: not _running(client), "the preflight's end")
     return {
@@ -77,8 +115,8 @@ def _version(client: SyncClient) -> ClusterVersion:
     return client.send(calls.get(ClusterVersion, "version"))
 
 
-def _ask(client: SyncClient) -> None:
-    _desire(client, {"mode": "Preflight", "version": TARGET})
+def _ask(client: SyncClient, target: str) -> None:
+    _desire(client, {"mode": "Preflight", "version": target})
 
 
 def _desire(client: SyncClient, desired: dict[str, Any] | None) -> None:
@@ -86,14 +124,14 @@ def _desire(client: SyncClient, desired: dict[str, Any] | None) -> None:
     client.send(calls.merge_patch(resource_of(ClusterVersion), "version", patch))
 
 
-def _pause(client: SyncClient, *, paused: bool) -> None:
+def _pause(client: SyncClient, pool: str, *, paused: bool) -> None:
     patch = {"spec": {"paused": paused}}
-    client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", patch))
+    client.send(calls.merge_patch(resource_of(MachineConfigPool), pool, patch))
 
 
-def _risks(client: SyncClient) -> set[str]:
+def _risks(client: SyncClient, target: str = TARGET) -> set[str]:
     updates = _version(client).status.conditional_updates
-    return next((set(update.risk_names) for update in updates if update.release.version == TARGET), set())
+    return next((set(update.risk_names) for update in updates if update.release.version == target), set())
 
 
 def _running(client: SyncClient) -> bool:

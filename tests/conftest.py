@@ -11,6 +11,16 @@ settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tests of one group share a sandbox and build on each other: torn apart they fail now and then, and elsewhere."""
+    if getattr(session.config.option, "loadgroup", False):
+        torn = [
+            item.nodeid for item in session.items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
+        ]
+        if torn:
+            raise pytest.UsageError(f"pytest-xdist cannot keep {torn[0]} and its group together; see pyproject.toml")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What needs a real server runs only where one was asked for (`make e2e`), even if its programs are at hand."""
     if os.environ.get("RUNUP_E2E"):

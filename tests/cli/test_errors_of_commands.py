@@ -245,6 +245,13 @@ def test_acting_as_somebody_who_may_not(run: Run, server: Server) -> None:
     )
 
 
+def test_every_group_counts(run: Run, server: Server) -> None:
+    """Not the last alone."""
+    server.set_cluster_version()
+    groups = ("--as-group=system:masters", "--as-group=visitors")
+    assert run("--as=nobody", *groups, "upgrade", "--kubeconfig", server.kubeconfig).code == 0
+
+
 def test_a_group_without_a_user(run: Run, server: Server) -> None:
     """Groups alone impersonate nobody."""
     ran = run("upgrade", "--as-group=system:masters", "--kubeconfig", server.kubeconfig)

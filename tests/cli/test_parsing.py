@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runup.cli.parsing import PullSpec, pull_spec
-from runup.cli.render.text import columns, shortened
+from runup.cli.render.text import columns, shortened, timestamp
 from runup.cli.versions import check_version, newest_first
 from runup.domain.version import Version
 from runup.lang.gotext import quoted
@@ -107,6 +109,11 @@ def test_shortened_at_a_word() -> None:
     """A long line is cut between words, a short one is left alone."""
     assert shortened("one two three four", 12) == "one two…"
     assert shortened("one two\nthree", 12) == "one two"
+
+
+def test_times_are_told_in_utc() -> None:
+    """With the Z that says so, whatever zone they came in."""
+    assert timestamp(datetime.fromisoformat("2026-01-14T12:30:00+02:30")) == "2026-01-14T10:00:00Z"
 
 
 _NUMBER = st.integers(0, 30).map(str)

@@ -23,6 +23,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
 from runup.controllers.manager import Manager, Options
+from runup.controllers.payload.payloads import Payloads
 from runup.domain.conditions import find
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
@@ -225,8 +226,15 @@ async def cluster(tmp_path: Path) -> AsyncGenerator[tuple[Cluster, Callable[...,
             world = Cluster(client, reports)
             world.kubeconfig = server.kubeconfig
 
-            def make(*, through: ClusterConfig | None = None, clock: Clock | None = None, **changes: Any) -> Manager:
-                return Manager(through or loaded, replace(options, **changes), clock=clock or SystemClock())
+            def make(
+                *,
+                through: ClusterConfig | None = None,
+                clock: Clock | None = None,
+                payloads: Payloads | None = None,
+                **changes: Any,
+            ) -> Manager:
+                changed = replace(options, **changes)
+                return Manager(through or loaded, changed, clock=clock or SystemClock(), payloads=payloads)
 
             yield world, make
 

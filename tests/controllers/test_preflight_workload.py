@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import yaml
+from msgspec.structs import replace
 from tests.controllers.operator_world import NAMESPACE, Cluster, cluster, running
 from tests.controllers.test_images_without_graph import Scene, scene
 

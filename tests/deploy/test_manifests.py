@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+
+from runup.domain.release.payload import load_payload
+from runup.oci.build import release_metadata
 
 ROOT = Path(__file__).parents[2]
 JSON = dict[str, Any]
@@ -104,11 +108,13 @@ def test_each_right_of_the_operator_is_argued_for_and_none_is_argued_for_that_it
 
 
 def test_nobody_is_bound_to_more_than_these_roles() -> None:
-    """No binding to cluster-admin or to another release's role."""
+    """One binding to cluster-admin, the operator's, that applies releases; none to another release's role."""
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
-    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view"}
+    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view", "cluster-admin"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
+    (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
+    assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]
     others = {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in bindings}
     others -= {(b["roleRef"]["name"], b["subjects"][0]["namespace"], b["subjects"][0]["name"]) for b in ours}
     prometheus = ("openshift-monitoring", "prometheus-k8s")
@@ -160,3 +166,12 @@ def test_no_rule_writes_everything_or_acts_as_somebody_else() -> None:
             about = {*rule.get("apiGroups", ()), *rule.get("resources", ()), *rule.get("nonResourceURLs", ())}
             assert reads or not {"*", "secrets"} & about, rule
             assert not {"*", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
+
+
+def test_every_manifest_of_the_operator_can_be_rendered() -> None:
+    """One that cannot is left out of the release with a warning: braces of alerts are no fields of a template."""
+    files = {f"manifests/{path.name}": path.read_bytes() for path in (ROOT / "deploy" / "manifests").glob("*.yaml")}
+    files["release-manifests/release-metadata"] = release_metadata("5.0.0", (), (), {})
+    stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "5.0.0"}}
+    files["release-manifests/image-references"] = json.dumps(stream).encode()
+    assert load_payload(files, source="deploy", release_image="registry.example/release").warnings == ()

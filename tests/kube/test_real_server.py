@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.kube.test_transports import Transport
 
 from runup.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount

@@ -359,6 +359,14 @@ def test_credentials_do_not_go_where_they_should_not(made: BuiltImage, tmp_path:
             RegistryClient(quick(credentials=login)).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
 
 
+def test_a_registry_that_wants_what_nobody_has_is_refused(made: BuiltImage, tmp_path: Path) -> None:
+    """A scheme that is not known is named, and nothing is sent in its place."""
+    challenge = Answer(401, b"", {"WWW-Authenticate": "Negotiate"})
+    refused = pytest.raises(Unauthorized, match="asks for Negotiate")
+    with odd_registry(Layout.open(made.layout), always("", challenge)) as odd, refused:
+        RegistryClient(quick()).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
+
+
 def test_credentials_stay_behind_at_a_redirect(made: BuiltImage, tmp_path: Path) -> None:
     """A store of another owner that has the blobs gets the request, and no Authorization."""
     layer = layer_of(made).digest

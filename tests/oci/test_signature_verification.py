@@ -23,7 +23,6 @@ from runup.oci.signatures import (
     Keyring,
     SigningKey,
     Verification,
-    check_signature,
     claim,
     digest_to_verify,
     generate_key,
@@ -57,10 +56,10 @@ def changed(**changes: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-def refusal(signature: bytes, *rings: Keyring, digest: str = DIGEST) -> str:
+def refusal(signature: bytes, *rings: Keyring, digest: str = DIGEST, now: datetime = NOW) -> str:
     """Why the digest is not verified, with what each keyring said."""
     with pytest.raises(Unverified) as caught:
-        verify_signatures(digest, rings or (RING,), [signature], now=NOW)
+        verify_signatures(digest, rings or (RING,), [signature], now=now)
     return "; ".join([caught.value.message, *caught.value.details])
 
 
@@ -180,8 +179,8 @@ def test_a_key_counts_until_the_moment_that_it_expires() -> None:
     certificate = Certificate(Key(made), primary_for=timedelta(days=30))
     ring, signature = Keyring("a", certificate.public), certificate.primary.message(claim(DIGEST, NAME), NOW)
     end = made.replace(microsecond=0) + timedelta(days=30)
-    assert check_signature(signature, ring, DIGEST, now=end - timedelta(seconds=1)) == ""
-    assert f"expired on {end:%Y-%m-%d}" in check_signature(signature, ring, DIGEST, now=end)
+    assert verify_signatures(DIGEST, [ring], [signature], now=end - timedelta(seconds=1)).digest == DIGEST
+    assert f"expired on {end:%Y-%m-%d}" in refusal(signature, ring, now=end)
 
 
 def test_an_error_has_no_backtrace() -> None:
@@ -189,16 +188,18 @@ def test_an_error_has_no_backtrace() -> None:
     script = (
         "from datetime import UTC, datetime\n"
         "from runup.oci.errors import OciError\n"
-        "from runup.oci.signatures import Keyring, SigningKey, check_signature, generate_key\n"
-        "ring, now = Keyring('a', generate_key().public), datetime.now(UTC)\n"
-        "for bad in (b'', b'hello', b'\\xc4\\x0d' * 9, generate_key().sign('sha256:' + '5' * 64, 'a')):\n"
-        "    print(check_signature(bad, ring, 'sha256:' + '5' * 64, now=now))\n"
-        "ring = Keyring('b', b'x')\n"
-        "for broken in (lambda: check_signature(b'', ring, '', now=now), lambda: SigningKey(b'x').public):\n"
+        "from runup.oci.signatures import Keyring, SigningKey, generate_key, verify_signatures\n"
+        "ring, none, now = Keyring('a', generate_key().public), Keyring('b', b'x'), datetime.now(UTC)\n"
+        "bad = (b'', b'hello', b'\\xc4\\x0d' * 9, generate_key().sign('sha256:' + '5' * 64, 'a'))\n"
+        "def verify(ring, signature): verify_signatures('sha256:' + '5' * 64, [ring], [signature], now=now)\n"
+        "for broken in (\n"
+        "    *(lambda each=each: verify(ring, each) for each in bad),\n"
+        "    lambda: verify(none, b''), lambda: SigningKey(b'x').public,\n"
+        "):\n"
         "    try:\n"
         "        broken()\n"
         "    except OciError as error:\n"
-        "        print(error)\n"
+        "        print(error, *getattr(error, 'details', ()))\n"
     )
     told = subprocess.run(
         [sys.executable, "-c", script], env={"RUST_BACKTRACE": "1"}, capture_output=True, text=True, check=True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from runup.api import (
     apiserver_v1,
@@ -17,8 +17,7 @@ from runup.api import (
 from runup.api.meta_v1 import Object
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """A kind as the API server knows it; `group` is empty for core."""
 
     group: str

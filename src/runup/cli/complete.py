@@ -7,11 +7,21 @@ that prints an error into the line is worse than one that offers nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def item(value: str, **said: Any) -> CompletionItem:
+    """One candidate; `help` is what is said of it, `type` leaves it to the shell (`dir`, `file`)."""
+    from click.shell_completion import CompletionItem  # only a command line that is being completed needs it
+
+    return CompletionItem(value, **said)
 
 
 def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
@@ -19,7 +29,7 @@ def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
-            return [CompletionItem(name) for name in names(ctx) if name.startswith(incomplete)]
+            return [item(name) for name in names(ctx) if name.startswith(incomplete)]
         except Exception:  # noqa: BLE001 (see the module's docstring)
             return []
 
@@ -28,12 +38,12 @@ def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
 def folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Leave it to the shell: names of folders."""
-    return [CompletionItem(incomplete, type="dir")]
+    return [item(incomplete, type="dir")]
 
 
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Leave it to the shell: names of files."""
-    return [CompletionItem(incomplete, type="file")]
+    return [item(incomplete, type="file")]
 
 
 def _scenarios(_: click.Context) -> Iterable[str]:

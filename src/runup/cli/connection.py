@@ -7,7 +7,6 @@ do not pay for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -21,17 +20,19 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(slots=True)
 class Connection:
     """What the options said; the last one given wins."""
 
-    kubeconfig: str | None = None
-    context: str | None = None
-    as_user: str | None = None
-    as_group: tuple[str, ...] = ()
+    def __init__(self, kubeconfig: str | None = None, context: str | None = None) -> None:
+        self.kubeconfig = kubeconfig
+        self.context = context
+        self.as_user: str | None = None
+        self.as_group: tuple[str, ...] = ()
 
     def config(self) -> ClusterConfig:
         """The cluster and the credentials; raises ConfigError."""
+        from msgspec.structs import replace
+
         from runup.cli.errors import CommandError
         from runup.kube import config
 

@@ -6,7 +6,7 @@ layer raises; `describe` turns it into bytes. Anything that it does not know is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -26,8 +26,7 @@ class UsageProblem(click.UsageError):
     """The command line itself is wrong; `oc` adds where the help is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """What stderr gets, and the exit code."""
 
     text: str

@@ -8,9 +8,9 @@ preflight, for people or programs, is made of `Findings`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from runup.api import codec
@@ -28,8 +28,7 @@ MODE = "Preflight"
 BECAUSE = "preflight.runup.dev/accepted-because"
 
 
-@dataclass(frozen=True, slots=True)
-class Risk:
+class Risk(msgspec.Struct, frozen=True):
     """One risk of one target. `applies` is the condition's status; `fix` is what the check suggests, if anything.
 
     `because`: why somebody accepted it, where that was recorded.
@@ -54,17 +53,20 @@ class Risk:
         return self.applies != "False" and not self.accepted
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it."""
+class Findings(msgspec.Struct, frozen=True):
+    """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
+
+    `ended`: it had a result, and nobody looks any more whether that still holds.
+    """
 
     source: str
     target: str
     image: str = ""
     conditions: tuple[Condition, ...] = ()
     risks: tuple[Risk, ...] = ()
-    checks: tuple[ReportedCheck, ...] = field(default=())
+    checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
     observed: datetime | None = None
+    ended: bool = False
 
     @property
     def known(self) -> bool:
@@ -91,6 +93,8 @@ class Findings:
     @property
     def exit_code(self) -> int:
         """0 nothing in the way, 2 unaccepted risks apply, 3 something unknown, 1 the preflight could not run."""
+        if self.ended:
+            return UNKNOWN
         if not self.completed:
             return COULD_NOT_RUN
         still_open = {risk.applies for risk in self.risks if risk.open}
@@ -139,6 +143,7 @@ def of_target(cluster: ClusterVersion, history: History, version: str, image: st
         risks=_risks(cluster, entry, report, version),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
+        ended=not about_it and report is not None and report.execution_status == "completed",
     )
 
 
@@ -251,7 +256,7 @@ def _risks(
                 because=why.get(name, "") if name in accepted else "",
             )
         )
-    return tuple(sorted(found, key=_weight))
+    return tuple(sorted(found, key=weight))
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
@@ -264,7 +269,8 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def _weight(risk: Risk) -> tuple[bool, int, int, str]:
+def weight(risk: Risk) -> tuple[bool, int, int, str]:
+    """The order in which risks are shown: what stands in the way first, of that what applies, the gravest on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 

@@ -12,15 +12,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Sections = tuple[tuple[str, tuple[str, ...]], ...]
 _WHOLE = 500
 _SHARED = ("kubeconfig", "context", "as_user", "as_group")
-_OURS = re.compile(r"(?<![\w./-])(?<!kubectl )(?<!oc )runup(?= [a-z])")
+_OURS = r"(?<![\w./-])(?<!kubectl )(?<!oc )runup(?= [a-z])"
 _NEAR = 0.7
 
 
@@ -30,7 +32,7 @@ class _Formatter(click.HelpFormatter):
     program = "runup"
 
     def getvalue(self) -> str:
-        return _OURS.sub(self.program, super().getvalue())
+        return re.sub(_OURS, self.program, super().getvalue())
 
 
 class Context(click.Context):
@@ -88,6 +90,8 @@ class Group(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Names of commands and options."""
+        from click.shell_completion import CompletionItem
+
         names = [
             CompletionItem(name, help=self.summary(ctx, name))
             for name in self.list_commands(ctx)

@@ -7,11 +7,13 @@ openshift/library-go's pkg/image/reference, quirks included.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
+
+from runup.lang.pattern import Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class PullSpec:
+class PullSpec(msgspec.Struct, frozen=True):
     """`[registry/][namespace/]name[:tag][@digest]`, taken apart; what is missing is empty."""
 
     registry: str
@@ -26,7 +28,7 @@ _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?"
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-*)[a-z0-9]+)*"
 _NAME = rf"(?:{_DOMAIN}/)?{_COMPONENT}(?:/{_COMPONENT})*"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
-_REFERENCE = re.compile(rf"(?P<name>{_NAME})(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII)
+_REFERENCE = Pattern(rf"(?P<name>{_NAME})(?::(?P<tag>\w[\w.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII)
 _DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 

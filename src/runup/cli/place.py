@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-NAMESPACE = "openshift-cluster-version-operator"
+from runup.api.names import OPERATOR_NAMESPACE
 
 
 def operator_namespace() -> str:
     """The operator's namespace; CVO_NAMESPACE moves it (decision D19)."""
-    return os.environ.get("CVO_NAMESPACE") or NAMESPACE
+    return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE

@@ -22,8 +22,9 @@ from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import Election, cancel, keep_running, lead, until
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.fetching.choice import Source, fetching
 from runup.controllers.payload.loading import Loads
-from runup.controllers.payload.payloads import NoPayloads, Payloads, read_folder
+from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
@@ -35,6 +36,7 @@ from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
+from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
@@ -81,6 +83,9 @@ class Options:
     always_enabled: tuple[str, ...] = ()
     # Feature gates that are open for this process whatever the FeatureGate says.
     open_gates: frozenset[str] = frozenset()
+    # How other releases are fetched, and where this process sees the folder that a Pod copies them into.
+    release_source: Source = "pod"
+    payload_folder: Path = Path(retrieval.PAYLOADS)
 
 
 def load_own(options: Options) -> tuple[Release, OwnRelease]:
@@ -176,7 +181,9 @@ class Manager:
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self._custom_stores)
         reader = ReportReader(self._options.report_folder or Path(facts.place.report_dir), self._clock, wake)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
-        worker, loads = self._applier(client, facts, own, wake, following)
+        fetched = self._payloads or self._fetching(client, facts, images)
+        loads = Loads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)
+        worker = self._applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
@@ -203,34 +210,38 @@ class Manager:
             await prometheus.close()
             await checks.close()
 
+    def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> Payloads:
+        """What fetches other releases."""
+        options = self._options
+        return fetching(
+            options.release_source,
+            client,
+            self._clock,
+            images=images,
+            place=facts.place,
+            folder=options.payload_folder,
+            profile=options.profile,
+        )
+
     def _applier(
-        self,
-        client: Client,
-        facts: Facts,
-        own: OwnRelease,
-        wake: Callable[[], None],
-        following: Sequence[Reflector[Any]],
-    ) -> tuple[Worker | None, Loads]:
-        """What applies releases, and what fetches them."""
-        image = facts.release.image
-        loads = Loads(self._payloads or NoPayloads(), self._clock, wake, image=image, own=own.payload)
-        if not self._options.applies:
-            return None, loads
+        self, client: Client, facts: Facts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
+    ) -> Worker:
+        """What applies releases."""
         kinds = {(follower.resource.group, follower.resource.kind): follower for follower in following}
 
         def hurry(group: str, kind: str) -> None:
             if (group, kind) in kinds:
                 kinds[(group, kind)].hurry()
 
-        worker = Worker(
+        return Worker(
             client,
             self._clock,
             operators=self.caches.operators,
             operator=(facts.place.namespace, facts.place.operator_service_account),
+            image=facts.release.image,
             wake=wake,
             hurry=hurry,
         )
-        return worker, loads
 
     async def _lead(
         self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None

@@ -7,10 +7,11 @@ A transport asks `credential(now)` before each request and calls `refresh()` onc
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from runup.kube.errors import ConfigError
 
@@ -18,13 +19,16 @@ from runup.kube.errors import ConfigError
 TOKEN_FILE_MAX_AGE = timedelta(seconds=60)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(msgspec.Struct, frozen=True):
     """`authorization` is that header's value, or empty; certificate and key are PEM, or empty."""
 
-    authorization: str = field(default="", repr=False)
-    client_cert: bytes = field(default=b"", repr=False)
-    client_key: bytes = field(default=b"", repr=False)
+    authorization: str = ""
+    client_cert: bytes = b""
+    client_key: bytes = b""
+
+    def __repr__(self) -> str:
+        """Nothing of it: secrets have no place in logs and tracebacks."""
+        return "Credential(...)"
 
 
 class Auth(Protocol):
@@ -40,8 +44,7 @@ class Auth(Protocol):
         """Forget what is cached: the server refused it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
+class Static(msgspec.Struct, frozen=True):
     """A credential that never changes; the default is none at all (the client certificate of the config, or nobody)."""
 
     value: Credential = Credential()

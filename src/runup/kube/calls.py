@@ -256,6 +256,11 @@ def delete(
     return Call(_write("DELETE", path_of(resource, namespace, _named(name)), _JSON, options), _dict)
 
 
+def accepting(kind: type[Object], headers: Query) -> Query:
+    """`headers` that ask for as much of an object as `kind` holds."""
+    return (("Accept", _accept(kind)), *(pair for pair in headers if pair[0] != "Accept"))
+
+
 def _named(name: str) -> str:
     # Without this, "read the object called nothing" would read the whole collection.
     segment(name)

@@ -10,10 +10,11 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
+
+import msgspec
 
 from runup.kube.auth import Auth, Static, TokenFile, basic, bearer
 from runup.kube.errors import ConfigError
@@ -34,20 +35,23 @@ Missing or incomplete configuration info.  Please point to an existing, complete
 To view or change it, use `kubectl config`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterConfig:
+class ClusterConfig(msgspec.Struct, frozen=True):
     """A cluster and a user. Certificates are PEM bytes; `headers` go with every request (impersonation)."""
 
     server: str
     ca_data: bytes = b""
     insecure: bool = False
     tls_server_name: str = ""
-    client_cert: bytes = field(default=b"", repr=False)
-    client_key: bytes = field(default=b"", repr=False)
-    auth: Auth = field(default_factory=Static, repr=False)
+    client_cert: bytes = b""
+    client_key: bytes = b""
+    auth: Auth = Static()
     headers: tuple[tuple[str, str], ...] = ()
     namespace: str = "default"
     context: str = ""
+
+    def __repr__(self) -> str:
+        """Which cluster it is; no key, no token."""
+        return f"ClusterConfig(server={self.server!r}, context={self.context!r})"
 
     @property
     def url(self) -> SplitResult:
@@ -186,7 +190,7 @@ def _auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
 
 
 def _plugin(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from runup.kube.exec_plugin import ExecPlugin, exec_spec
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -42,17 +41,20 @@ class ExecCredential(Wire, frozen=True):
     status: ExecCredentialStatus | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExecSpec:
+class ExecSpec(msgspec.Struct, frozen=True):
     """The `exec` stanza of a kubeconfig user; `cluster` is None unless it says provideClusterInfo."""
 
     api_version: str
     command: str
     args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    env: tuple[tuple[str, str], ...] = ()
     install_hint: str = ""
     interactive_mode: InteractiveMode = "IfAvailable"
     cluster: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        """Without `env`, which may hold secrets."""
+        return f"ExecSpec(command={self.command!r}, args={self.args!r})"
 
     def info(self, *, interactive: bool) -> str:
         """The value of KUBERNETES_EXEC_INFO: an ExecCredential that says for whom and how the plugin runs."""

@@ -8,7 +8,6 @@ https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeco
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,8 +90,7 @@ class _File(Wire, frozen=True):
     contexts: tuple[_NamedContext, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class From:
+class From(msgspec.Struct, frozen=True):
     """The folder of the file that something was defined in; relative paths start there."""
 
     folder: Path
@@ -106,8 +104,7 @@ class From:
         return str(self.folder / text) if "/" in text else text
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """The merged files. Clusters and users come with the folder that their paths are relative to."""
 
     current_context: str

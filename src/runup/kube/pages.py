@@ -8,7 +8,6 @@ is not as its kind should be is named; it costs nothing but itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
 import msgspec
@@ -26,8 +25,7 @@ K = TypeVar("K", bound=Object)
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(msgspec.Struct, Generic[T], frozen=True):
     """Part of a list: its items, the list's version, and the token of the next part (empty on the last).
 
     `undecoded` are the objects that are not as their kind should be.
@@ -39,8 +37,7 @@ class Page(Generic[T]):
     undecoded: tuple[Undecodable, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class Listing(msgspec.Struct, Generic[T], frozen=True):
     """A whole list, its pages put together; `incomplete` says why the server knows that there may be more."""
 
     items: list[T]
@@ -55,16 +52,14 @@ class Listing(Generic[T]):
         return self.items
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[K]):
+class WatchEvent(msgspec.Struct, Generic[K], frozen=True):
     """One change. Of a BOOKMARK only `object.metadata.resource_version` means anything."""
 
     type: EventType
     object: K
 
 
-@dataclass(frozen=True, slots=True)
-class UndecodedEvent:
+class UndecodedEvent(msgspec.Struct, frozen=True):
     """A change of an object that is not as its kind should be."""
 
     type: EventType

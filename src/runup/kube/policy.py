@@ -9,7 +9,8 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from runup.kube.auth import Credential
 from runup.kube.config import ClusterConfig
@@ -21,8 +22,7 @@ LONGEST_WAIT_S = 30.0
 MOST_WAITS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(msgspec.Struct, frozen=True):
     """Seconds to get a connection, and to get an answer over it."""
 
     connect_s: float = 10.0
@@ -32,8 +32,7 @@ class Timeouts:
 DEFAULT_TIMEOUTS = Timeouts()
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """Send the request once more after `wait_s` seconds, with fresh credentials if `refresh`."""
 
     wait_s: float = 0.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import quote, urlencode
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -14,8 +15,7 @@ _SEGMENT_SAFE = ":@!$&'()*+,;="
 _PATCHES_THAT_REPEAT = ("application/apply-patch+yaml", "application/merge-patch+json")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One HTTP request to an API server; `path` is encoded already and starts with a slash, `query` is not encoded."""
 
     method: str
@@ -40,8 +40,7 @@ class Request:
         return f"{self.method} {self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(msgspec.Struct, Generic[T], frozen=True):
     """What to send, and what the bytes of its answer are. Of a watch, `decode` reads one line."""
 
     request: Request

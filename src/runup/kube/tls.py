@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import tempfile
 from pathlib import Path
 
 from runup.kube.auth import Credential
@@ -35,6 +34,8 @@ def _identify(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
     if not cert:
         return
     # The ssl module reads these from files only; the folder is ours alone (0700) and gone at once.
+    import tempfile  # a client certificate alone needs it
+
     with tempfile.TemporaryDirectory(prefix="runup-") as folder:
         paths = Path(folder, "tls.crt"), Path(folder, "tls.key")
         for path, data in zip(paths, (cert, key), strict=True):

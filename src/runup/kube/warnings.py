@@ -7,14 +7,15 @@ says that the list is not all that there is. It is for readers who would take wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from runup.lang.pattern import Pattern
 
 INCOMPLETE = "incomplete: "
 # A reason is for people, and several end up in one message.
 MAX_REASON = 400
-_WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPED = re.compile(r"\\(.)")
+_WARNING = Pattern(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = Pattern(r"\\(.)")
 
 
 def incompleteness(headers: Iterable[str]) -> tuple[str, ...]:

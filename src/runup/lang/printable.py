@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from runup.lang.pattern import Pattern
+
 # C0 but tab and newline, DEL and C1; marks and overrides of writing direction; line and paragraph separators; the byte
 # order mark, annotations and non-characters, which YAML refuses; halves of surrogate pairs, which UTF-8 cannot carry.
-_HAZARD = re.compile(
+_HAZARD = Pattern(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069"
     "\\ufeff\\ufff9-\\ufffb\\ufffe\\uffff\\ud800-\\udfff]"
 )
-_ESCAPE = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
+_ESCAPE = Pattern(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|[nr])")
 _LONGEST_ESCAPE = 6
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
+
+from runup.lang.pattern import Pattern
 
 _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -20,15 +21,10 @@ _UNSIGNED_MAX = 2**64 - 1
 _SIGNED_MIN, _SIGNED_MAX = -(2**63), 2**63 - 1
 
 
-# The patterns are compiled when the first number is met: most commands meet none.
-@cache
-def _integer_pattern() -> re.Pattern[str]:
-    return re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
+_INTEGER = Pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
 
 
-@cache
-def _floating_pattern() -> re.Pattern[str]:
-    return re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_FLOATING = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 
 
 def scalar(text: str) -> str | int | float | bool | None:
@@ -44,12 +40,12 @@ def scalar(text: str) -> str | int | float | bool | None:
 def _number(text: str) -> int | float | None:
     # Underscores are dropped everywhere but in a number that begins with its decimal point, as in Go.
     plain = text if text[0] == "." else text.replace("_", "")
-    whole = _integer_pattern().match(plain)
+    whole = _INTEGER.match(plain)
     if whole is not None:
         value = _integer(whole)
         if _SIGNED_MIN <= value <= _SIGNED_MAX or (not whole[1] and value <= _UNSIGNED_MAX):
             return value
-    if _floating_pattern().match(plain) is None:
+    if _FLOATING.match(plain) is None:
         return None
     number = float(plain)
     if math.isinf(number):

@@ -11,8 +11,10 @@ import posixpath
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from runup.oci import images
 from runup.oci.errors import BadImage, CannotWrite
@@ -24,6 +26,7 @@ from runup.oci.tarstream import (
     OPAQUE,
     WHITEOUT,
     Budget,
+    Readable,
     entries,
     hidden_by,
     inner_path,
@@ -35,6 +38,38 @@ MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 
 MAX_LAYERS = 128
 """Most layers of an image; container engines stop at 127."""
+
+
+class Blobs(Protocol):
+    """Where the layers of an image are: on disk, or still arriving."""
+
+    def open_blob(self, digest: str) -> AbstractContextManager[Readable]:
+        """The bytes of a blob."""
+        ...
+
+
+class Layered(Protocol):
+    """An image whose layers are somewhere."""
+
+    @property
+    def layout(self) -> Blobs:
+        """Where they are."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The image's name in messages."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """What it is made of."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """What its layers unpack to."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +112,7 @@ def for_architecture(index: images.Index, architecture: str, what: str) -> Descr
     raise BadImage(f"{what} has no image for linux/{architecture}; it has {known or 'none'}")
 
 
-def read_folders(image: Image, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
+def read_folders(image: Layered, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
     """The regular files below `folders` as path to bytes, without unpacking the rest; raises BadImage."""
     found: dict[str, bytes] = {}
     total = 0
@@ -139,7 +174,7 @@ def _check(image: Image, limit: int) -> None:
                     raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
 
 
-def _layers(image: Image) -> Iterator[tuple[Descriptor, str]]:
+def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
     """Each layer with the digest of what it unpacks to, the lowest first."""
     diff_ids = image.config.rootfs.diff_ids
     if len(image.manifest.layers) > MAX_LAYERS:
@@ -150,7 +185,7 @@ def _layers(image: Image) -> Iterator[tuple[Descriptor, str]]:
 
 
 @contextlib.contextmanager
-def _archive(image: Image, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
+def _archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
     """A layer's archive; raises BadImage where it turns out broken, or to unpack to something else."""
     with (
         image.layout.open_blob(layer.digest) as blob,
@@ -177,7 +212,7 @@ def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
         del files[known]
 
 
-def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes], image: Image) -> bytes:
+def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes], image: Layered) -> bytes:
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():

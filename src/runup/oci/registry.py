@@ -6,9 +6,11 @@ download goes on where it stopped. Mirrors are asked first, for digests alone. D
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlencode, urljoin
@@ -16,11 +18,11 @@ from urllib.parse import urlencode, urljoin
 from runup.oci import images, mirrors
 from runup.oci.access import Access
 from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
-from runup.oci.images import Descriptor, Manifest
-from runup.oci.layers import MAX_LAYERS, for_architecture
+from runup.oci.images import Config, Descriptor, Manifest
+from runup.oci.layers import MAX_LAYERS, for_architecture, read_folders
 from runup.oci.layout import Layout, media_type_of
 from runup.oci.reference import Reference, is_digest, sha256
-from runup.oci.tarstream import MAX_IMAGE_BYTES, Budget, Hidden, find_in_layer
+from runup.oci.tarstream import MAX_IMAGE_BYTES, BrokenLayer, Budget, Hidden, Pieces, find_in_layer
 from runup.oci.transport import Interrupted, Question, Transport, broken, pause_s
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -55,6 +57,15 @@ class RegistryClient:
         The upper layers are read first, so a release's own files are found without fetching what it is built upon.
         """
         return self._from_any(reference, lambda source: self._read_file(source, path, architecture))
+
+    def read_folders(
+        self, reference: Reference, folders: tuple[str, ...], *, architecture: str = "amd64"
+    ) -> dict[str, bytes]:
+        """The regular files below `folders` as path to bytes, without keeping any of the image.
+
+        Every layer arrives once and is read as it arrives: what a lower one has counts, unless an upper one hides it.
+        """
+        return self._from_any(reference, lambda source: self._read_folders(source, folders, architecture))
 
     def push(self, layout: Layout, digest: str, target: Reference) -> None:
         """Copy an image out of `layout` to `target`; blobs first, so that the name never points at half of it."""
@@ -149,6 +160,17 @@ class RegistryClient:
                 break
         raise ImageNotFound(f"{reference}: the image has no file {path}")
 
+    def _read_folders(self, reference: Reference, folders: tuple[str, ...], architecture: str) -> dict[str, bytes]:
+        _, data = self._image(reference, architecture)
+        manifest = images.decode(Manifest, data, str(reference))
+        _check_sizes(manifest, reference)
+        if manifest.config.size > images.MAX_DOCUMENT_BYTES:
+            raise BadImage(f"{reference}: its config is larger than {images.MAX_DOCUMENT_BYTES} bytes")
+        described = b"".join(self._verified(reference, manifest.config))
+        config = images.decode(Config, described, f"config of {reference}")
+        arriving = _Arriving(lambda blob: self._verified(reference, blob), manifest)
+        return read_folders(_Remote(arriving, str(reference), manifest, config), folders)
+
     def _verified(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
         """The pieces of a blob; raises BadImage at their end where they are not what the digest says."""
         if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
@@ -229,6 +251,35 @@ class RegistryClient:
         size: int = 0,
     ) -> Question:
         return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size)
+
+
+class _Arriving:
+    """The layers of an image in a registry, each read once, from its first byte to its last."""
+
+    def __init__(self, pieces: Callable[[Descriptor], Iterator[bytes]], manifest: Manifest) -> None:
+        self._pieces = pieces
+        self._layers = {layer.digest: layer for layer in manifest.layers}
+
+    @contextlib.contextmanager
+    def open_blob(self, digest: str) -> Iterator[Pieces]:
+        """A layer's bytes as they arrive; raises BadImage at their end where they are not what the digest says."""
+        stream = Pieces(self._pieces(self._layers[digest]))
+        try:
+            yield stream
+        except BrokenLayer:
+            stream.drain()  # where the bytes are not even those of the digest, that is the better answer
+            raise
+        stream.drain()
+
+
+@dataclass(frozen=True, slots=True)
+class _Remote:
+    """An image whose layers arrive; `digest` is what messages call it."""
+
+    layout: _Arriving
+    digest: str
+    manifest: Manifest
+    config: Config
 
 
 def _check_sizes(manifest: Manifest, reference: Reference) -> None:

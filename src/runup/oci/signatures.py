@@ -94,15 +94,11 @@ def digest_to_verify(pullspec: str) -> str:
     return digest
 
 
-def check_signature(signature: bytes, keyring: Keyring, digest: str, *, now: datetime) -> str:
-    """Why `signature` does not vouch for `digest` by a key of `keyring` that counts at `now`, or nothing where it does.
+def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
+    """Why `signature` does not vouch for `digest` by one of `keys`, or nothing where it does.
 
     An expired signature is refused by the OpenPGP library, which reads the real clock for that.
     """
-    return _check(signature, keyring.name, usable(keyring, now), digest)
-
-
-def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
     ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
         message = pysequoia.verify(bytes=signature, store=lambda _ids: list(keys.certificates))

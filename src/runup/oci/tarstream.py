@@ -181,7 +181,7 @@ def find_in_layer(
 
     All pieces are taken, so that whoever hashes them sees the whole. Raises BadImage, also for a link of that name.
     """
-    source = _Pieces(iter(pieces))
+    source = Pieces(iter(pieces))
     found: bytes | Hidden = Hidden.NO
     try:
         with opened(source, layer, budget) as (archive, unpacked):
@@ -215,7 +215,7 @@ def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
     return b"".join(archive.pieces())
 
 
-class _Pieces:
+class Pieces:
     """Bytes that arrive in pieces, as a file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

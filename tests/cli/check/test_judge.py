@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate

@@ -247,6 +247,42 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     )
 
 
+def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
+    """As `--wait` ended with it, with its exit code: a table, everything, a page."""
+    words = ("preflight", "show", "5.2.0", "--kubeconfig", stored.kubeconfig)
+    ran = run(*words)
+    # That preflight is not the one asked for now: nobody looks whether it still holds.
+    assert (ran.code, ran.err) == (3, "")
+    lines = ran.out.splitlines()
+    assert lines[1] == (
+        "Preflight of 5.2.0 from 5.0.0: 2 risks apply, 1 could not be told (1 critical, 2 of unknown severity), then; "
+        "2 checks done; as of 2026-01-14T10:05:00Z"
+    )
+    assert lines[-1] == (
+        "Verdict: this preflight has ended; what it found may have changed since. Check again: "
+        "runup upgrade --mode=preflight --to=5.2.0 --wait"
+    )
+    assert lines[4].split()[:3] == ["critical", "applies", "DualStackIncompatible"]
+    assert lines[5].split()[0] == "Fix:"
+    assert "https://example.com/DualStackIncompatible" in run(*words, "-o", "wide").out
+    page = run(*words, "-o", "html")
+    assert (page.code, page.err) == (3, "")
+    assert page.out.startswith("<!DOCTYPE html>")
+    assert str(stored.kubeconfig) not in page.out
+
+
+def test_a_result_that_there_is_not(run: Run, stored: Server) -> None:
+    """What to do instead."""
+    for words, said in (
+        (("show", "9.9.9"), "no preflight of 9.9.9 is known"),
+        (("show",), "no preflight is asked for"),
+    ):
+        ran = run("preflight", *words, "--kubeconfig", stored.kubeconfig)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"error: {said}")
+        assert "runup upgrade --mode=preflight --to=VERSION" in ran.err
+
+
 NOT_THERE = {
     "a report that is not kept": (
         ["preflight", "compare", "5.1.0", "5.9.0"],

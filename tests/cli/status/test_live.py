@@ -143,6 +143,17 @@ def test_a_page(server: Server, run: Run) -> None:
     assert "4.14.1" in ran.out
 
 
+def test_a_page_names_the_cluster_and_no_folder(run: Run, tmp_path: Path) -> None:
+    """It is sent to others: whose cluster it is they know by its ID, where the files lay is nobody's business."""
+    path = case(tmp_path)
+    page = run("upgrade", "status", "--mock-clusterversion", path, "-o", "html").out
+    assert "open x-alerts.json: no such file or directory" in page
+    for text in (page, run("upgrade", "status", "--dump", must_gather(tmp_path), "-o", "html").out):
+        assert "<!DOCTYPE html>" in text
+        assert str(tmp_path) not in text
+        assert "fb4b77e5-f288-49ad-b9e6-dfd20426e470" in text
+
+
 def test_a_report_that_leaves_nodes_out_is_not_enough_for_those_who_want_them_all(
     server: Server, run: Run, report: JSON
 ) -> None:
@@ -197,7 +208,7 @@ class Scripted:
 
 def as_nobody(server: Server) -> KubeError:
     """What a user without rights is told."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     nobody = replace(server.client.config, headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client, pytest.raises(KubeError) as refused:
@@ -398,6 +409,9 @@ def test_moments_that_are_none(text: str, said: str) -> None:
     assert said in refused.value.message
 
 
+NAMESPACED = (("apps", "deployments", "Deployment"), ("core", "pods", "Pod"))
+
+
 def must_gather(folder: Path) -> Path:
     """The case in the layout of must-gather, with large configurations and logs that are not to be read."""
     scoped = folder / "must-gather.local.1" / "image" / "cluster-scoped-resources"
@@ -417,6 +431,17 @@ def must_gather(folder: Path) -> Path:
             ordered = {key: obj[key] for key in ("apiVersion", "kind", "metadata", "spec", "status") if key in obj}
             (where / f"{obj['metadata']['name']}.yaml").write_text(yaml.safe_dump(ordered, sort_keys=False))
     (scoped / "core" / "secrets.yaml").write_text("not: [read")
+    operator = folder / "must-gather.local.1" / "image" / "namespaces" / "openshift-machine-config-operator"
+    (scoped / "core" / "namespaces").mkdir()
+    namespace = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {operator.name}}}\n"
+    (scoped / "core" / "namespaces" / f"{operator.name}.yaml").write_text(namespace)
+    for group, plural, kind in NAMESPACED:
+        (operator / group).mkdir(parents=True, exist_ok=True)
+        listed = (
+            f"kind: {kind}List\nitems:\n- metadata: {{name: machine-config-operator, namespace: {operator.name}}}\n"
+        )
+        version = "v1" if group == "core" else f"{group}/v1"
+        (operator / group / f"{plural}.yaml").write_text(f"apiVersion: {version}\n{listed}")
     (folder / "must-gather.local.1" / "timestamp").write_text(
         "2023-11-03 17:20:00.5 +0000 UTC m=+0.1\n2023-11-03 17:26:54.5 +0000 UTC m=+400.1\n"
     )
@@ -463,6 +488,9 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
         where = image / "cluster-scoped-resources" / "core" / "namespaces"
         where.mkdir(parents=True, exist_ok=True)
         (where / f"{name}.yaml").write_text(f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n")
+    own = "openshift-machine-config-operator"
+    (image / "namespaces" / own / "core" / "pods.yaml").unlink()
+    (image / "cluster-scoped-resources" / "core" / "namespaces" / f"{own}.yaml").unlink()
     pods = image / "namespaces" / "openshift-dns" / "core" / "pods.yaml"
     pods.parent.mkdir(parents=True)
     pods.write_text(
@@ -474,6 +502,25 @@ def test_a_must_gather_with_pods_of_one_namespace_says_so(tmp_path: Path, run: R
     assert "of pods the dump has only the namespace openshift-dns: whether there were others is not known" in ran.out
     (image / "cluster-scoped-resources" / "core" / "namespaces" / "shop.yaml").unlink()
     assert "known in part" not in run("upgrade", "status", "--dump", folder, "--details=health").out
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        pytest.param(
+            "apps/deployments.yaml", "The Deployment machine-config-operator could not be read", id="Deployments"
+        ),
+        pytest.param("core/pods.yaml", "Pending Pods could not be read", id="pods"),
+    ],
+)
+def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missing: str, said: str) -> None:
+    """While something is updating; what they would tell is not known, and not nothing."""
+    folder = must_gather(tmp_path)
+    (folder / "image" / "namespaces" / "openshift-machine-config-operator" / missing).unlink()
+    ran = run("upgrade", "status", "--dump", folder, "--details=health")
+    assert ran.code == 0
+    assert said in ran.out
+    assert "the dump holds none" in ran.out
 
 
 def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
@@ -578,7 +625,7 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     assert clock.monotonic() >= 120
     assert stream.getvalue() == (
         "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s "
-        "at most; the update goes on.\n"
+        "at most; an update goes on all the same.\n"
     )
 
 

@@ -2,80 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
-from tests.controllers.operator_world import DEADLINE_S, Cluster, cluster, running
+from tests.controllers.operator_world import cluster, running
+from tests.controllers.payload.applied_world import (
+    CONFIG_MAPS,
+    OPERATORS,
+    WIDGETS,
+    completed,
+    exists,
+    first,
+    message,
+    operator_is_at,
+    until_equal,
+)
 from tests.controllers.payload.release_folders import (
     NAMESPACE,
-    config_map,
-    definition,
-    deployment,
-    manifest,
-    namespace,
-    operator,
     write_release,
 )
 
-from runup.api.config_v1 import ClusterVersion
-from runup.api.meta_v1 import Condition
-from runup.api.scheme import Resource
 from runup.domain.conditions import find
 from runup.kube import calls
-
-CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-OPERATORS = Resource("config.openshift.io", "v1", "ClusterOperator", "clusteroperators", namespaced=False)
-WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
-
-
-def first(version: str, **changed: Any) -> dict[str, list[dict[str, Any]]]:
-    """A small release with something of every sort."""
-    files = {
-        "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],
-        "release-manifests/0000_10_a_00_definition.yaml": [definition("Widget", "widgets")],
-        "release-manifests/0000_20_a_01_config.yaml": [config_map("a", {"version": version})],
-        "release-manifests/0000_20_a_02_widget.yaml": [
-            manifest("example.org/v1", "Widget", "w", NAMESPACE, spec={"size": 3})
-        ],
-        "release-manifests/0000_20_b_01_deployment.yaml": [deployment("b", f"registry.example/b:{version}")],
-        "release-manifests/0000_20_b_02_operator.yaml": [operator("b", version)],
-        "release-manifests/0000_30_c_01_config.yaml": [config_map("c", {"fixed": "yes"})],
-    }
-    return files | changed
-
-
-async def operator_is_at(world: Cluster, name: str, version: str, **conditions: str) -> None:
-    """What a component's operator says of itself, once there is something to say it on."""
-    wanted = {"Available": "True", "Progressing": "False", "Degraded": "False"} | conditions
-    said = [
-        {"type": type_, "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        for type_, status in wanted.items()
-    ]
-    status = {"conditions": said, "versions": [{"name": "operator", "version": version}]}
-    await exists(world, OPERATORS, name)
-    patch = calls.merge_patch(OPERATORS, name, {"status": status}, subresource="status")
-    await world.client.send(patch)
-
-
-async def exists(world: Cluster, resource: Resource, name: str, namespace: str = "") -> dict[str, Any]:
-    """The object, once it is there."""
-    from runup.kube.errors import NotFound
-
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            try:
-                return await world.client.send(calls.get_raw(resource, name, namespace))
-            except NotFound:
-                await asyncio.sleep(0.02)
-
-
-def completed(version: str) -> Any:
-    def holds(found: ClusterVersion) -> bool:
-        newest = found.status.history[0] if found.status.history else None
-        return newest is not None and (newest.version, newest.state) == (version, "Completed")
-
-    return holds
 
 
 async def test_a_cluster_is_installed(tmp_path: Path) -> None:
@@ -118,9 +65,7 @@ async def test_the_operator_of_a_newer_release_goes_on_from_there(tmp_path: Path
             fixed = await exists(world, CONFIG_MAPS, "c", NAMESPACE)
         async with running(make(applies=True, payload=new, release_image=OTHER)):
             working = await world.condition("Progressing", "True")
-            waiting = await world.until(
-                lambda found: "waiting on b" in (find(found.status.conditions, "Progressing") or _NONE).message
-            )
+            waiting = await world.until(lambda found: "waiting on b" in message(found, "Progressing"))
             await operator_is_at(world, "b", "5.0.3")
             found = await world.until(completed("5.0.3"))
             changed = await exists(world, CONFIG_MAPS, "a", NAMESPACE)
@@ -154,18 +99,3 @@ async def test_what_somebody_changes_is_put_back(tmp_path: Path) -> None:
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "c", label, NAMESPACE))
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "c", {"data": {"fixed": "no"}}, NAMESPACE))
         await until_equal(world, "c", {"fixed": "yes"})
-
-
-async def until_equal(world: Cluster, name: str, data: dict[str, str]) -> None:
-    """The ConfigMap, once it holds that."""
-    found: dict[str, Any] = {}
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while found.get("data") != data:
-                await asyncio.sleep(0.02)
-                found = await exists(world, CONFIG_MAPS, name, NAMESPACE)
-    except TimeoutError:
-        raise AssertionError(f"never came about; last: {found}") from None
-
-
-_NONE = Condition(type="", status="Unknown")

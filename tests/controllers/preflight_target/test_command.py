@@ -54,9 +54,13 @@ async def finished(*args: str, **env: str) -> tuple[int, str, str]:
     ("args", "error"),
     [
         (["preflight", "--format=v2"], 'error: unknown format "v2"; this release writes preflight-v1-json\n'),
+        (
+            ["preflight", "--once", "--release-dir=nowhere"],
+            "error: --release-dir nowhere holds neither a folder preflight-checks nor release-manifests\n",
+        ),
         (["frobnicate", "--x"], 'error: unknown command "frobnicate" for "cluster-version-operator"\n'),
     ],
-    ids=["an unknown format", "an unknown command"],
+    ids=["an unknown format", "a folder of no release", "an unknown command"],
 )
 async def test_refusals(args: list[str], error: str) -> None:
     """One line says what is wrong, and nothing is written."""
@@ -65,6 +69,7 @@ async def test_refusals(args: list[str], error: str) -> None:
 
 async def test_once_prints_a_report(kubeconfig: Path, tmp_path: Path) -> None:
     """`--once` on a laptop: one report on stdout, the log on stderr, exit code 0."""
+    (tmp_path / "preflight-checks").mkdir()
     code, out, err = await finished(
         "preflight", "--once", "--to=5.2.0", "--from=5.0.0", f"--release-dir={tmp_path}", f"--kubeconfig={kubeconfig}"
     )
@@ -113,6 +118,7 @@ async def test_as_the_managing_operator_runs_it(kubeconfig: Path, tmp_path: Path
 async def test_versions_that_are_none(kubeconfig: Path, tmp_path: Path, args: list[str], error: str) -> None:
     """Exit code 1, the version and the option are named, and the report says so too."""
     report = tmp_path / "report.json"
+    (tmp_path / "release-manifests").mkdir()
     code, _, err = await finished(
         "preflight", "--once", f"--report={report}", f"--kubeconfig={kubeconfig}", f"--release-dir={tmp_path}", *args
     )

@@ -134,7 +134,7 @@ def test_checks_by_entry_point(value: str, names: list[str], why: str) -> None:
         outcome = run_check(checks[0], snapshot(), context())
         assert outcome.result == "Unknown"
         assert why in outcome.message
-        assert outcome.findings[0].name == "PreflightCheckUnusable-Mine"
+        assert outcome.findings[0].name == "PreflightCheckUnusable-mine"
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from runup.api.core_v1 import ConfigMap, Namespace, Node
 from runup.api.meta_v1 import Object
 from runup.api.scheme import RESOURCES, resource_of
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
+from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
-from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing
+from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal
@@ -392,6 +393,21 @@ async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: C
         await reports.until(has("NodeCordoned"))
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (set("abcde"), "reading the cluster: 0 of 5 kinds, not yet a, b, c and 2 more"),
+        ({"e", "d"}, "reading the cluster: 3 of 5 kinds, not yet d, e"),
+        ({"b"}, "reading the cluster: 4 of 5 kinds, not yet b"),
+    ],
+    ids=["nothing yet", "two are left", "one is left"],
+)
+def test_what_is_read_is_counted(missing: set[str], said: str) -> None:
+    """So that who waits sees that it goes on, and what it hangs on."""
+    kinds = {f"{name}.example.io" for name in "abcde"}
+    assert reading(kinds, {f"{name}.example.io" for name in missing}) == said
+
+
 async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:
     """The first report stands before the server does, and says what is waited for."""
     reports = Reports(tmp_path / "report.json")
@@ -470,3 +486,20 @@ def _acting_as(kubeconfig: Path, user: str) -> str:
     document = yaml.safe_load(kubeconfig.read_text())
     document["users"][0]["user"]["as"] = user
     return yaml.safe_dump(document)
+
+
+async def test_every_change_of_what_is_read_is_told(config: ClusterConfig, admin: Client) -> None:
+    """By the watch, and not by the next look."""
+    told = asyncio.Event()
+    async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+        reads = Reads(client, [resource_of(Node)], clock=SystemClock(), changed=told.set)
+        running = asyncio.create_task(reads.run())
+        async with asyncio.timeout(DEADLINE_S):
+            while reads.waiting:
+                told.clear()
+                await told.wait()
+            for act in (put(admin, node("told")), change(admin, "told", CORDON)):
+                told.clear()
+                await act
+                await told.wait()
+        running.cancel()

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
+from msgspec.structs import replace
 from tests.controllers.updatestatus.world import (
     DEADLINE_S,
     MC,

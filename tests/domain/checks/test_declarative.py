@@ -180,10 +180,20 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
     [
         ("  component: ingress\n", "", "line 7: spec: Object missing required field `component`"),
         ("  sources:", "  source:", "line 7: spec: Object contains unknown field `source`"),
-        ("severity: critical", "severity: fatal", "line 23: spec.risk.severity: Invalid enum value 'fatal'"),
+        (
+            "severity: critical",
+            "severity: fatal",
+            "line 23: spec.risk.severity: is 'fatal'; use one of critical, warning, info",
+        ),
         ("version: v1\n", "version: 1\n", "line 13: spec.reads[0].version: Expected `str`, got `int`"),
         ("fields: [data]", "fields: []", "line 16: spec.reads[0].fields: list the fields that the check needs"),
-        ("kind: ConfigMap", "kind: Frob", "line 12: spec.reads[0].resource: give the plural of kind 'Frob'"),
+        (
+            "kind: ConfigMap",
+            "kind: Frob",
+            "line 12: spec.reads[0]: kind 'Frob' is none that runup knows (APIRequestCount",
+        ),
+        ("    kind: ConfigMap\n", "", "line 12: spec.reads[0]: give a kind, one of APIRequestCount"),
+        ("    fields: [data]\n", "", "line 12: spec.reads[0].fields: list the fields that the check needs"),
         ("name: routers", "name: object", "line 12: spec.reads[0].name: 'object' cannot be a variable"),
         ("for: routers", "for: pods", "line 17: spec.for: 'pods' is none of the reads (routers)"),
         ("IngressLegacyCipher", "ingress_cipher", "line 20: spec.risk.name: 'ingress_cipher' does not match"),
@@ -204,6 +214,54 @@ def test_errors_name_file_line_and_field(old: str, new: str, error: str) -> None
     with pytest.raises(DeclarativeError) as caught:
         check(text)
     assert str(caught.value).startswith(f"{FILE}, {error}")
+
+
+@pytest.mark.parametrize(
+    ("read", "group", "version", "plural"),
+    [
+        pytest.param("kind: Node", "", "v1", "nodes", id="of the core"),
+        pytest.param("kind: ClusterOperator", "config.openshift.io", "v1", "clusteroperators", id="of another group"),
+        pytest.param("resource: pods", "", "v1", "pods", id="a plural"),
+        pytest.param(
+            "group: policy\n    resource: poddisruptionbudgets",
+            "policy",
+            "v1",
+            "poddisruptionbudgets",
+            id="with its group",
+        ),
+        pytest.param(
+            "kind: Deployment\n    group: apps\n    version: v2", "apps", "v2", "deployments", id="of a version"
+        ),
+        pytest.param(
+            "kind: Frob\n    group: a.example\n    version: v1\n    resource: frobs",
+            "a.example",
+            "v1",
+            "frobs",
+            id="unknown",
+        ),
+    ],
+)
+def test_what_is_known_of_a_kind_need_not_be_said(read: str, group: str, version: str, plural: str) -> None:
+    """A kind alone is enough; whatever is said counts."""
+    [found] = check(TEXT.replace("    version: v1\n    kind: ConfigMap\n", f"    {read}\n")).reads
+    assert isinstance(found, Read)
+    assert (found.group, found.version, found.plural) == (group, version, plural)
+
+
+@pytest.mark.parametrize(
+    ("read", "wants"),
+    [
+        pytest.param("kind: Frob", "it wants version and resource (the plural) too", id="a kind"),
+        pytest.param("kind: Frob\n    version: v1", "it wants resource (the plural) too", id="a kind and a version"),
+        pytest.param("group: a.example\n    resource: frobs", "it wants version too", id="a plural"),
+    ],
+)
+def test_what_is_not_known_of_a_kind_is_asked_for(read: str, wants: str) -> None:
+    """The error says what is missing, and what would have been known."""
+    with pytest.raises(DeclarativeError) as caught:
+        check(TEXT.replace("    version: v1\n    kind: ConfigMap\n", f"    {read}\n"))
+    assert wants in str(caught.value)
+    assert "PodDisruptionBudget" in str(caught.value)
 
 
 FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gates=frozenset())
@@ -231,7 +289,7 @@ def test_an_unusable_check_has_a_risk() -> None:
     """The administrator sees which file, and can accept that it was not evaluated."""
     (broken,) = declared_checks({"preflight-checks/x.yaml": TEXT.replace("  component: ingress\n", "")}, FILTERS)
     (finding,) = run_check(broken, Snapshot(), context()).findings
-    assert finding.name == "PreflightCheckUnusable-LegacyCipher"
+    assert finding.name == "PreflightCheckUnusable-legacy-cipher"
     assert "preflight-checks/x.yaml, line 7: spec: Object missing required field `component`" in finding.message
 
 

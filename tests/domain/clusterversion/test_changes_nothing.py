@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from msgspec.structs import replace as with_fields
-from tests.domain.clusterversion.world import World, image, risk
+from tests.domain.clusterversion.world import World, image, release, risk
 
 from runup.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
@@ -25,6 +25,7 @@ from runup.cli.upgrade.targets import Flags, clear_patch, update_patch
 from runup.domain.clusterversion import reconcile, view
 from runup.domain.clusterversion.goal import asks_for
 from runup.domain.clusterversion.observed import Observed
+from runup.domain.payload.progress import Loading, Progress
 
 SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "200"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")
@@ -56,16 +57,21 @@ def send(world: World, patch: dict[str, Any] | None) -> None:
 BASE = World.new().settle()
 
 
-def _settled() -> World:
-    return replace(BASE, events=[], plans=[], log=[], ran=[], applied={})
+APPLYING = World.new().applying().settle().worker_completes().settle()
+
+
+def _settled(base: World) -> World:
+    return replace(base, events=[], plans=[], log=[], ran=[], applied={})
 
 
 class ChangesNothing(RuleBasedStateMachine):
     """`real` has preflights, `twin` has not. The operator works after each step unless it is down."""
 
+    base = BASE
+
     def __init__(self) -> None:
         super().__init__()
-        self.real, self.twin = _settled(), _settled()
+        self.real, self.twin = _settled(self.base), _settled(self.base)
         self.up = True
         self.settled: dict[int, Observed] = {}
 
@@ -175,8 +181,17 @@ class ChangesNothing(RuleBasedStateMachine):
             world._set(
                 cluster_version=with_fields(world.version, status=status),
                 facts=type(facts)(own, facts.place, facts.version_hash),
+                **_started_anew(world, own),
                 feature_gate=with_fields(gates, status=with_fields(gates.status, feature_gates=(details,))),
             )
+        self._work()
+
+    @precondition(lambda self: self.up and self.base is APPLYING)
+    @rule()
+    def the_release_is_applied(self) -> None:
+        """All of it, by this operator."""
+        for world in (self.real, self.twin):
+            world.worker_completes()
         self._work()
 
     # Of the operator.
@@ -191,7 +206,8 @@ class ChangesNothing(RuleBasedStateMachine):
         """Without memory: what it knew of service, images and report is gone."""
         self.up = True
         for world in (self.real, self.twin):
-            world._set(service=type(world.observed.service)(), releases={}, report=None)
+            own = world.observed.facts.release
+            world._set(service=type(world.observed.service)(), releases={}, report=None, **_started_anew(world, own))
         self._work()
 
     @rule(actions=st.integers(0, 3))
@@ -252,6 +268,25 @@ class ChangesNothing(RuleBasedStateMachine):
         send(self.twin, clear_patch(desired))
 
 
+class ChangesNothingOfWhatIsApplied(ChangesNothing):
+    """The same where releases are applied: what is asked of the worker is the same, too."""
+
+    base = APPLYING
+
+    @invariant()
+    def the_same_is_applied(self) -> None:
+        """Where the operator has had its say."""
+        if self.up:
+            assert self.real.observed.progress == self.twin.observed.progress
+
+
+def _started_anew(world: World, own: Release) -> dict[str, Any]:
+    """What a process that has just started knows of applying."""
+    if world.observed.progress is None:
+        return {}
+    return {"progress": Progress(), "loads": {own.image: Loading(payload=release(own.version))}}
+
+
 def _killed_after(world: World, actions: int) -> None:
     plan = reconcile.reconcile(world.observed, now=world.now)
     world._carry_out(plan.actions[:actions])
@@ -262,6 +297,15 @@ def test_a_preflight_changes_nothing() -> None:
     """Desired release, history and goal, over all sequences."""
     run_state_machine_as_test(
         ChangesNothing, settings=settings(max_examples=SEQUENCES, stateful_step_count=12, deadline=None)
+    )
+
+
+@pytest.mark.timeout(60 + SEQUENCES)
+def test_a_preflight_changes_nothing_of_what_is_applied() -> None:
+    """The same sequences, and the worker's part between them."""
+    run_state_machine_as_test(
+        ChangesNothingOfWhatIsApplied,
+        settings=settings(max_examples=SEQUENCES // 5, stateful_step_count=12, deadline=None),
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.factories import NOW, SINCE, cluster_version, condition
 
 from runup.api.config_v1 import Release, UpdateHistory
 from runup.api.meta_v1 import ConditionStatus
+from runup.domain.clusterversion.goal import same_release
 from runup.domain.clusterversion.history import MAX_ENTRIES, begin, prune
 from runup.domain.clusterversion.preconditions import Objection, objections, summary
 
@@ -66,6 +68,38 @@ def test_what_the_risks_say_is_told_and_blocks_nothing(status: ConditionStatus, 
     found = objections(version, Release(version="5.0.9", image="x"), available=False, recommended=verdict)
     expected = [] if said is None else [("Slow", f"Update from 5.0.0 to 5.0.9 {said}", False)]
     assert [(each.reason, each.message, each.blocking) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("channel", "reason", "said"),
+    [
+        pytest.param("", "NoChannel", "Configured channel is unset, so the recommended status", id="no channel"),
+        pytest.param("stable-5.0", "UnknownUpdate", "", id="a channel that does not have it"),
+    ],
+)
+def test_what_nobody_recommends_says_why(channel: str, reason: str, said: str) -> None:
+    """And blocks nothing."""
+    version = cluster_version("5.0.0", desired=Release(version="5.0.0", image="i"))
+    version = replace(version, spec=replace(version.spec, channel=channel))
+    (found,) = objections(version, Release(version="5.0.9", image="x"), available=False, recommended=None)
+    assert (found.reason, found.blocking) == (reason, False)
+    assert said in found.message
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(("5.0.0", "i@sha256:a"), ("5.0.0", "mirror/i@sha256:a"), True, id="from a mirror"),
+        pytest.param(("5.0.0", "i@sha256:a"), ("5.0.0", "i@sha256:b"), False, id="another image of the version"),
+        pytest.param(("5.0.0", ""), ("5.0.0", "i@sha256:b"), True, id="an image that is not known"),
+        pytest.param(("5.0.1", ""), ("5.0.0", ""), False, id="newer"),
+        pytest.param(("5.0.0", ""), ("5.0.1", ""), False, id="older"),
+    ],
+)
+def test_which_releases_are_one(one: tuple[str, str], other: tuple[str, str], same: bool) -> None:
+    """By version, and by image where both are known."""
+    first, second = (Release(version=version, image=image) for version, image in (one, other))
+    assert same_release(first, second) is same
 
 
 def test_a_new_entry_closes_the_one_before() -> None:

@@ -59,12 +59,25 @@ def test_running_then_complete() -> None:
 
     world.report(risk("PoolPaused")).settle()
     assert world.condition("PreflightCompleted") == ("True", "RisksFound")
+    # The cause comes before the time: a line that is cut short loses the time.
+    said = "Preflight of 5.0.3 from 5.0.0: 1 check done, 1 risk applies (as of 2026-01-14T10:"
+    assert world.message("PreflightCompleted").startswith(said)
     assert world.risks("5.0.3") == {"PoolPaused": ("True", "PreflightValidation")}
     assert world.recommended("5.0.3") == ("False", "PoolPaused")
 
     world.report().settle()
     assert world.condition("PreflightCompleted") == ("True", "NoRisksFound")
     assert "5.0.3" in world.available
+
+
+def test_nothing_is_counted_before_anything_was_judged() -> None:
+    """While the cluster is read, "0 risks apply" would be a claim that nobody can make."""
+    world = started("5.0.3").report(execution_status="running", message="reading the cluster: 5 of 8 kinds", checks=())
+    assert world.settle().message("PreflightRunning") == (
+        "Preflight of 5.0.3 from 5.0.0: reading the cluster: 5 of 8 kinds."
+    )
+    world.report(execution_status="running", message="1 of 7 checks done").settle()
+    assert "1 of 7 checks done, 0 risks apply" in world.message("PreflightRunning")
 
 
 def test_a_risk_reads_as_the_api_wants_it() -> None:
@@ -483,6 +496,15 @@ def test_a_stated_version_is_compared_with_the_images_own() -> None:
     """Before anything of the image is started."""
     world = World.new().settle().ask(Update(mode="Preflight", image=NO_GRAPH, version="5.8.0")).settle()
     assert world.observed.deployment is None
+    assert world.condition("PreflightFailed") == ("True", "VersionMismatch")
+
+
+def test_an_image_whose_stated_version_changes_is_another_request() -> None:
+    """What was started for the image is not what is asked for now; the graph knows better."""
+    asked = Update(mode="Preflight", image=image("5.2.0"), version="5.2.0")
+    world = World.new().settle().ask(asked).settle()
+    assert world.observed.deployment is not None
+    world.ask(with_fields(asked, version="5.1.0")).settle()
     assert world.condition("PreflightFailed") == ("True", "VersionMismatch")
 
 

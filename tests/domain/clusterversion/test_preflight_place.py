@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.test_preflight import started
 from tests.domain.clusterversion.world import World, image, risk
 
@@ -101,7 +102,7 @@ def test_the_deployment_follows_the_operator_to_another_node() -> None:
     """The report's folder is on the operator's node."""
     world = started()
     facts = world.observed.facts
-    world._set(facts=replace(facts, place=replace(facts.place, node_name="node-2"))).settle()
+    world._set(facts=replace(facts, place=with_fields(facts.place, node_name="node-2"))).settle()
     assert terms(world) == here("node-2")
 
 

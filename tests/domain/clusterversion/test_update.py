@@ -12,6 +12,7 @@ from tests.domain.clusterversion.world import GRAPH, OWN, World, image, risk
 from tests.factories import cluster_operator
 
 from runup.api.config_v1 import AcceptRisk, Update
+from runup.domain.payload.problems import Effect, Problem
 
 
 def test_an_available_update_is_accepted_in_full() -> None:
@@ -188,16 +189,23 @@ MOVES = st.lists(
         st.tuples(st.just("bad"), st.none()),
         st.tuples(st.just("time"), st.sampled_from([1.0, 700.0, 90000.0])),
         st.tuples(st.just("trust"), st.booleans()),
+        st.tuples(st.just("worker"), st.sampled_from(["completes", "fails", "waits"])),
+        st.tuples(st.just("registry"), st.booleans()),
     ),
     max_size=6,
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(moves=MOVES, gates=st.sampled_from([(), ("ClusterUpdatePreflight",), ("ClusterUpdateAcceptRisks",), None]))
-def test_it_always_settles_and_no_mode_ever_updates(moves: list[tuple[str, Any]], gates: Any) -> None:
+@given(
+    moves=MOVES,
+    gates=st.sampled_from([(), ("ClusterUpdatePreflight",), ("ClusterUpdateAcceptRisks",), None]),
+    applies=st.booleans(),
+)
+def test_it_always_settles_and_no_mode_ever_updates(moves: list[tuple[str, Any]], gates: Any, applies: bool) -> None:
     """Whatever happens: a pass on its own result plans nothing, and only a request without mode moves the cluster."""
-    world = (World.new() if gates is None else World.new(gates=gates)).settle()
+    world = World.new() if gates is None else World.new(gates=gates)
+    world = (world.applying() if applies else world).settle()
     for move, argument in moves:
         before = world.version.status.desired
         _play(world, move, argument)
@@ -218,11 +226,25 @@ def _play(world: World, move: str, argument: Any) -> None:
         world.pass_time(argument)
     elif move == "trust":
         world.trusted = argument
+    elif move == "registry":
+        world.registry = argument
+    elif move == "worker":
+        if world.observed.progress is not None:
+            _works(world, argument)
     elif world.observed.deployment is not None and world.observed.deployment.metadata.annotations:
         if move == "report":
             world.report(risk("R"), execution_status=argument)
         else:
             world.bad_report("ReportInvalid", "the report is not a JSON object")
+
+
+def _works(world: World, how: str) -> None:
+    if how == "completes":
+        world.worker_completes()
+    else:
+        effect = Effect.FAIL if how == "fails" else Effect.NONE
+        problem = Problem("ClusterOperatorUpdating", "m", effect, ("a",), since=(("a", world.now),))
+        world.worker_says(problems=(problem,), done=1)
 
 
 def test_the_hash_is_that_of_the_operator_which_runs() -> None:

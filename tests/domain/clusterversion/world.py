@@ -21,12 +21,15 @@ from runup.api.workloads_v1 import Deployment
 from runup.domain import conditions
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
+from runup.domain.payload.progress import Loading, Progress, State
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.domain.preflight import workloads
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
 from runup.domain.preflight.steps import Trust
+from runup.domain.release.metadata import ImageReferences, ReleaseMetadata
+from runup.domain.release.payload import Payload
 from runup.domain.updates.graph import parse_graph
 from runup.domain.updates.service import ServiceState
 
@@ -66,6 +69,15 @@ def risk(name: str = "DualStackIncompatible", **changes: Any) -> ReportedRisk:
     return ReportedRisk(**{"name": name, "message": f"{name} it is.", "url": f"https://example.com/{name}"} | changes)
 
 
+def release(version: str) -> Payload:
+    """A release without a manifest."""
+    references = ImageReferences(version, {})
+    return Payload(ReleaseMetadata(version), references, (), ())
+
+
+_UNLOADED = Loading(reason="RetrievePayload", error="no answer")
+
+
 @dataclass
 class World:
     """A 5.0.0 cluster with both gates open and the update service's graph at hand, unless told otherwise."""
@@ -92,7 +104,7 @@ class World:
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
         where = workloads.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
-        facts = Facts(Release(version="5.0.0", image=OWN), replace(where, **(place or {})), "hash-5.0.0")
+        facts = Facts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
         return cls(Observed(version, facts, feature_gate(enabled=gates)))
 
     # What an administrator does.
@@ -103,6 +115,26 @@ class World:
         spec = with_fields(version.spec, desired_update=desired)
         metadata = with_fields(version.metadata, generation=version.metadata.generation + 1)
         return self._set(cluster_version=with_fields(version, spec=spec, metadata=metadata))
+
+    def applying(self) -> World:
+        """From now on the operator applies releases; the worker does what a test says (`worker_says`)."""
+        facts, version = self.observed.facts, self.observed.cluster_version
+        own = Loading(payload=release(facts.release.version))
+        metadata = with_fields(version.metadata, uid="uid-of-version")
+        return self._set(
+            cluster_version=with_fields(version, metadata=metadata),
+            progress=Progress(),
+            loads={facts.release.image: own},
+        )
+
+    def worker_says(self, **changes: Any) -> World:
+        """What the worker has come to with what it was asked for."""
+        assert self.observed.progress is not None
+        return self._set(progress=replace(self.observed.progress, **changes))
+
+    def worker_completes(self) -> World:
+        """All is applied, and is being kept."""
+        return self.worker_says(completed=True, state=State.RECONCILING, done=3, total=3, problems=())
 
     def ask_preflight(self, version: str = "5.2.0", **changes: Any) -> World:
         """`--mode=preflight --to=VERSION`."""
@@ -231,6 +263,13 @@ class World:
         if name == "retrieve-updates":
             graph = parse_graph(codec.encode(self.graph))
             self._set(service=ServiceState(argument, graph=graph, attempted_at=self.now, succeeded_at=self.now))
+            return
+        if name == "load-release":
+            found = Loading(payload=release(argument.version)) if self.registry else _UNLOADED
+            self._set(loads={**self.observed.loads, argument.image: replace(found, at=self.now)})
+            return
+        if name == "apply-release":
+            self._set(progress=Progress(argument.wanted, argument.state, version_hash=argument.wanted.version, total=3))
             return
         check = self.observed.releases.get(argument, ReleaseCheck())
         if name == "check-release":

@@ -47,6 +47,16 @@ def test_a_golden_report_in_full() -> None:
     assert (budgets.applies, budgets.reason) == ("Unknown", "PreflightPartial")
 
 
+def test_times_of_another_zone_are_the_same_moments_in_utc() -> None:
+    """Whatever prints them says Z; a target may write them as it likes."""
+    times = dict.fromkeys(
+        ("startedTime", "completionTime", "observedTime", "heartbeatTime"), "2026-01-14T12:30:00+02:30"
+    )
+    found = read(json.dumps(_report(**times)).encode())
+    for moment in (found.started_time, found.completion_time, found.observed_time, found.heartbeat_time):
+        assert f"{moment:%Y-%m-%dT%H:%M:%SZ}" == "2026-01-14T10:00:00Z"
+
+
 def test_the_schema_is_current() -> None:
     """`python tools/report_schema.py` writes it again."""
     assert json.loads(json.dumps(report_schema())) == json.loads(SCHEMA.read_text())

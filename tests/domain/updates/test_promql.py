@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.api.meta_v1 import Condition

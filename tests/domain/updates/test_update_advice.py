@@ -87,6 +87,7 @@ def test_what_is_no_graph_for_us(data: bytes, reason: str) -> None:
     ("spec", "version", "reason"),
     [
         pytest.param({"upstream": "ftp://x"}, "5.0.0", "InvalidURI", id="no http address"),
+        pytest.param({"upstream": "http://["}, "5.0.0", "InvalidURI", id="what no parser takes"),
         pytest.param({"cluster_id": "x"}, "5.0.0", "InvalidID", id="no UUID"),
         pytest.param({}, "", "NoCurrentVersion", id="no version"),
         pytest.param({"channel": ""}, "5.0.0", "NoChannel", id="no channel"),

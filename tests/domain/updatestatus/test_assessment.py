@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_waits import awaiting, busy, draining
 
@@ -391,8 +391,6 @@ def test_conditions_that_others_set_are_kept() -> None:
     """The controller has some of its own."""
     first = assess(b.snapshot(), None, b.NOW)
     other = Condition(type="Leading", status="True", reason="R", last_transition_time=b.NOW)
-    from msgspec.structs import replace
-
     first = replace(first, conditions=with_condition(first.conditions, other, now=b.NOW))
     second = assess(b.snapshot(), first, b.NOW)
     assert second == first

@@ -86,6 +86,7 @@ def test_a_dump_becomes_a_scenario() -> None:
     cluster = made.cluster
     assert (cluster.channel, cluster.gates, cluster.operator_gates) == (as_scenario.CHANNEL, (), as_scenario.GATES)
     notes = " ".join(made.notes)
-    assert "are open for the sandbox's operator" in notes
+    gates = "the gates ClusterUpdatePreflight, ClusterUpdateAcceptRisks and UpdateStatus"
+    assert f"{gates} are open for the sandbox's operator" in notes
     assert "the dump has no ClusterOperator, FeatureGate, " in notes
     assert "PodDisruptionBudget: what depends on them is unknown" in notes

@@ -47,8 +47,8 @@ def cluster(folder: Path, capabilities: JSON | None, extra: str = OPEN) -> scena
 
 def objects(made: scenario.Scenario, data: Path) -> list[JSON]:
     """What its release brings."""
-    (release,) = releases.build(made, data, registry="127.0.0.1:1")
-    return setup.release_objects(made, release, update_service="http://127.0.0.1:2/graph")
+    (release,) = releases.build(made, data, registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
+    return setup.release_objects(made, release)
 
 
 def of_update_status(found: list[JSON]) -> set[str]:
@@ -100,9 +100,9 @@ def test_a_dump_with_a_feature_gate_of_its_own_has_it(tmp_path: Path) -> None:
         obj = {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "status": status}
         (dump / f"{kind}.yaml").write_text(yaml.safe_dump(obj))
     made = as_scenario.scenario_of(load.read(dump), base=scenario.BUNDLED / "common")
-    built = releases.build(made, tmp_path / "data", registry="127.0.0.1:1")
+    built = releases.build(made, tmp_path / "data", registry="127.0.0.1:1", update_service="http://127.0.0.1:2/graph")
     running = next(each for each in built if each.version == "4.16.3")
-    found = setup.release_objects(made, running, update_service="http://127.0.0.1:2/graph")
+    found = setup.release_objects(made, running)
     assert of_update_status(found) == ALL | {"CustomResourceDefinition"}
 
 

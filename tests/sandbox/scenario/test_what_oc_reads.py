@@ -49,7 +49,7 @@ async def deployment(made: Scenario, data: Path) -> JSON:
     """What the API of a sandbox of that scenario answers to oc's request."""
     built = releases.build(made, data, registry="127.0.0.1:1")
     async with ApiServer(data / "api") as server, Client(load_config(str(server.kubeconfig))) as client:
-        await setup.set_up(client, made, built, SystemClock(), update_service="http://127.0.0.1:2/graph")
+        await setup.set_up(client, made, built, SystemClock())
         found: JSON = json.loads(await client.send(calls.get_path(DEPLOYMENT)))
         return found
 

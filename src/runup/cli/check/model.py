@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 
@@ -17,8 +18,7 @@ class Result(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One line: what was looked at, how it stands, what was seen, and the way out where there is something to do."""
 
     name: str
@@ -27,8 +27,7 @@ class Row:
     way_out: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
+class Right(msgspec.Struct, frozen=True):
     """A right that a command needs: `patch clusterversions.config.openshift.io`, and what for."""
 
     verb: str
@@ -37,8 +36,7 @@ class Right:
     needed: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """Everything that was asked. A text in `errors` says why the fact of that name is missing.
 
     `mode` is what a strict dry run of a preflight request came to: "" where the server would take it, else its words.
@@ -50,7 +48,7 @@ class Facts:
     cluster: ClusterVersion | None = None
     gates: FeatureGate | None = None
     mode: str | None = None
-    rights: Mapping[Right, bool | None] = field(default_factory=dict)
+    rights: Mapping[Right, bool | None] = msgspec.field(default_factory=dict)
     stores: tuple[str, ...] = ()
-    reached: Mapping[str, str] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[str, str] = msgspec.field(default_factory=dict)
+    errors: Mapping[str, str] = msgspec.field(default_factory=dict)

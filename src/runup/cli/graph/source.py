@@ -127,11 +127,11 @@ def _listed(file: str | None) -> tuple[KnownRelease, ...]:
 def _of_images(images: Sequence[str]) -> Iterable[KnownRelease]:
     if not images:
         return
-    from runup.cli.release import command, read
+    from runup.cli.release import read, shared
     from runup.domain.release.payload import PayloadError
     from runup.oci.errors import OciError
 
-    access = command.access()
+    access = shared.access()
     for image in images:
         try:
             payload, digest = read.load(image, access, keep_going=True)

@@ -19,12 +19,16 @@ COMMANDS: dict[str, str] = {
     "start": "runup.cli.operator.start:start",
     "preflight": "runup.cli.operator.preflight:preflight",
     "update-status-controller": "runup.cli.operator.update_status:update_status_controller",
+    "render": "runup.cli.operator.render:render",
+    "image": "runup.cli.operator.render:image",
     "version": "runup.cli.operator.version:version",
 }
 SUMMARIES: dict[str, str] = {
     "start": "Manage the cluster's version.",
     "preflight": "Check a cluster for an update to this release, changing nothing.",
     "update-status-controller": "Keep UpdateStatus up to date: how the update goes, what needs attention.",
+    "render": "Write what a new cluster starts with.",
+    "image": "Print the pull spec of a component's image.",
     "version": "Print the version of this operator.",
 }
 

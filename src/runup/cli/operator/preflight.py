@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup import __version__
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.errors import CommandError
 from runup.cli.options import with_options
 
@@ -72,9 +73,18 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
         return 0
     if format_ != FORMAT:
         raise CommandError(f'unknown format "{format_}"; this release writes {FORMAT}')
+    _check_folder(flags["release_dir"])
     import asyncio
 
     return asyncio.run(_run(flags))
+
+
+def _check_folder(given: Path) -> None:
+    """Refuse a folder that was typed and is none of a release: a typo would leave its checks out without a word."""
+    source = click.get_current_context().get_parameter_source("release_dir")
+    typed = source is click.core.ParameterSource.COMMANDLINE
+    if typed and not any((given / name).is_dir() for name in ("preflight-checks", "release-manifests")):
+        raise CommandError(f"--release-dir {given} holds neither a folder preflight-checks nor release-manifests")
 
 
 def _reads() -> bytes:
@@ -130,7 +140,7 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
         source_version=flags["from_"],
         preflight_id=os.environ.get("PREFLIGHT_ID", ""),
         target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-        namespace=os.environ.get("CVO_NAMESPACE") or "openshift-cluster-version-operator",
+        namespace=os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE,
         profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
         engine_version=__version__,
     )

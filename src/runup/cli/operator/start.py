@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.operator.leadership import leadership, read_election
 from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
@@ -31,6 +32,20 @@ OPTIONS = (
     ),
     click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option(
+        "--release-source",
+        type=click.Choice(["pod", "registry"]),
+        default="pod",
+        show_default=True,
+        help="How other releases are fetched.",
+    ),
+    click.option(
+        "--payload-dir",
+        default="/etc/cvo/updatepayloads",
+        show_default=True,
+        metavar="DIR",
+        help="Where this process finds what a pod fetched.",
+    ),
     click.option(
         "--report-dir", default="/etc/cvo/preflight", show_default=True, help="Where this process finds the reports."
     ),
@@ -76,9 +91,7 @@ OPTIONS = (
         metavar="A,B",
         help="Capabilities that are on whatever the cluster asks for.",
     ),
-    click.option(
-        "--namespace", envvar="CVO_NAMESPACE", default="openshift-cluster-version-operator", show_default=True
-    ),
+    click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
         "--service-account",
         envvar="CVO_NAME",
@@ -136,6 +149,8 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     return Options(
         **{name: flags[name] for name in same},
         place=_workplace(flags),
+        release_source=flags["release_source"],
+        payload_folder=Path(flags["payload_dir"]),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
         metrics_auth=flags["metrics_auth"] == "token",

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-
-if TYPE_CHECKING:
-    from runup.oci.access import Access
-
-OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def registry_options(command: Command) -> Command:
-    """The flags that say how registries are reached."""
-    for option in (
-        click.option("--plain-http", multiple=True, metavar="HOST[:PORT]", help="Ask this registry by plain HTTP."),
-        click.option("--certificate-authority", default="", metavar="FILE", help="More certificate authorities."),
-        click.option("--idms-file", default="", metavar="FILE", help="An ImageDigestMirrorSet: mirrors to ask first."),
-        click.option("-a", "--registry-config", default="", metavar="FILE", help="Credentials for registries."),
-    ):
-        command = option(command)
-    return command
+from runup.cli.release.compare import diff
+from runup.cli.release.look import explain, extract
+from runup.cli.release.shared import OUTPUT, access, guarded, items, registry_options
 
 
 @click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,7 +22,12 @@ def release() -> None:
     \b
       runup release new --from-dir release/ --version 5.2.0 --to oci:layout:5.2.0
       runup release info oci:layout:5.2.0
+      runup release diff oci:layout:5.1.0 oci:layout:5.2.0
     """
+
+
+for command in (extract, diff, explain):
+    release.add_command(command)
 
 
 @release.command()
@@ -45,9 +35,15 @@ def release() -> None:
     "--from-dir",
     "folders",
     multiple=True,
-    required=True,
     metavar="DIR",
     help="A folder with manifests/, release-manifests/, preflight-checks/; may repeat, the last wins.",
+)
+@click.option(
+    "--component",
+    "components",
+    multiple=True,
+    metavar="NAME=IMAGE",
+    help="A component's image whose /manifests become the release's; may repeat.",
 )
 @click.option("--version", required=True, metavar="VERSION", help="The release's semantic version.")
 @click.option("--previous", multiple=True, metavar="VERSION", help="A release that this one updates; may repeat.")
@@ -78,6 +74,7 @@ def new(
     *,
     metadata: tuple[str, ...],
     references: tuple[str, ...],
+    components: tuple[str, ...],
     plain_http: tuple[str, ...],
     certificate_authority: str,
     idms_file: str,
@@ -90,7 +87,10 @@ def new(
       runup release new --from-dir release/ --version 5.2.0 --to oci:layout:5.2.0
       runup release new --from-dir release/ --version 5.2.0 --base oci:operator \\
           --to docker://registry.example/release:5.2.0 --sign-key key.asc --signature-store signatures/
+      runup release new --component etcd=registry.example/etcd:v2 --from-dir rest/ --version 5.2.0 --to oci:layout
     """
+    if not flags["folders"] and not components:
+        raise click.UsageError("there is nothing to make a release of; give --from-dir DIR or --component NAME=IMAGE")
     if bool(flags["sign_key"]) != bool(flags["signature_store"]):
         raise click.UsageError("--sign-key and --signature-store belong together")
     if flags["base"] and flags["entrypoint"]:
@@ -103,6 +103,7 @@ def new(
             release_new.Wanted(
                 metadata=_pairs("--metadata", metadata),
                 image_references=_pairs("--image-reference", references),
+                components=_pairs("--component", components),
                 **flags,
             ),
             access(registry_config, idms_file, certificate_authority, plain_http),
@@ -148,7 +149,9 @@ def info(image: str, output: str | None, **registry: Any) -> int:
 @click.option("--capabilities", metavar="A,B", help="Enabled capabilities (default: not filtered by them).")
 @click.option("--major", type=int, help="The major version (default: the release's own).")
 @click.option("--overrides", default="", metavar="FILE", help="A ClusterVersion, or a list of overrides of one.")
-@click.option("-o", "--output", type=click.Choice(["name", "wide", "json"]), help="Names only, a table, or JSON.")
+@click.option(
+    "-o", "--output", type=click.Choice(["name", "wide", "json", "yaml"]), help="Names only, a table, or data."
+)
 @registry_options
 def manifests(
     image: str,
@@ -176,9 +179,9 @@ def manifests(
 
         described: dict[str, Any] = {
             "feature_set": feature_set,
-            "gates": _items(gates),
+            "gates": items(gates),
             "profile": profile,
-            "capabilities": None if capabilities is None else _items(capabilities),
+            "capabilities": None if capabilities is None else items(capabilities),
             "overrides": overrides_in(read_file("--overrides", overrides), overrides) if overrides else (),
         }
         # What was typed wrong is told before anything is fetched.
@@ -194,33 +197,6 @@ def manifests(
     return guarded(run)
 
 
-def access(
-    registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
-) -> Access:
-    """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
-    from runup.cli.release.new import read_file
-    from runup.oci import credentials, mirrors
-    from runup.oci.access import Access
-
-    return Access(
-        credentials=credentials.load(registry_config),
-        mirrors=mirrors.read(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
-        ca_file=certificate_authority,
-        plain_http=frozenset(plain_http),
-    )
-
-
-def guarded(run: Callable[[], int]) -> int:
-    """Run a command; what is wrong with a release is one line."""
-    from runup.domain.errors import RunupError
-    from runup.oci.errors import OciError
-
-    try:
-        return run()
-    except (OciError, RunupError) as error:
-        raise CommandError(str(error)) from error
-
-
 def _pairs(flag: str, texts: Iterable[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in texts:
@@ -231,7 +207,3 @@ def _pairs(flag: str, texts: Iterable[str]) -> dict[str, str]:
             raise CommandError(f"{flag}: {key} is given twice")
         pairs[key] = value
     return pairs
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from runup.cli.errors import CommandError
+from runup.cli.release import components
 from runup.domain import documentation
 from runup.domain.checks import packing, rights
 from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
@@ -37,6 +38,7 @@ class Wanted:
     following: Sequence[str] = ()
     metadata: dict[str, str] = field(default_factory=dict)
     image_references: dict[str, str] = field(default_factory=dict)
+    components: dict[str, str] = field(default_factory=dict)
     entrypoint: str | None = None
     base: str = ""
     overwrite: bool = False
@@ -93,10 +95,12 @@ def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
 
 
 def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
-    files: dict[str, bytes] = {}
+    brought: dict[str, bytes] = {}
     for folder in wanted.folders:
-        files |= files_in(Path(folder), FOLDERS)
-    _check_flags_count(wanted, files)
+        brought |= files_in(Path(folder), FOLDERS)
+    _check_flags_count(wanted, brought)
+    gathered = components.gather(wanted.components, wanted.image_references, wanted.version, access)
+    files = gathered.files | brought
     base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
     files = _with_reads(files, base)
     return build_release(
@@ -106,7 +110,7 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
         previous=wanted.previous,
         following=wanted.following,
         metadata=wanted.metadata,
-        image_references=wanted.image_references,
+        image_references=gathered.images,
         operator=read_file("--entrypoint", wanted.entrypoint) if wanted.entrypoint else THIN_OPERATOR,
         base=base,
     )
@@ -124,7 +128,8 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
 def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
     """Raise CommandError for flags that say what a file of the folders says already, and that would go unheard."""
     metadata = {"--previous": wanted.previous, "--next": wanted.following, "--metadata": wanted.metadata}
-    for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, {"--image-reference": wanted.image_references})):
+    images = {"--image-reference": wanted.image_references, "--component": wanted.components}
+    for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, images)):
         given = [flag for flag, value in flags.items() if value]
         if file in files and given:
             raise CommandError(f"{', '.join(given)}: the folders bring {file}; say it there, or leave the file out")

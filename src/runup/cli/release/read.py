@@ -16,7 +16,8 @@ from runup.domain.release.listing import Row, described, notes, rows
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
 from runup.lang.printable import one_line
 from runup.oci.access import Access
-from runup.oci.places import LayoutPlace, files_in, files_of, place_of
+from runup.oci.places import LayoutPlace, Place, files_in, files_of, place_of
+from runup.oci.reference import Reference
 
 
 def load(
@@ -27,14 +28,19 @@ def load(
     With `keep_going` a file that cannot be read is told beside the others. Raises OciError, and PayloadError for what
     is no release.
     """
+    where = place(image)
+    files, digest = (files_in(where, FOLDERS), "") if isinstance(where, Path) else files_of(where, FOLDERS, access)
+    # A release that no cluster could pull from where it is has no better name in its own manifests.
+    name = str(where.at(digest)) if isinstance(where, Reference) else image
+    return load_payload(files, source=image, profile=profile, release_image=name, keep_going=keep_going), digest
+
+
+def place(image: str) -> Path | Place:
+    """A folder of files, a layout or a registry, as typed; raises InvalidReference."""
     folder = Path(image)
     if folder.is_dir() and (folder / "oci-layout").is_file():
-        files, digest = files_of(LayoutPlace(folder), FOLDERS, access)
-    elif folder.is_dir() or image.startswith((".", "/")):
-        files, digest = files_in(folder, FOLDERS), ""
-    else:
-        files, digest = files_of(place_of(image), FOLDERS, access)
-    return load_payload(files, source=image, profile=profile, keep_going=keep_going), digest
+        return LayoutPlace(folder)
+    return folder if folder.is_dir() or image.startswith((".", "/")) else place_of(image)
 
 
 def told(payload: Payload, digest: str) -> dict[str, Any]:
@@ -91,9 +97,9 @@ def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
 
 
 def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
-    """The text of `name`, `wide` or `json`; on a terminal that it is longer than, how many are in and out first."""
-    if form == "json":
-        return machine(_document(found), "json")
+    """The text of a form; on a terminal that it is longer than, how many are in and out comes first."""
+    if form in ("json", "yaml"):
+        return machine(_document(found), form)
     if form == "name":
         return "".join(f"{one_line(row.object)}\n" for row in found.rows if row.included)
     text = drawn(_table(found.rows), screen)
@@ -123,7 +129,7 @@ def _document(found: Listed) -> dict[str, Any]:
 def _table(rows: tuple[Row, ...]) -> table.Table:
     columns = (
         table.Column("", styles={"in": "green", "out": "yellow"}),
-        table.Column("MANIFEST"),
+        table.Column("MANIFEST", folds=True),
         table.Column("FILE"),
         table.Column("REASON", flows=True),
     )

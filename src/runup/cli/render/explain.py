@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
@@ -21,8 +22,7 @@ from runup.lang.gotext import quoted
 _MAX_RESOURCES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """A risk, and what it says for each target that carries it. `not_asked`: why no cluster answered."""
 
     name: str

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from runup.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk
+from runup.cli.findings import Risk, weight
 from runup.cli.render.preflight import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
@@ -53,8 +55,7 @@ def history_data(found: History) -> list[dict[str, Any]]:
     return [codec.to_dict(report) for report in found.reports]
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """Two reports side by side; `both` pairs what one risk says in each."""
 
     before: Report
@@ -121,7 +122,7 @@ def _changed(left: ReportedRisk, right: ReportedRisk) -> str:
 def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return joined(f"\n{title}: none\n")
-    found = [replace(_risk(risk), message=note + risk.message) for risk, note in risks]
+    found = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
     return joined(f"\n{title}:\n", drawn(risk_table(found, wide=wide, remedies=False, indent=2), screen))
 
 

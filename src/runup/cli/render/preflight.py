@@ -65,19 +65,22 @@ def summary(found: Findings) -> str:
 def result(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Drawn:
     """What `--wait` ends with: what it comes to, the table of risks, the verdict. The cause stands before the time."""
     shown = standing(found)
-    if found.completed:
-        told = f"{counted(found.risks)}{by_severity(found.risks)}"
-    else:
-        told = f"could not run ({found.failed.reason})" if found.failed else "no result yet"
-    done = f"{len(found.checks)} checks done; " if found.checks else ""
-    when = f" ({done}as of {timestamp(found.observed)})" if found.observed else ""
+    told = [_told(found)]
+    told += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
+    told += [f"as of {timestamp(found.observed)}"] if found.observed else []
     return joined(
         "\n",
-        wrapped(f"Preflight of {found.target} from {found.source}: {told}{when}", screen),
+        wrapped(f"Preflight of {found.target} from {found.source}: {'; '.join(told)}", screen),
         *(("\n", drawn(risk_table(shown, wide=wide), screen)) if shown else ()),
         "\n",
         verdict_on(found, screen),
     )
+
+
+def _told(found: Findings) -> str:
+    if found.completed or found.ended:
+        return f"{counted(found.risks, by_severity(found.risks))}{', then' if found.ended else ''}"
+    return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
 
 
 def standing(found: Findings) -> list[Risk]:
@@ -101,6 +104,9 @@ def verdict_on(found: Findings, screen: Screen) -> Drawn:
 def verdict_parts(found: Findings) -> tuple[str, ...]:
     """The verdict, and the command that it ends with if there is one."""
     code = found.exit_code
+    if found.ended:
+        text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
+        return text, f"runup upgrade --mode=preflight --to={found.target} --wait"
     if code == COULD_NOT_RUN:
         if found.failed is None:
             return (f"Verdict: the preflight of {found.target} has no result yet.",)
@@ -124,11 +130,12 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def counted(risks: tuple[Risk, ...]) -> str:
-    """How many apply, could not be told, are accepted."""
+def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
+    """How many apply, could not be told (`aside` is about these two), are accepted."""
     applying, unknown, accepted = counts(risks)
     parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}"] if applying else []
     parts += [f"{unknown} could not be told"] if unknown else []
+    parts = [*parts[:-1], f"{parts[-1]}{aside}"] if parts else []
     parts += [f"{accepted} accepted"] if accepted else []
     return ", ".join(parts) or "no risks found"
 
@@ -152,14 +159,22 @@ def state(risk: Risk) -> str:
     return {"True": "applies", "False": "clear"}.get(risk.applies, "unknown")
 
 
+_COLUMNS = (
+    Column("SEVERITY", styles=_SEVERITY_STYLES),
+    Column("STATE", styles=_STATE_STYLES),
+    Column("RISK", folds=True),
+    Column("MESSAGE", flows=True),
+)
+
+
+def brief_table(risks: Sequence[Risk], *, indent: int = 0) -> Table:
+    """What is known of risks while their preflight runs: their severity comes with the whole report."""
+    return Table(_COLUMNS[1:], [Row(_cells(risk)[1:]) for risk in risks], indent)
+
+
 def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = True, indent: int = 0) -> Table:
     """Severity and state first; `wide` has what else is known, a column each, where the usual form has the remedy."""
-    columns = (
-        Column("SEVERITY", styles=_SEVERITY_STYLES),
-        Column("STATE", styles=_STATE_STYLES),
-        Column("RISK"),
-        Column("MESSAGE", flows=True),
-    )
+    columns = _COLUMNS
     if not wide:
         return Table(columns, [Row(_cells(risk), _remedy(risk) if remedies else ()) for risk in risks], indent)
     more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))

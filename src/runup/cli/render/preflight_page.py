@@ -54,6 +54,8 @@ def _head(found: Findings) -> Markup:
 
 def _result(found: Findings) -> tuple[str, str]:
     code = found.exit_code
+    if found.ended:
+        return "Ended", WARN
     if code == COULD_NOT_RUN:
         return ("Could not run", BAD) if found.failed else ("No result yet", BUSY)
     return {NONE: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[code]

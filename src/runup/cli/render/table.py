@@ -28,10 +28,14 @@ _BELOW = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. `flows`: sentences, wrapped at words. `least`: its narrowest. `styles`: colours of whole cells."""
+    """One column. `flows`: sentences, wrapped at words. `folds`: names, folded rather than put below their row.
+
+    `least`: its narrowest. `styles`: colours of whole cells.
+    """
 
     title: str
     flows: bool = False
+    folds: bool = False
     least: int = 0
     styles: Mapping[str, str] = field(default_factory=dict)
 
@@ -127,11 +131,15 @@ def wrapped(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> D
 
 
 def _folded(text: str, room: int) -> list[str]:
+    if text.isascii():
+        import textwrap
+
+        kept = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
+        return [part for line in text.split("\n") for part in kept.wrap(line) or [""]]
     from rich.text import Text
 
     # Writing without blanks between words has to be folded somewhere.
-    folded = Text(text).wrap(_console(PIPE, room), room, overflow="ignore" if text.isascii() else "fold")
-    return [line.plain for line in folded]
+    return [line.plain for line in Text(text).wrap(_console(PIPE, room), room, overflow="fold")]
 
 
 class _Layout:
@@ -164,9 +172,9 @@ class _Layout:
         left = self._width
         for place in fixed:
             if self._natural[place] > left:
-                if left < min(_KEY, self._width):
+                folds = left >= _KEY and self._table.columns[place].folds
+                if taken and not folds:
                     break
-                # A name longer than what is left: it is folded, and what comes after stands below.
                 self._natural[place] = left
             taken.append(place)
             left -= self._natural[place] + _GAP

@@ -8,10 +8,8 @@ those too, and must-gathers, trees of `oc adm inspect` and folders of YAML.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runup.api import codec
@@ -26,7 +24,7 @@ from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.updatestatus.alerts import read_alerts
-from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
+from runup.domain.updatestatus.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.domain.updatestatus.snapshot import (
     CONTROL_PLANE_POOL,
     LISTED,
@@ -35,9 +33,11 @@ from runup.domain.updatestatus.snapshot import (
     Unreadable,
     in_report_order,
     is_drain_wanted,
+    readable,
 )
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
+from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.sandbox.dump.load import Dump
@@ -118,9 +118,14 @@ def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
     return tuple(_converted(item, kind, path) for item in _items(_document(path)))
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib takes as long to import as a file to be read)
+        return file.read()
+
+
 def _document(path: str) -> Any:
     try:
-        return kyaml.load(Path(path).read_bytes(), name=path)
+        return kyaml.load(_read(path), name=path)
     except FileNotFoundError as error:
         raise CommandError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:
@@ -156,10 +161,10 @@ def _with_statuses(item: Any) -> Any:
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     """The alerts, or why there are none and what oc prints for that."""
     try:
-        body = Path(path).read_bytes()
+        body = _read(path)
     except FileNotFoundError:
         # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
-        return Unreadable(f"open {Path(path).name}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
+        return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
     try:
         return read_alerts(body), ""
     except codec.DecodeError as error:
@@ -173,6 +178,8 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     The report of its update status controller, if it has one, else what its objects come to. Its time is the end of the
     must-gather where that is recorded, else the newest transition. It is read as the sandbox's import reads it.
     """
+    from pathlib import Path
+
     from runup.sandbox.dump import archive, layout, load
 
     try:
@@ -248,30 +255,52 @@ _FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
 def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
-    deployments = objects.of(Deployment)
-    pods = objects.of(Pod)
-    draining = {node.metadata.name for node in nodes if is_drain_wanted(node)} if isinstance(nodes, tuple) else set()
+    deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
+    draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}
+    updating = _is_updating(cluster, pools)
     return Snapshot(
         cluster_version=cluster,
         cluster_operators=_by_name(operators),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
-        machine_config_operator=next(
-            (each for each in deployments if each.metadata.name == MACHINE_CONFIG_OPERATOR), None
-        ),
-        pending_pods=tuple(pod for pod in pods if pod.status.phase == "Pending"),
-        draining_pods=tuple(pod for pod in pods if pod.spec.node_name in draining),
-        pod_disruption_budgets=objects.of(PodDisruptionBudget),
+        machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
+        pending_pods=_those(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
+        draining_pods=_those(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        pod_disruption_budgets=_those(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
     )
+
+
+def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] | Unreadable) -> bool:
+    moving = (pool.status.updated_machine_count < pool.status.machine_count for pool in readable(pools))
+    return is_progressing(cluster) or any(moving)
+
+
+def _those(found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool) -> Any:
+    """Those that are wanted. That a kind is not in the dump is said where something would be told of it."""
+    if isinstance(found, Unreadable):
+        return found if matters else ()
+    return tuple(each for each in found if wanted(each))
+
+
+def _operator_of_machines(
+    operators: tuple[ClusterOperator, ...] | Unreadable,
+    deployments: tuple[Deployment, ...] | Unreadable,
+    *,
+    matters: bool,
+) -> Deployment | Unreadable | None:
+    """The Deployment whose image says whether it is updated; some clusters have neither it nor its ClusterOperator."""
+    named = (each for each in readable(deployments) if each.metadata.name == MACHINE_CONFIG_OPERATOR)
+    expected = matters and any(each.metadata.name == MACHINE_CONFIG for each in readable(operators))
+    return next(named, Unreadable(_ABSENT) if expected else None)
 
 
 def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
     return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
 
 
-_RFC3339 = re.compile(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
 
 
 def parse_moment(text: str) -> int:

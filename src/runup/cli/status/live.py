@@ -8,9 +8,10 @@ operators there is no report at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, Pod

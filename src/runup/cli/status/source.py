@@ -6,9 +6,10 @@ files, a live cluster and the controller's own object cannot show different thin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
@@ -26,8 +27,7 @@ NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """An UpdateStatus as JSON, the time at which it is looked at (ns since the epoch), and what to say on stderr.
 
     `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts. `pools_before_master`

@@ -37,7 +37,10 @@ PERIOD_S = 2.0
 STILL_S = 300.0
 _IDLE = "Waiting for an update to begin. Ctrl-C ends the waiting."
 _STILL = "Still not updating; waiting for an update to begin."
-_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the update goes on."
+_AWAY = (
+    "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; an update goes on all the "
+    "same."
+)
 _BACK = "The API server answers again."
 _LEFT = "Follow it again with `runup upgrade status --watch`."
 
@@ -104,7 +107,7 @@ def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iter
 
 
 @dataclass
-class _Log:
+class Log:
     """What was said in lines so far, and what comes next."""
 
     report: Report | None = None
@@ -136,7 +139,7 @@ def _first(report: Report) -> Iterator[str]:
 
 @contextmanager
 def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
-    log, at = _Log(), ""
+    log, at = Log(), ""
 
     def show(report: Report | None, look: Look) -> None:
         nonlocal at

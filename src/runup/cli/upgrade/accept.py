@@ -6,28 +6,27 @@ and why, who and until when are recorded beside the API's names (`records`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import click
+import msgspec
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
+from runup.lang.pattern import Pattern
 
 # A little wider than what a report may name: others name risks, too.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
 # An object's annotations have 256 KiB together; an update can carry 200 risks.
 _MAX_BECAUSE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What is asked for; `remove` only without `replace`."""
 
     add: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ way (decision D23), and taking it back is a request of its own wherever the spec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.cluster import Patch
@@ -17,8 +17,7 @@ from runup.cli.upgrade.targets import Target, clear_patch, cleared, update_patch
 _HINT = "Take it back: runup upgrade --clear"
 
 
-@dataclass(frozen=True, slots=True)
-class GoingOn:
+class GoingOn(msgspec.Struct, frozen=True):
     """An accepted update that is not complete, and the release that it started from."""
 
     to: Release
@@ -86,8 +85,7 @@ def back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
     return Target(found.back_to.version, found.back_to.image, (out(found.taken_back),), takes_back=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Clearing:
+class Clearing(msgspec.Struct, frozen=True):
     """What `--clear` sends, if anything, and what it says once the server has taken it."""
 
     patch: Patch | None

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
+from runup.cli import complete
 from runup.cli.connection import Connection
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from runup.api.config_v1 import ClusterVersion
 
 _LIMIT_S = 2.0
@@ -28,11 +30,11 @@ def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
     """Names of risks, also after a comma."""
     done, comma, last = incomplete.rpartition(",")
     start = done + comma
-    return [CompletionItem(start + item.value, help=item.help) for item in _matching(_ask(ctx, _risks), last)]
+    return [complete.item(start + each.value, help=each.help) for each in _matching(_ask(ctx, _risks), last)]
 
 
 def _matching(items: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name, help=text) for name, text in items if name.startswith(incomplete)]
+    return [complete.item(name, help=text) for name, text in items if name.startswith(incomplete)]
 
 
 def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ itself. So the patch goes as a dry run first, with strict field validation, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from runup.cli.upgrade.targets import Flags, update_patch
 from runup.domain.conditions import find
 from runup.kube import calls
 from runup.kube.errors import ApiError, BadRequest, Invalid, KubeError
+from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 15 * 60.0
 GATE = "ClusterUpdatePreflight"
 MULTI = "Multi"
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_DURATION = Pattern(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _FORCED = (
     "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
     "cluster-version operator\n"

@@ -84,7 +84,7 @@ def keep(client: SyncClient, add: Iterable[str], after: Iterable[str], reason: s
     who = _who(client) if reason or end or document else ""
     change = plan(_data(document), tuple(add), tuple(after), Acceptance("", reason, who, now, end), now)
     if change:
-        _write(client, change)
+        _write(client, change, needed=end is not None or document is not None)
     return bool(change)
 
 
@@ -102,7 +102,8 @@ def _who(client: SyncClient) -> str:
     return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
-def _write(client: SyncClient, change: Data) -> None:
+def _write(client: SyncClient, change: Data, *, needed: bool) -> None:
+    """Without an end nothing is lost by a record that has no place to be in: no operator runs where it would be."""
     resource, namespace = resource_of(ConfigMap), clusters.namespace()
     try:
         try:
@@ -110,6 +111,8 @@ def _write(client: SyncClient, change: Data) -> None:
         except NotFound:
             _create(client, {key: value for key, value in change.items() if value is not None})
     except KubeError as error:
+        if isinstance(error, NotFound) and not needed:
+            return
         text = f"ConfigMap {namespace}/{acceptance.NAME}: {message_of(error)}"
         raise CommandError(f"unable to record why and until when, so nothing was accepted: {text}") from error
 

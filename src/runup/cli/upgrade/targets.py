@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.api.meta_v1 import Condition
@@ -50,8 +51,7 @@ _NOTES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
+class Flags(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed after `upgrade`, as far as it chooses a target."""
 
     to: str = ""
@@ -71,8 +71,7 @@ class Flags:
         return bool(self.to or self.to_image or self.to_latest or self.to_multi_arch)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The release to ask for; `version` is empty for an image that no list knows. `said` is printed first.
 
     `takes_back`: it is the release that an update under way started from, so no guard of an update stands before it.
@@ -89,8 +88,7 @@ class Target:
         return self.version or f"release image {self.image}"
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(msgspec.Struct, frozen=True):
     """There is nothing to ask for; `said` tells why."""
 
     said: tuple[Output, ...]

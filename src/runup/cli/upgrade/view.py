@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from runup.cli.findings import Findings, Risk
 from runup.cli.output import bare, screen_of
-from runup.cli.render.preflight import risk_table
+from runup.cli.render.preflight import brief_table
 from runup.cli.render.screen import Drawn, Screen, joined
 from runup.cli.render.table import drawn, wrapped
 from runup.domain.preflight.results import IN_PROGRESS, INCOMPLETE, OUTDATED
@@ -79,7 +79,7 @@ def region(progress: Progress, screen: Screen) -> Drawn:
 def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
     """As many of the risks as the screen has lines for: what does not fit would push away what goes on."""
     room = max((screen.height or 24) - _BESIDE, _FEWEST)
-    whole = drawn(risk_table(risks, remedies=False, indent=2), screen)
+    whole = drawn(brief_table(risks, indent=2), screen)
     if whole.count("\n") <= room:
         return whole
     names = [f"  {risk.name}" for risk in risks[: room - 1]]

@@ -6,10 +6,11 @@ writer of manifests set (the Go operator's updates, the installer) becomes ours 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from runup.api import codec
-from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
+from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
 from runup.api.scheme import Resource
 from runup.domain.payload import ownership
 from runup.domain.payload.ownership import MANAGER
@@ -17,26 +18,28 @@ from runup.domain.payload.workloads import KINDS
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.errors import AlreadyExists, NotFound
+from runup.kube.request import Call
 
 JSON = dict[str, Any]
 
 
 async def apply(client: Client, resource: Resource, obj: JSON) -> Owned:
     """Apply `obj`; what the server has of it then."""
-    answer = await client.send(calls.apply(resource, obj, field_manager=MANAGER, force=True))
-    entries = (answer.get("metadata") or {}).get("managedFields") or []
-    if ownership.earlier_writers(entries):
-        answer = await _adopt(client, resource, obj, answer, entries)
-    return _seen(resource, answer)
+    call = _narrow(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
+    answer = await client.send(call)
+    if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
+        await _adopt(client, resource, answer)
+        answer = await client.send(call)
+    return without_others(answer, MANAGER)
 
 
 async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
     """Create `obj`; None where there is one of that name already, whatever it holds."""
     try:
-        answer = await client.send(calls.create(resource, obj, field_manager=MANAGER))
+        answer = await client.send(_narrow(calls.create(resource, obj, field_manager=MANAGER), resource))
     except AlreadyExists:
         return None
-    return _seen(resource, answer)
+    return without_others(answer, MANAGER)
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:
@@ -54,17 +57,23 @@ async def relate(client: Client, resource: Resource, name: str, related: list[An
     await client.send(calls.merge_patch(resource, name, patch, subresource="status", field_manager=MANAGER))
 
 
-async def _adopt(client: Client, resource: Resource, obj: JSON, answer: JSON, entries: list[JSON]) -> JSON:
-    metadata = answer["metadata"]
+async def _adopt(client: Client, resource: Resource, answer: Owned) -> None:
+    """Make what earlier writers of manifests set ours; a Conflict where somebody writes at the same moment."""
+    metadata = answer.metadata
+    whole = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
     patch = [
-        {"op": "replace", "path": "/metadata/managedFields", "value": ownership.adopted(entries)},
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion", "")},
+        {"op": "replace", "path": "/metadata/managedFields", "value": ownership.adopted(whole["managedFields"])},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": whole.get("resourceVersion", "")},
     ]
-    namespace = metadata.get("namespace", "")
-    await client.send(calls.json_patch(resource, metadata["name"], patch, namespace, field_manager=MANAGER))
-    return await client.send(calls.apply(resource, obj, field_manager=MANAGER, force=True))
+    await client.send(calls.json_patch(resource, metadata.name, patch, metadata.namespace, field_manager=MANAGER))
 
 
-def _seen(resource: Resource, answer: JSON) -> Owned:
-    typed = OwnedWorkload if (resource.group, resource.kind) in KINDS else Owned
-    return without_others(codec.convert(typed, answer), MANAGER)
+def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
+    return answer.metadata.managed_fields
+
+
+def _narrow(call: Call[JSON], resource: Resource) -> Call[Owned]:
+    """`call` with an answer that is read only as far as it is needed: a definition is hundreds of kilobytes."""
+    kind: type[Owned] = OwnedWorkload if (resource.group, resource.kind) in KINDS else Owned
+    request = replace(call.request, headers=calls.accepting(kind, call.request.headers))
+    return Call(request, lambda data: codec.decode(kind, data))

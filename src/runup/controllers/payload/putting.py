@@ -17,7 +17,7 @@ import structlog
 
 from runup.api.config_v1 import ClusterOperator
 from runup.api.meta_v1 import NamespacedName
-from runup.api.owned_v1 import Owned
+from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.api.scheme import Resource
 from runup.controllers.payload import applying
 from runup.controllers.payload.deleting import Deleting
@@ -74,11 +74,13 @@ class Putting:
         memory: Memory,
         digests: dict[int, str],
         surroundings: Callable[[], Surroundings],
+        image: str = "",
     ) -> None:
         self.operators = operators
         self.writes = 0
         self.failed = 0
         self._tasks = tasks
+        self._image = image
         self._client = client
         self._kinds = kinds
         self._tracking = tracking
@@ -104,6 +106,17 @@ class Putting:
         namespace = self._namespaces.get(task.identity.namespace)
         if namespace is not None:
             yield namespace
+
+    def hands_over(self, task: Task) -> bool:
+        """Whether putting `task` ends this process: it is of the Deployment that runs it, and of another release."""
+        namespace, name = self._surroundings().operator
+        if task.identity != Identity("apps", "Deployment", namespace, name):
+            return False
+        seen = self.seen(task)
+        runs = isinstance(seen, OwnedWorkload) and seen.status is not None and seen.status.replicas > 0
+        pod = task.manifest.object.get("spec", {}).get("template", {}).get("spec", {})
+        images = {each.get("image") for each in pod.get("containers") or () if each.get("name") == name}
+        return runs and bool(images) and self._image not in images
 
     def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
         """Group and kind of what `task` defines, nothing where it is no definition."""

@@ -36,6 +36,8 @@ TOLD_AFTER = 4
 LONGEST_PAUSE_S = 15.0
 # What is there already, or comes by itself in a moment, is waited for so long before the server is asked all the same.
 BEFORE_ASKING_S = 10.0
+# Once the operator's own Deployment is of the new release, the rest is the next operator's, if one comes.
+HANDOVER_S = 120.0
 # An object that somebody else keeps changing is put back later and later.
 LONGEST_REPAIR_S = 60.0
 CALM_AFTER_S = 120.0
@@ -83,6 +85,8 @@ class Run:
         self._repaired: dict[Identity, tuple[float, float]] = {}
         self._repairing: set[Identity] = set()
         self._group: asyncio.TaskGroup | None = None
+        self._ours = asyncio.Event()
+        self._ours.set()
 
     async def go(self) -> None:
         """Apply all, then keep it so; ends only by being cancelled."""
@@ -137,14 +141,19 @@ class Run:
 
     async def _try(self, task: Task) -> None:
         try:
+            await self._ours.wait()
             await self._awaited(task)
             await self._putting.put(task)
         except (KubeError, DecodeError, Terminal, KindMissing) as error:
             log.debug("not created ahead", task=str(task), error=str(error))
 
     async def _do(self, task: Task) -> None:
+        await self._ours.wait()
         await self._awaited(task)
+        hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
         await self._insist(task)
+        if hands_over:
+            await self._hand_over(task)
         await self._well(task)
         self.done.add(task.index)
         self._finished[task.index].set()
@@ -172,6 +181,15 @@ class Run:
                 break
         if attempts:
             self._tell(task, None)
+
+    async def _hand_over(self, task: Task) -> None:
+        """Leave the rest to the operator that replaces this one: two of them would write the same in turns."""
+        log.info("the new operator goes on from here", task=str(task))
+        self._ours.clear()
+        self._told(True)
+        await self._clock.sleep(HANDOVER_S)
+        log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
+        self._ours.set()
 
     async def _pause(self, task: Task, attempts: int, error: Exception) -> None:
         """Until the next attempt: what the server asks for, else longer each time, or until what it needs is there."""
@@ -213,6 +231,8 @@ class Run:
         with self._changes(task.identity) as event:
             while True:
                 event.clear()
+                if self._putting.drifted(task):
+                    await self._insist(task)
                 problem = self._health(task)
                 self._tell(task, problem)
                 if problem is None or problem.effect is Effect.REPORT:

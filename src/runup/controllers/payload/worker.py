@@ -52,7 +52,10 @@ class Work:
 
 
 class Worker:
-    """See the module. `wake` makes the reconcile look; `hurry` is told which kind came to be served."""
+    """See the module. `image` is the running release's, `operator` namespace and name of its own Deployment.
+
+    `wake` makes the reconcile look; `hurry` is told which kind came to be served.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Worker:
         *,
         operators: Cache[ClusterOperator],
         operator: tuple[str, str],
+        image: str,
         wake: Callable[[], None],
         hurry: Callable[[str, str], None] = lambda _group, _kind: None,
     ) -> None:
@@ -68,6 +72,7 @@ class Worker:
         self._client = client
         self._clock = clock
         self._operators = operators
+        self._image = image
         self._wake = wake
         self._hurry = hurry
         self._kinds = Kinds(client)
@@ -98,6 +103,8 @@ class Worker:
         state = work.state if self._work is None else self._state_after(work.state)
         log.info("wanted", version=work.wanted.version, image=work.wanted.image, state=str(state))
         self._work = replace(work, state=state)
+        # What the run that ends still does counts for nothing of this one.
+        self._run = None
         self._next = Progress(work.wanted, state)
         self._tell(True)
         self._new.set()
@@ -165,7 +172,10 @@ class Worker:
             memory=self._memory,
             digests=digests,
             surroundings=lambda: self._gives.surroundings,
+            image=self._image,
         )
+        if self._work is not work:
+            return
         self._run = Run(
             tasks,
             work.state,

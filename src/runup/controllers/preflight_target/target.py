@@ -172,7 +172,7 @@ class PreflightTarget:
         while waiting := reads.waiting:
             _raise_if_over(following)
             self._changed.clear()
-            why = reads.trouble or _reading(reads.kinds, {str(resource) for resource in waiting})
+            why = reads.trouble or reading(reads.kinds, {str(resource) for resource in waiting})
             await self._write(running(self._header(str(source)), (), total, self.clock.now(), why))
             await self._changed.wait()
 
@@ -273,9 +273,9 @@ class PreflightTarget:
         return True
 
 
-def _reading(kinds: set[str], missing: set[str]) -> str:
+def reading(kinds: set[str], missing: set[str]) -> str:
     """`reading the cluster: 5 of 8 kinds, not yet nodes`."""
-    names = sorted(missing)
+    names = sorted(name.partition(".")[0] for name in missing)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return (
         f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlencode
 
 import aiohttp
+from msgspec.structs import replace
 
 from runup import __version__
 from runup.api import codec

@@ -11,8 +11,8 @@ import asyncio
 import base64
 import binascii
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from runup.api.codec import DecodeError
 from runup.api.scheme import Resource
@@ -39,6 +39,7 @@ from runup.oci.mirrors import Mirror
 from runup.oci.reference import parse
 from runup.oci.registry import RegistryClient
 
+T = TypeVar("T")
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 PULL_SECRET = ("pull-secret", "openshift-config")
 PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
@@ -94,19 +95,35 @@ class ReleaseImages:
         """The file that says what the checks of the release in `image` read; raises Unread."""
         return await self._file(image, READS_FILE, "or give the account what its checks lack")
 
+    async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
+        """Path in the image -> bytes of the files below `folders`, read `within_s` seconds; raises Unread."""
+        return await self._asked(
+            image,
+            lambda client: client.read_folders(parse(image), folders, architecture=self._architecture),
+            "or name another release",
+            within_s,
+        )
+
     async def _file(self, image: str, path: str, instead: str) -> bytes:
         """One file of `image`; raises Unread, which names `instead` as the other way out."""
+        return await self._asked(
+            image,
+            lambda client: client.read_file(parse(image), path, architecture=self._architecture),
+            instead,
+            DEADLINE_S,
+        )
+
+    async def _asked(self, image: str, question: Callable[[RegistryClient], T], instead: str, within_s: float) -> T:
+        """What the registries of `image` answer; raises Unread, which names `instead` as the other way out."""
         stop = threading.Event()
         notes: list[str] = []
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(within_s):
                 access = await self._access(stop, notes)
                 client = RegistryClient(access)
-                return await in_thread(
-                    lambda: client.read_file(parse(image), path, architecture=self._architecture), f"read {image}"
-                )
+                return await in_thread(lambda: question(client), f"read {image}")
         except TimeoutError as error:
-            why = f"it was not read within {DEADLINE_S:g} s"
+            why = f"it was not read within {within_s:g} s"
             raise Unread(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
         except OciError as error:
             way_out = _WAYS_OUT.get(type(error), "name a release image")

@@ -12,8 +12,9 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from runup.api.core_v1 import ConfigMap
 from runup.domain.preflight import report, workloads

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast, get_args
 
 import msgspec
 
 from runup.api.meta_v1 import Object, Wire, key_of
-from runup.api.scheme import RESOURCES
+from runup.api.scheme import RESOURCES, Resource
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
 from runup.domain.checks.locate import line_of
@@ -31,6 +31,7 @@ KIND = "PreflightCheck"
 OBJECT, UPDATE = "object", "update"
 # Messages of single objects that a risk's message holds.
 MESSAGES = 5
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class DeclarativeError(ValueError):
@@ -42,12 +43,15 @@ class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
 
 
 class ReadSpec(_Strict, frozen=True):
-    """One list: `name` is its variable; either `resource` (plural) or `kind`; `fields` is all that is kept."""
+    """One list: `name` is its variable, `fields` is all that is kept.
+
+    A `kind` that runup knows is enough; what it does not know wants group, version and `resource` (the plural).
+    """
 
     name: str
-    version: str
-    fields: tuple[str, ...]
+    fields: tuple[str, ...] = ()
     group: str = ""
+    version: str = ""
     resource: str = ""
     kind: str = ""
     namespace: str = ""
@@ -60,7 +64,7 @@ class RiskSpec(_Strict, frozen=True):
     message: str = ""
     message_expression: str = ""
     url: str = ""
-    severity: Severity = "warning"
+    severity: str = "warning"
     remediation: str = ""
 
 
@@ -187,6 +191,8 @@ def _check_risk(risk: RiskSpec) -> None:
         raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not risk.message:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
+    if risk.severity not in _SEVERITIES:
+        raise _Problem("spec.risk.severity", f"is {risk.severity[:MAX_NAME]!r}; use one of {', '.join(_SEVERITIES)}")
     if risk.url and not URL.fullmatch(risk.url):
         raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
 
@@ -196,24 +202,40 @@ def _read(spec: ReadSpec, path: str) -> Read:
         raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
     if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
         raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
-    plural = spec.resource or _plural(spec)
-    if not plural:
-        raise _Problem(f"{path}.resource", f"give the plural of kind {spec.kind!r}" if spec.kind else "is missing")
-    kind = spec.kind or _kind(spec)
-    return Read(
-        spec.group, spec.version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields)))
+    if not spec.kind and not spec.resource:
+        raise _Problem(path, f"give a kind, one of {_known_kinds()}; or group, version and resource (the plural)")
+    known = _known(spec)
+    group, version, plural = (
+        (known.group, spec.version or known.version, spec.resource or known.plural)
+        if known
+        else (spec.group, spec.version, spec.resource)
     )
+    missing = [field for field, value in (("version", version), ("resource (the plural)", plural)) if not value]
+    if missing:
+        what = f"kind {spec.kind!r}" if spec.kind else f"resource {spec.resource!r}"
+        of_group = f" of group {spec.group!r}" if spec.group else ""
+        raise _Problem(
+            path,
+            f"{what}{of_group} is none that runup knows ({_known_kinds()}), so it wants {names(missing)} too"
+            + ("" if spec.group else ", and the group unless it is the core's"),
+        )
+    kind = spec.kind or (known.kind if known else "")
+    return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
 
 
-def _plural(spec: ReadSpec) -> str:
-    return next(
-        (known.plural for known in RESOURCES.values() if (known.group, known.kind) == (spec.group, spec.kind)), ""
-    )
+def _known(spec: ReadSpec) -> Resource | None:
+    """What runup knows of the kind, or of the plural of that very group, that a read names.
+
+    A kind without group and version may be of any group; with a version alone, as manifests have it, of the core.
+    """
+    found = (item for item in RESOURCES.values() if spec.kind in ("", item.kind) and spec.resource in ("", item.plural))
+    anywhere = bool(spec.kind) and not (spec.group or spec.version or spec.resource)
+    return next((item for item in found if anywhere or item.group == spec.group), None)
 
 
-def _kind(spec: ReadSpec) -> str:
-    known = RESOURCES.values()
-    return next((item.kind for item in known if (item.group, item.plural) == (spec.group, spec.resource)), "")
+def _known_kinds() -> str:
+    kinds = sorted({item.kind for item in RESOURCES.values()})
+    return names(kinds, len(kinds))
 
 
 def _range(text: str, path: str) -> Range:
@@ -298,7 +320,7 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
             " ".join(own[:MESSAGES]) + more if own else risk.message,
             url=risk.url,
             reason=spec.component.title().replace("-", ""),
-            severity=risk.severity,
+            severity=cast("Severity", risk.severity),
             resources=_resources(spec, (obj for obj, _ in applying)),
             remediation=risk.remediation,
         )
@@ -312,9 +334,15 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
     if not spec.for_:
         return ()
     read = next(read for read in spec.reads if read.name == spec.for_)
-    kind = read.kind or _kind(read) or read.resource
+    known = _known(read)
+    kind = read.kind or (known.kind if known else read.resource)
     return tuple(
-        ReportedResource(group=read.group, kind=kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
+        ReportedResource(
+            group=known.group if known else read.group,
+            kind=kind,
+            namespace=obj.metadata.namespace,
+            name=obj.metadata.name,
+        )
         for obj in sorted(objects, key=key_of)
     )
 
@@ -326,7 +354,7 @@ def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) ->
         Applies.UNKNOWN,
         url=spec.risk.url,
         reason=PARTIAL,
-        severity=spec.risk.severity,
+        severity=cast("Severity", spec.risk.severity),
         resources=_resources(spec, objects),
         remediation=spec.risk.remediation,
     )

@@ -45,6 +45,6 @@ def unusable(name: str, why: str) -> Check:
     def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
         raise UnusableCheck(why)
 
-    words = re.findall(r"[A-Za-z0-9]+", name.rpartition("/")[2])
-    camel = "".join(word[:1].upper() + word[1:] for word in words)
-    return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{camel}"[:256])
+    # As it stands in the file, for whoever looks for it; a risk's name has no other characters.
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name.rpartition("/")[2])
+    return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{plain}"[:256])

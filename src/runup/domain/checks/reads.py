@@ -8,7 +8,6 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -21,8 +20,7 @@ from runup.api.scheme import Resource
 UNSET = msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Resource):
+class Read(Resource, msgspec.Struct, frozen=True):
     """Some fields of a resource: another key in a snapshot than the resource itself, which holds wire types.
 
     `fields` are dotted paths from the object's top such as `spec.nodeName`; metadata is always there. `namespace`
@@ -33,12 +31,10 @@ class Read(Resource):
     fields: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        # A slotted dataclass has no usable super() inside its own methods.
-        return Resource.__str__(self)
+        return super().__str__()
 
 
-@dataclass(frozen=True, slots=True)
-class Slim(Resource):
+class Slim(Resource, msgspec.Struct, frozen=True):
     """A resource as `type`, which knows less of it than the scheme's own, and of that only what `keep` keeps.
 
     Another key in a snapshot than the resource itself.
@@ -48,7 +44,7 @@ class Slim(Resource):
     keep: Callable[[Any], Any] = lambda obj: obj
 
     def __str__(self) -> str:
-        return Resource.__str__(self)
+        return super().__str__()
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace as with_risks
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -99,7 +98,7 @@ def _linked(view: View, candidate: Candidate) -> Candidate:
     facts = view.observed.facts
     base = facts.place.documentation_base or facts.documentation_base
     linked = results.with_links(candidate.risks, (documentation.BUILT_IN,), base)
-    return candidate if linked == candidate.risks else with_risks(candidate, risks=linked)
+    return candidate if linked == candidate.risks else replace(candidate, risks=linked)
 
 
 def _index(found: Sequence[Candidate], release: Release) -> int | None:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.config_v1 import (
@@ -92,7 +91,7 @@ def release(found: Release) -> Release:
     """`found` as the API takes it: one known architecture, every channel once, a link that can be read."""
     readable = not is_hazardous(found.url) and stored_bytes(found.url) <= _MAX_URL
     channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in found.channels)
-    return with_fields(
+    return replace(
         found,
         url=found.url if readable else "",
         architecture=found.architecture if found.architecture == "Multi" else "",
@@ -103,7 +102,7 @@ def release(found: Release) -> Release:
 def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
     """`found` with every text printable, and as long as there is room for."""
     said = {condition.type: _condition(condition) for condition in reversed(found.conditions)}
-    fitting = with_fields(
+    fitting = replace(
         found,
         desired=release(found.desired),
         conditions=tuple(said[type_] for type_ in dict.fromkeys(c.type for c in found.conditions)),
@@ -121,7 +120,7 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
     if condition is None or not number:
         return condition
     text = f"{number} {'update is' if number == 1 else 'updates are'} not listed: the status has no room for more."
-    return with_fields(condition, message=f"{condition.message} {text}".strip())
+    return replace(condition, message=f"{condition.message} {text}".strip())
 
 
 def _usable(found: Release) -> bool:
@@ -140,7 +139,7 @@ def _judged(found: JudgedRisk) -> JudgedRisk:
     risk = found.risk
     name = _name(risk.name)
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
-    fitting = with_fields(
+    fitting = replace(
         risk,
         name=name,
         message=printable(risk.message) if risk.message.strip() else f"Nothing is said about risk {name}.",
@@ -171,7 +170,7 @@ def _rule(rule: MatchingRule) -> MatchingRule:
         return rule
     # In a query an escape within quotes means what the character did, and line ends are all alike.
     query = printable(rule.promql.promql.replace("\r\n", "\n").replace("\r", "\n"))
-    return with_fields(rule, promql=with_fields(rule.promql, promql=query))
+    return replace(rule, promql=replace(rule.promql, promql=query))
 
 
 def _limited(candidate: Candidate, limit: int) -> Candidate:
@@ -234,17 +233,17 @@ def _without_oldest(found: Sequence[Candidate]) -> list[Candidate]:
 def _lists(found: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
     updates = tuple(_update(update, limit) for update in found.conditional_updates)
     risks = tuple(_risk(risk, limit) for risk in found.conditional_update_risks)
-    return with_fields(found, conditional_updates=updates, conditional_update_risks=risks)
+    return replace(found, conditional_updates=updates, conditional_update_risks=risks)
 
 
 def _update(update: ConditionalUpdate, limit: int) -> ConditionalUpdate:
     risks = tuple(_risk(risk, limit) for risk in update.risks)
-    return with_fields(update, risks=risks, conditions=_verdicts(update.conditions, limit))
+    return replace(update, risks=risks, conditions=_verdicts(update.conditions, limit))
 
 
 def _risk(risk: ConditionalUpdateRisk, limit: int) -> ConditionalUpdateRisk:
     message = cut(printable(risk.message), limit)
-    return with_fields(risk, message=message, conditions=_verdicts(risk.conditions, limit))
+    return replace(risk, message=message, conditions=_verdicts(risk.conditions, limit))
 
 
 def _verdicts(conditions: Sequence[Condition], limit: int) -> tuple[Condition, ...]:
@@ -254,14 +253,14 @@ def _verdicts(conditions: Sequence[Condition], limit: int) -> tuple[Condition, .
 
 def _verdict(condition: Condition) -> Condition:
     fits = len(condition.reason) <= MAX_REASON and REASON.fullmatch(condition.reason)
-    return condition if fits else with_fields(condition, reason="ReasonNotReadable")
+    return condition if fits else replace(condition, reason="ReasonNotReadable")
 
 
 def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
     reason, message = printable(condition.reason), cut(printable(condition.message), limit)
     if (reason, message) == (condition.reason, condition.message) and len(reason) <= MAX_REASON:
         return condition
-    return with_fields(condition, reason=cut(reason, MAX_REASON), message=message)
+    return replace(condition, reason=cut(reason, MAX_REASON), message=message)
 
 
 def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
@@ -276,7 +275,7 @@ def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
 
 def _taken(entry: UpdateHistory, limit: int) -> UpdateHistory:
     text = cut(printable(entry.accepted_risks), limit)
-    return entry if text == entry.accepted_risks else with_fields(entry, accepted_risks=text)
+    return entry if text == entry.accepted_risks else replace(entry, accepted_risks=text)
 
 
 def _stored(obj: Any) -> int:

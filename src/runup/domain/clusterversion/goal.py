@@ -16,17 +16,26 @@ from runup.domain.version import parse
 
 
 def goal(
-    request: Request, status: ClusterVersionStatus, own: Release, *, generation: int, asked_at: int, applied: str = ""
+    request: Request,
+    status: ClusterVersionStatus,
+    own: Release,
+    *,
+    generation: int,
+    asked_at: int,
+    applied: str | None = None,
 ) -> Release:
     """The release to work towards. `asked_at`: the last generation seen to ask for the update under way; 0: none.
 
-    `applied` is the image of the release that this process applies: nobody replaced the operator that brought it.
+    `applied` is the image of the release that this process applies, empty where it applies none yet, None where it
+    never does. A release that was applied to the end is kept though another operator runs: moving is asked for, and
+    the one exception is an operator of a release that the cluster has never been at: somebody must have put it there.
     """
     found = status.desired
     if not under_way(status, own):
-        if found.version and same_image(found.image, applied):
+        if applied is not None and found.image and not _moves(request, status, own, applied):
             return _filled(found, Release(architecture=own.architecture))
-        return _filled(found, own) if found.version == own.version else own
+        same = same_release(found, own) if applied is not None else found.version == own.version
+        return _filled(found, own) if same else own
     if _taken_back(request, status, own, removed=0 < asked_at == generation - 1):
         return own
     return _filled(found, Release(architecture=own.architecture))
@@ -60,6 +69,16 @@ def same_release(one: Release, other: Release) -> bool:
 def same_image(one: str, other: str) -> bool:
     """Whether two pull specs are one image, wherever it is kept."""
     return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
+
+
+def _moves(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
+    """Whether an operator of `own`, which is not on its way anywhere, leaves the release that the status names."""
+    if same_image(status.desired.image, own.image):
+        return True
+    if same_image(status.desired.image, applied):
+        return False
+    asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own)
+    return asks_for_own or not any(same_image(entry.image, own.image) for entry in status.history)
 
 
 def _taken_back(request: Request, status: ClusterVersionStatus, own: Release, *, removed: bool) -> bool:

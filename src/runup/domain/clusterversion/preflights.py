@@ -322,7 +322,7 @@ def _start(case: _Case) -> Preflight:
 
 def _place(view: View, waived: bool) -> workloads.Workplace:
     place = view.observed.facts.place
-    return replace(place, service_account="dedicated") if waived else place
+    return with_fields(place, service_account="dedicated") if waived else place
 
 
 def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ...] | None:
@@ -418,7 +418,7 @@ def _told(
         ended=found.final or (shown is good and case.last_good_is_older),
         waits=scene is None or not scene.restart_due,
     )
-    subject = replace(case.subject, observed_at=shown.observed_time if shown else None)
+    subject = with_fields(case.subject, observed_at=shown.observed_time if shown else None)
     kept = good.observed_time if good is not None and good is shown else None
     said = conditions.of_outcome(subject, found, kept=kept)
     return Preflight(said, _with_wanted(case, checked), history)

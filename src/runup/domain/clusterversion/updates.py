@@ -217,7 +217,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 def _by_version(candidate: Candidate) -> Candidate:
     """`candidate` as far as it decides whether its version may be asked for: an unfinished preflight is waited for."""
     held = holding(candidate)
-    return replace(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
+    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
 
 
 def _with_texts(release: Release, view: View) -> Release:

@@ -54,9 +54,11 @@ class View:
         return gates.ACCEPT_RISKS in self.gates
 
 
-def _applied(observed: Observed) -> str:
+def _applied(observed: Observed) -> str | None:
     progress = observed.progress
-    return progress.wanted.image if progress is not None and progress.wanted is not None else ""
+    if progress is None:
+        return None
+    return progress.wanted.image if progress.wanted is not None else ""
 
 
 def look(observed: Observed, now: datetime) -> View:

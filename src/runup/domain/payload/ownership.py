@@ -34,9 +34,9 @@ def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
     return True
 
 
-def earlier_writers(entries: Sequence[JSON]) -> bool:
-    """Whether `entries` (managedFields) have something to adopt."""
-    return any(_is_earlier(entry) for entry in entries)
+def is_earlier(manager: str, operation: str, subresource: str) -> bool:
+    """Whether that entry of managedFields is of an earlier writer of manifests."""
+    return operation == "Update" and not subresource and manager in EARLIER
 
 
 def adopted(entries: Sequence[JSON]) -> list[JSON]:
@@ -57,7 +57,7 @@ def _is_ours(entry: JSON) -> bool:
 
 
 def _is_earlier(entry: JSON) -> bool:
-    return entry.get("operation") == "Update" and not entry.get("subresource") and entry.get("manager") in EARLIER
+    return is_earlier(str(entry.get("manager")), str(entry.get("operation")), str(entry.get("subresource") or ""))
 
 
 def _union(one: JSON, other: JSON) -> JSON:

@@ -7,8 +7,9 @@ ConfigMap. A target whose checks read more says which rule it lacked, and that c
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from runup.api.meta_v1 import NamespacedName, Wire
 from runup.api.scheme import Resource

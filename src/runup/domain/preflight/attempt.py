@@ -7,13 +7,13 @@ finds there which attempt runs, and that a failed one is not to be started again
 from __future__ import annotations
 
 import hashlib
-import re
 from datetime import datetime
 
 from runup.api.config_v1 import Release
 from runup.api.meta_v1 import Wire
+from runup.lang.pattern import Pattern
 
-_ID = re.compile(r"preflight-[0-9]+-[0-9a-f]{10}")
+_ID = Pattern(r"preflight-[0-9]+-[0-9a-f]{10}")
 
 
 class Attempt(Wire, frozen=True):

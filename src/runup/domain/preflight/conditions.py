@@ -6,8 +6,9 @@ found, the time of the findings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.preflight.outcome import Outcome, State
@@ -18,8 +19,7 @@ FAILED = "PreflightFailed"
 TYPES = (RUNNING, COMPLETED, FAILED)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(msgspec.Struct, frozen=True):
     """What is being checked, in words. `observed_at` is the time of the findings, if there are any."""
 
     target: str

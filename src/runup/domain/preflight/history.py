@@ -8,11 +8,10 @@ comes out is what `status` is built from after a restart, and what `runup prefli
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from dataclasses import replace as with_values
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from runup.api import codec
@@ -22,13 +21,14 @@ from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import BadReport, Report
 from runup.domain.version import parse
 from runup.lang.cut import cut
+from runup.lang.pattern import Pattern
 from runup.lang.printable import encoded, printable
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"
 UPDATE_ASKED_AT = "preflight.runup.dev/update-asked-at-generation"
 APP = {"app": "cluster-version-operator-preflight"}
-_GENERATION = re.compile(r"[0-9]{1,18}", re.ASCII)
+_GENERATION = Pattern(r"[0-9]{1,18}", re.ASCII)
 MAX_REPORTS = 5
 # The API server takes 1 MiB an object; keys, managed fields and annotations need room as well.
 MAX_BYTES = 900 * 1024
@@ -38,8 +38,7 @@ _TEXTS = (4000, 1000, 250)
 _FEW_CHECKS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(msgspec.Struct, frozen=True):
     """What the ConfigMap holds. `reports` are the newest first.
 
     `update_asked_at` is the last generation of ClusterVersion that was seen to ask for the update under way; 0: none.
@@ -75,19 +74,19 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     told = next((report for report in fitted if _same_subject(report, new)), new)
     if not even_if_only_newer and any(_same_subject(old, told) and same_findings(old, told) for old in history.reports):
         return history
-    return with_values(history, reports=fitted)
+    return replace(history, reports=fitted)
 
 
 def with_attempt(history: History, attempt: Attempt | None) -> History:
     """`history` with another attempt, or none. Why it failed has to fit an annotation."""
     if attempt is not None:
         attempt = replace(attempt, failure=cut(printable(attempt.failure), _MAX_FAILURE))
-    return with_values(history, attempt=attempt)
+    return replace(history, attempt=attempt)
 
 
 def with_update_asked_at(history: History, generation: int) -> History:
     """`history` with another generation that asked for the update under way, 0 where none is under way."""
-    return with_values(history, update_asked_at=generation)
+    return replace(history, update_asked_at=generation)
 
 
 def same_findings(one: Report, other: Report) -> bool:

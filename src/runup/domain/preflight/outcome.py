@@ -7,10 +7,11 @@ registry that comes back, a report that is written anew).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from runup.api.core_v1 import ContainerStatus, Event, Pod
 from runup.api.workloads_v1 import Deployment
@@ -35,16 +36,14 @@ class State(Enum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class BadReportSeen:
+class BadReportSeen(msgspec.Struct, frozen=True):
     """A report that cannot be used, and why."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSeen:
+class ReportSeen(msgspec.Struct, frozen=True):
     """What lies in the attempt's folder: a report, or why it is none. `read_at` is when the reader saw it.
 
     `unchanged_s`: how long the reader has not seen it change, in seconds of the reader's own monotonic clock.
@@ -56,8 +55,7 @@ class ReportSeen:
     unchanged_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """How it stands. `reason` is a condition's; `final` means that nothing heals it; `way_out` is what may be done."""
 
     state: State
@@ -80,8 +78,7 @@ class Tally(NamedTuple):
     accepted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """Everything that bears on the outcome.
 
     `report` and `bad` are this attempt's own; `completed_before`: a complete report of it was seen once; `events` are
@@ -314,9 +311,10 @@ def counts(report: Report, tally: Tally | None = None) -> str:
         parts.append(f"{skipped} not for this update")
     reported = sum(1 for risk in report.risks if risk.applies == "True")
     applying, unknown, accepted = tally or Tally(reported, len(report.risks) - reported)
-    # Before anything was judged nobody knows that nothing applies.
-    if applying or report.checks or report.execution_status != "running":
-        parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
+    if report.execution_status == "running" and not report.checks:
+        # Before anything was judged a number would be read as a result.
+        return parts[0]
+    parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
     if unknown:
         parts.append(f"{unknown} could not be told")
     if accepted:

@@ -7,7 +7,6 @@ history. Additive changes only: unknown fields are ignored, an unknown `format` 
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -19,6 +18,7 @@ from runup.domain import documentation
 from runup.domain.errors import Terminal
 from runup.lang.cut import cut
 from runup.lang.formats import is_uri
+from runup.lang.pattern import Pattern
 from runup.lang.printable import encoded, printable
 
 FORMAT = "preflight-v1-json"
@@ -32,17 +32,17 @@ MAX_NAME = 256
 MAX_URL = 2048
 MAX_CHECKS = 2000
 MAX_REASON = 1024
-NAME = re.compile(r"[A-Z][A-Za-z0-9.-]*")
-URL = re.compile(r"https?://[!-~]+")
+NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
+URL = Pattern(r"https?://[!-~]+")
 # A preflight's ID is a folder's name and a ConfigMap's key; an image is a pull spec.
-ID = re.compile(r"[A-Za-z0-9._-]{0,200}")
-VERSION = re.compile(r"[!-~]{0,256}")
-IMAGE = re.compile(r"[!-~]{0,1024}")
+ID = Pattern(r"[A-Za-z0-9._-]{0,200}")
+VERSION = Pattern(r"[!-~]{0,256}")
+IMAGE = Pattern(r"[!-~]{0,1024}")
 _TIMES = ("started_time", "completion_time", "observed_time", "heartbeat_time")
 # What is quoted of somebody else's text in an error.
 _MAX_ECHO = 100
 # A host that every version of every URL parser reads alike: a name or an address of version 4, or one of 6 in brackets.
-_HOST = re.compile(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
+_HOST = Pattern(r"https?://(?:[^/?#@]*@)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|$)")
 
 CheckResult = Literal["Clear", "Applies", "Unknown", "Skipped"]
 RiskApplies = Literal["True", "Unknown"]

@@ -7,10 +7,10 @@ is decided by the candidate that carries it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace as with_fields
+import msgspec
+from msgspec.structs import replace
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.api.meta_v1 import Condition, ConditionStatus
@@ -35,8 +35,7 @@ OTHERS_OMITTED = "UpdateRisksOmitted"
 OMISSIONS = (OMITTED, OTHERS_OMITTED)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A target that a preflight looked at.
 
     `running`, `stale` and `failed` say why what was found may not be all there is. `ended`: nobody looks any more, so
@@ -74,7 +73,7 @@ def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tu
 
 
 def _linked(risk: JudgedRisk, url: str) -> JudgedRisk:
-    return risk if url == risk.risk.url else replace(risk, risk=with_fields(risk.risk, url=url))
+    return risk if url == risk.risk.url else replace(risk, risk=replace(risk.risk, url=url))
 
 
 def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.core_v1 import ConfigMap

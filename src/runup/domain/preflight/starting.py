@@ -9,18 +9,19 @@ cannot be pulled and a container that cannot be made are states of the container
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.core_v1 import Event, Pod
 from runup.api.workloads_v1 import Deployment
 from runup.domain.conditions import find
+from runup.lang.pattern import Pattern
 
 # Mounts and sandboxes often succeed at the second try; a pod that takes longer than this says why.
 PATIENCE_S = 5.0
-REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
+REASON = Pattern(r"[A-Za-z]([A-Za-z0-9_]{0,99})")
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
 # Told by conditions and states already, in better words.
 _TOLD_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
@@ -28,8 +29,7 @@ _MAX_WORDS = 600
 _OVER = ("Failed", "Succeeded")
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """`failed`: somebody said why; otherwise it only takes long."""
 
     reason: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from runup.api import codec
 from runup.api.workloads_v1 import Deployment
@@ -37,8 +38,7 @@ REPORT_MAP_PREFIX = "preflight-report-"
 JSON = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantities:
+class Quantities(msgspec.Struct, frozen=True):
     """Requests and limits, as Kubernetes writes quantities. The operator itself requests 20m and 50Mi, unlimited."""
 
     cpu_request: str = "10m"
@@ -56,8 +56,7 @@ _MANAGEMENT = {"target.workload.openshift.io/management": '{"effect": "Preferred
 _NOBODY = 65534
 
 
-@dataclass(frozen=True, slots=True)
-class Workplace:
+class Workplace(msgspec.Struct, frozen=True):
     """Where and how preflights run: the operator's flags, and over them what an administrator set (`settings`).
 
     `tolerations` and `node_affinity` are as a pod has them; an empty `documentation_base` is the release's own.

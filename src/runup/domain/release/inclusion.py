@@ -88,7 +88,7 @@ def include(manifest: Manifest, filters: Filters) -> Decision:
     annotations = manifest.annotations
     if annotations is None:
         return Excluded("no annotations")
-    for objection in _IN_ORDER:
+    for objection in RULES.values():
         if reason := objection(manifest, annotations, filters):
             return Excluded(reason)
     return Included()
@@ -204,9 +204,17 @@ def _overrides(manifest: Manifest, _: Annotations, filters: Filters) -> str:
     return ""
 
 
-_IN_ORDER: tuple[Callable[[Manifest, Annotations, Filters], str], ...] = (
-    _identifier, _conflict, _feature_set, _gates, _major, _profile, _capabilities, _overrides,
-)  # fmt: skip
+RULES: dict[str, Callable[[Manifest, Annotations, Filters], str]] = {
+    "excluded identifier": _identifier,
+    "set and gates together": _conflict,
+    "feature set": _feature_set,
+    "feature gates": _gates,
+    "major version": _major,
+    "profile": _profile,
+    "capabilities": _capabilities,
+    "overrides": _overrides,
+}
+"""Each rule by its name, in the order in which they are asked: an objection in words, or nothing."""
 
 
 def _items(value: str) -> list[str]:

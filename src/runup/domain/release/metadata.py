@@ -87,15 +87,17 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
 
 def parse_image_references(data: bytes) -> ImageReferences:
     """The file `image-references`, JSON or YAML; raises MetadataError."""
-    document = _document(data, "image-references")
-    if document.get("kind") != "ImageStream" or document.get("apiVersion") not in {"image.openshift.io/v1", "v1"}:
-        found = f"{document.get('kind')} of {document.get('apiVersion')}"
-        raise MetadataError(f"image-references: is {found}, expected an ImageStream of image.openshift.io/v1")
+    document = _image_stream(data)
     metadata = document.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
         raise MetadataError("image-references: has no metadata.name")
     return ImageReferences(name, dict(_images(document)), _time(metadata.get("creationTimestamp")))
+
+
+def named_images(data: bytes) -> Mapping[str, str]:
+    """Short name -> pull spec of a component's own `image-references`, which has no name; raises MetadataError."""
+    return dict(_images(_image_stream(data)))
 
 
 def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -> None:
@@ -104,6 +106,14 @@ def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -
         raise MetadataError(
             f"version from image-references ({references.name}) differs from release-metadata ({metadata.version})"
         )
+
+
+def _image_stream(data: bytes) -> dict[str, Any]:
+    document = _document(data, "image-references")
+    if document.get("kind") != "ImageStream" or document.get("apiVersion") not in {"image.openshift.io/v1", "v1"}:
+        found = f"{document.get('kind')} of {document.get('apiVersion')}"
+        raise MetadataError(f"image-references: is {found}, expected an ImageStream of image.openshift.io/v1")
+    return document
 
 
 def _document(data: bytes, name: str) -> dict[str, Any]:

@@ -6,8 +6,10 @@ A candidate without risks is an available update; with risks it is a conditional
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 from runup.api.meta_v1 import Condition
@@ -22,8 +24,7 @@ MAX_RISKS_AN_UPDATE = 200
 _WORST = {"False": 0, "Unknown": 1, "True": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRisk:
+class JudgedRisk(msgspec.Struct, frozen=True):
     """A risk, and whether it applies here. `from_preflight` marks what a preflight found or stands for one.
 
     `holds_up` is False where the risk only informs: no update waits for it (decisions D21, D24). `stands_for`: how many
@@ -42,8 +43,7 @@ class JudgedRisk:
         return self.risk.name
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A release and the risks of going there."""
 
     release: Release

@@ -7,7 +7,6 @@ The service is trusted to be reachable, not to be right: a rule that we do not k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -54,8 +53,7 @@ class GraphDocument(Wire, frozen=True):
     conditional_edges: tuple[ConditionalEdges, ...] = ()
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True, dict=True):
     """A graph as answered, with what is derived from it once."""
 
     document: GraphDocument
@@ -66,8 +64,7 @@ class Graph:
         return tuple(_release(node) for node in self.document.nodes)
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(msgspec.Struct, frozen=True):
     """What the service offers from one release, newest first: updates without risks, and those that carry some."""
 
     updates: tuple[Release, ...] = ()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,9 @@ from runup.api import codec
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.api.meta_v1 import Wire
 from runup.domain.errors import Terminal
-from runup.domain.updatestatus.snapshot import Alert
+
+if TYPE_CHECKING:
+    from runup.domain.updatestatus.snapshot import Alert
 
 PATH = "/api/v1/query"
 # How often a query is asked again, by what it said last; and how long what it said counts.
@@ -31,8 +33,7 @@ class BadAnswer(Terminal):
     """The answer is none that a matching rule can go by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a query said at `at`: applies or not, or `error`."""
 
     at: datetime
@@ -48,8 +49,7 @@ class Answer:
         return not timedelta() <= now - self.at < AGAIN[self.applies]
 
 
-@dataclass(frozen=True, slots=True)
-class Alerting:
+class Alerting(msgspec.Struct, frozen=True):
     """The alerts as they were at `at`; `error` says why the last attempt to ask failed. `at` None: never answered."""
 
     at: datetime | None = None
@@ -57,13 +57,12 @@ class Alerting:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What is known of Prometheus. `configured`: there is one to ask."""
 
     configured: bool = False
-    answers: Mapping[str, Answer] = field(default_factory=dict)
-    alerting: Alerting = field(default_factory=Alerting)
+    answers: Mapping[str, Answer] = {}
+    alerting: Alerting = Alerting()
 
 
 NOTHING = Known()

@@ -7,8 +7,9 @@ be taken back when an object vanishes, and the same snapshot gives the same stat
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from runup.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus

@@ -6,26 +6,26 @@ annotations: others have no version to reach.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.meta_v1 import Condition
 from runup.api.workloads_v1 import Deployment
 from runup.domain.conditions import find, status_of
 from runup.domain.updatestatus.estimate import Estimate, baseline_s, estimate
+from runup.lang.pattern import Pattern
 
 _OF_PAYLOAD = ("include.release.openshift.io/", "exclude.release.openshift.io/")
 MACHINE_CONFIG = "machine-config"
 MACHINE_CONFIG_OPERATOR = "machine-config-operator"
 # "..., waiting on etcd, kube-apiserver" and "waiting up to 40 minutes on machine-config", as the operator writes it.
-_WAITING = re.compile(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
+_WAITING = Pattern(r"waiting (?:up to \d+ minutes )?on ([a-z0-9-]+(?:, [a-z0-9-]+)*)")
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorState:
+class OperatorState(msgspec.Struct, frozen=True):
     """One operator. `updated` is None when it could not be told, `progressing` where it has no such condition."""
 
     name: str
@@ -50,8 +50,7 @@ class OperatorState:
         return self.available is None or self.available.status != "True"
 
 
-@dataclass(frozen=True, slots=True)
-class ControlPlaneState:
+class ControlPlaneState(msgspec.Struct, frozen=True):
     """The operators, and how the update as a whole goes. `end` and `started` are None without history.
 
     `last_progress` is None where no operator has progressed since the update began.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
@@ -41,8 +42,7 @@ INPUTS = {
 """Fields of a snapshot whose absence is an insight, and what they are called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """Everything that was found, before anything is left out for its size."""
 
     cluster: ClusterVersion | None

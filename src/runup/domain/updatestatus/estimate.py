@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from runup.api.config_v1 import UpdateHistory
 
@@ -19,8 +20,7 @@ _PRECISE_BELOW_S = 600
 _CAUTION = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """`remaining_s` is negative once the update takes longer than estimated; it is shown by `to_precision`."""
 
     remaining_s: int

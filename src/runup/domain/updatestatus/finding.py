@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.update_v1alpha1 import ResourceRef
 
@@ -24,8 +25,7 @@ CONFIG_GROUP = "config.openshift.io"
 MACHINE_CONFIG_GROUP = "machineconfiguration.openshift.io"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that needs attention.
 
     `check` names the rule; `check`, `resources` and `identity` (for findings about the same objects) make it the same

@@ -17,7 +17,8 @@ What informers other than ours contributed is never cut: it counts towards the l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 MAX_BYTES = 256 * 1024
 LEAST_BYTES = 64 * 1024
@@ -33,8 +34,7 @@ MIN_NODES = 10
 NODE_STEPS = (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, MIN_NODES)
 
 
-@dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(msgspec.Struct, frozen=True):
     """How much is kept: nodes a pool, health insights a layer, characters of a text, pools."""
 
     nodes: int

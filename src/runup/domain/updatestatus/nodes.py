@@ -7,8 +7,9 @@ updated when the release version of its current MachineConfig is the target's, w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Node
@@ -75,8 +76,7 @@ SERIOUS_AFTER = {
 _HARMLESS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """One reason why a node cannot take work; `message` is the condition's, `since` its last transition."""
 
     reason: str
@@ -84,16 +84,14 @@ class Trouble:
     since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What the nodes go to. `version` is None without history; `migrating` while the architecture is being changed."""
 
     version: str | None = None
     migrating: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(msgspec.Struct, frozen=True):
     """One node. `estimate_s` is None when unknown and 0 when nothing is to come; `version` is empty when unknown."""
 
     name: str
@@ -119,8 +117,7 @@ class NodeState:
         return any(_is_serious(trouble, now) for trouble in self.troubles)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolState(msgspec.Struct, frozen=True):
     """A pool and its nodes in the order in which they were given, with what is counted of them."""
 
     name: str

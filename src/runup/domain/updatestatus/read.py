@@ -158,7 +158,7 @@ def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
 
 
 def _as_dict(counts: Counts) -> dict[str, int]:
-    return {name: getattr(counts, name) for name in Counts.__slots__}
+    return {name: getattr(counts, name) for name in Counts.__struct_fields__}
 
 
 def _counts(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:

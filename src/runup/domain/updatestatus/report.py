@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
@@ -11,8 +12,7 @@ from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.words import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorRow:
+class OperatorRow(msgspec.Struct, frozen=True):
     """One operator; the flags are those that the report counts. One that is none of the three could not be told."""
 
     name: str
@@ -24,8 +24,7 @@ class OperatorRow:
     progressing: OperatorProgress | None
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodeRow(msgspec.Struct, frozen=True):
     """One node as its table shows it; `estimate_ns` is None when unknown."""
 
     name: str
@@ -44,8 +43,7 @@ class NodeRow:
         return self.degraded or self.assessment == states.UNAVAILABLE
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True):
     """Nodes of a pool by what they have in common; `updated` are those of the target version."""
 
     total: int = 0
@@ -59,11 +57,10 @@ class Counts:
 
     def without(self, other: Counts) -> Counts:
         """These less `other`, never below zero."""
-        return Counts(**{name: max(0, getattr(self, name) - getattr(other, name)) for name in self.__slots__})
+        return Counts(**{name: max(0, getattr(self, name) - getattr(other, name)) for name in self.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True)
-class PoolReport:
+class PoolReport(msgspec.Struct, frozen=True):
     """One pool: counts of all its nodes, and rows of those that the object holds, in the order of the table."""
 
     name: str
@@ -82,8 +79,7 @@ class PoolReport:
         return self.counts.outdated == 0
 
 
-@dataclass(frozen=True, slots=True)
-class HealthRow:
+class HealthRow(msgspec.Struct, frozen=True):
     """Something that needs attention; `since` is None when nobody knows."""
 
     level: str
@@ -97,8 +93,7 @@ class HealthRow:
     check: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """An UpdateStatus, read. `updating` is condition Updating of the control plane, None where there is none."""
 
     updating: Condition | None
@@ -114,7 +109,7 @@ class Report:
     def is_updating(self) -> bool:
         """Whether the control plane or a pool of workers is not done."""
         return (self.updating is not None and self.updating.status == "True") or any(
-            pool.counts.total and not pool.is_complete for pool in self.worker_pools
+            not pool.is_complete for pool in self.worker_pools
         )
 
     @property

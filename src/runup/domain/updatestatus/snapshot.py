@@ -7,9 +7,10 @@ as an insight), and None (nobody asked for them, so nothing is said: `oc`'s own 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
+
+import msgspec
 
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, Pod
@@ -22,15 +23,13 @@ CONTROL_PLANE_POOL = "master"
 WORKER_POOL = "worker"
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     """Why a kind could not be read, in words for the administrator."""
 
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """An alert as Prometheus lists it (`/api/v1/alerts`); `state` is firing or pending."""
 
     labels: dict[str, str]
@@ -39,8 +38,7 @@ class Alert:
     active_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one moment. Pools, operators and nodes stand in the order in which they are to be reported.
 
     machine_configs: names and annotations suffice. machine_config_operator: the Deployment of that name, None where the
@@ -60,7 +58,7 @@ class Snapshot:
     draining_pods: tuple[Pod, ...] | Unreadable | None = None
     pod_disruption_budgets: tuple[PodDisruptionBudget, ...] | Unreadable | None = None
     undecoded: tuple[tuple[str, str], ...] = ()
-    incomplete: Mapping[str, str] = field(default_factory=dict)
+    incomplete: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 LISTED = {

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
+from runup.lang.pattern import Pattern
 
-_PLAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LIMIT = 63
 
 
@@ -33,6 +31,9 @@ def _parts(ref: ResourceRef) -> tuple[str, ...]:
 
 
 def _digest(parts: Iterable[str]) -> str:
+    import base64
+    import hashlib  # brings OpenSSL, which a report without findings does without
+
     # The lengths keep ("ab", "c") apart from ("a", "bc").
     text = "".join(f"{len(part)}:{part}" for part in parts)
     digest = hashlib.sha256(text.encode()).digest()[:16]

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from runup.domain import version as versions
+from runup.domain.checks.catalogue.wording import names
 from runup.sandbox.dump.layout import BadDump
 from runup.sandbox.dump.load import Dump, moment_of
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
@@ -162,7 +163,7 @@ def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
 
 def _notes(dump: Dump) -> list[str]:
     notes = [
-        f"the gates {' and '.join(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
+        f"the gates {names(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
         "says; what checks read of that is the dump's"
     ]
     if not (dump.cluster_version.get("spec") or {}).get("channel"):

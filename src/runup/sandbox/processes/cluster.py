@@ -97,9 +97,12 @@ class Cluster:
             Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
         keep_writer(secret, registry.host, writers)
-        built = await asyncio.to_thread(releases.build, wanted, self._data, registry=registry.host)
-        graph = releases.graph(wanted, built)
+        graph = releases.graph(wanted, ())
         updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
+        built = await asyncio.to_thread(
+            releases.build, wanted, self._data, registry=registry.host, update_service=updates.url
+        )
+        graph = releases.graph(wanted, built)
         return Services(registry.host, built, updates.url)
 
     async def _client(self) -> Client:
@@ -154,7 +157,7 @@ class Cluster:
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # what was changed since is the user's
-        return await setup.set_up(client, wanted, services.releases, self._clock, update_service=services.updates)
+        return await setup.set_up(client, wanted, services.releases, self._clock)
 
     def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
         settings.save_ready(

@@ -19,6 +19,7 @@ import msgspec
 
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.api.meta_v1 import Wire
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.domain import version as versions
 from runup.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
@@ -27,8 +28,6 @@ from runup.sandbox.scenario.manifests import JSON, identity, objects_under
 BUNDLED = Path(__file__).parent / "bundled"
 DEFAULT = "skip-level"
 FILE = "scenario.yaml"
-# Where the operator runs unless a scenario says otherwise (docs/decisions: D19).
-NAMESPACE = "openshift-cluster-version-operator"
 
 
 class ScenarioError(SandboxError):
@@ -43,6 +42,7 @@ class ReleaseSpec(_Input, frozen=True):
     """One release image. `entry` names a script in `NAME/entries/` that stands in for the operator.
 
     `folder` holds what differs, by default `releases/VERSION`; `like` takes another release's folder underneath.
+    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`).
     """
 
     version: str
@@ -53,6 +53,7 @@ class ReleaseSpec(_Input, frozen=True):
     signed: bool = True
     channels: tuple[str, ...] = ()
     url: str = ""
+    components: dict[str, str] = {}
 
 
 class ConditionalEdge(_Input, frozen=True):
@@ -81,7 +82,7 @@ class ClusterSpec(_Input, frozen=True):
     channel: str = ""
     architecture: str = "amd64"
     profile: str = "self-managed-high-availability"
-    namespace: str = NAMESPACE
+    namespace: str = OPERATOR_NAMESPACE
     # "operator": the managing operator of the current release runs; "none": the cluster has only its objects.
     operator: Literal["operator", "none"] = "operator"
     # The pull spec by which the ClusterVersion of a dump knows the release that it runs.
@@ -92,6 +93,8 @@ class ClusterSpec(_Input, frozen=True):
     operator_gates: tuple[str, ...] = ()
     # Whether the objects are records of another cluster: no controller touches them, nothing of them runs.
     imported: bool = False
+    # Whether the cluster has been at its version for a while, or is to be installed by the operator.
+    installed: bool = True
     # Flags that the managing operator is started with besides those of its release.
     operator_args: tuple[str, ...] = ()
 
@@ -115,6 +118,7 @@ class _ScenarioFile(_Input, frozen=True):
     workloads: Workloads = Workloads()
     values: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    components: bool = False
 
 
 # Namespaces that one line names.
@@ -158,6 +162,8 @@ class Scenario:
     # Of an imported cluster: which kinds the records are known to hold in full, or in part.
     collected: Collected = field(default_factory=Collected)
     notes: tuple[str, ...] = ()
+    # Whether its releases bring the operators of the common cluster's components.
+    components: bool = False
 
     def release(self, version: str) -> ReleaseSpec:
         """The release of this version; raises KeyError."""
@@ -204,6 +210,7 @@ def load(folder: Path) -> Scenario:
         folders=folders,
         objects=tuple(merged(layers)),
         notes=written.notes,
+        components=written.components,
     )
     _check(scenario, folder / FILE)
     return scenario
@@ -273,6 +280,11 @@ def _check(scenario: Scenario, file: Path) -> None:
         *(f"{version} is listed twice" for version in sorted(set(known)) if known.count(version) > 1),
         *(f"{version!r} is no semantic version" for version in known if versions.parse(version) is None),
         *(f"the graph names {version}, which is no release of it" for version in edges if version not in known),
+    ]
+    problems += [
+        f"{release.version} says how components behave, and its releases have none (components: true)"
+        for release in scenario.releases
+        if release.components and not scenario.components
     ]
     if scenario.cluster.version not in known:
         problems.append(f"the cluster runs {scenario.cluster.version}, which is no release of it")

@@ -22,6 +22,7 @@ from runup.oci.signatures import SigningKey, generate_key
 from runup.sandbox import crds
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
+from runup.sandbox.scenario import components, fitting
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
@@ -45,19 +46,26 @@ class Release:
         return self.spec.version
 
 
-def build(scenario: Scenario, data: Path, *, registry: str) -> tuple[Release, ...]:
+def build(scenario: Scenario, data: Path, *, registry: str, update_service: str = "") -> tuple[Release, ...]:
     """Build and sign the scenario's releases into `data/registry`; `registry` is host:port. Raises SandboxError.
 
-    It serves the pages of their risks, too, so that no link of a sandbox is dead.
+    It serves the pages of their risks, too, so that no link of a sandbox is dead. `update_service` is its URL, which
+    the operator of each release is told.
     """
     key = signing_key(data)
     releases = []
     for spec in scenario.releases:
         files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
+        references: dict[str, str] = {}
+        if scenario.components:
+            image = components.build(data / "registry", spec.version).pullspec(f"{registry}/{components.REPOSITORY}")
+            files |= components.manifests(spec, image)
+            references = components.references(image)
         built = build_release(
             data / "registry",
             version=spec.version,
-            files=files,
+            files=fitting.fitted(files, scenario.cluster, update_service),
+            image_references=references,
             previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
             metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
             operator=_operator(scenario, spec),
@@ -111,10 +119,10 @@ def _deployed(name: str) -> list[Path]:
 
 
 def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
-    """What the update service knows, as Cincinnati serves it (cvo-behaviour 7.3)."""
+    """What the update service knows of `releases`, as Cincinnati serves it (cvo-behaviour 7.3)."""
     index = {release.version: number for number, release in enumerate(releases)}
     conditional: dict[str, JSON] = {}
-    for edge in scenario.graph.conditional_edges:
+    for edge in scenario.graph.conditional_edges if releases else ():
         risks = [codec.to_dict(risk) for risk in edge.risks]
         key = json.dumps(risks, sort_keys=True)
         group = conditional.setdefault(key, {"edges": [], "risks": risks})
@@ -122,7 +130,7 @@ def graph(scenario: Scenario, releases: Sequence[Release]) -> JSON:
     return {
         "version": 1,
         "nodes": [_node(release) for release in releases],
-        "edges": [[index[source], index[target]] for source, target in scenario.graph.edges],
+        "edges": [[index[source], index[target]] for source, target in scenario.graph.edges if releases],
         "conditionalEdges": list(conditional.values()),
     }
 

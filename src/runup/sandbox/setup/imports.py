@@ -14,11 +14,10 @@ from runup.api.scheme import Resource
 from runup.api.whole_v1 import WholeNode
 from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
+from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.scenario.manifests import JSON, identity
 
-HOSTNAME = "kubernetes.io/hostname"
-OWN_NODE = "runup-sandbox"
 # What makes a cluster what it is, and is not looked at: it is made as ever.
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
 # Kinds that are the sandbox's own, or that no dump is read for.

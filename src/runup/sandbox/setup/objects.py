@@ -7,7 +7,7 @@ uses; then the scenario's objects with their status; the operator last.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from runup.api.config_v1 import CapabilitiesSpec
 from runup.api.scheme import Resource
 from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
-from runup.domain.release.payload import included, load_payload
+from runup.domain.release.payload import MANIFESTS, RELEASE_MANIFESTS, included, load_payload
 from runup.domain.version import Version
 from runup.kube import calls
 from runup.kube.client import Client
@@ -30,31 +30,33 @@ from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.plurals import guess_plural
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.manifests import JSON, identity
-from runup.sandbox.scenario.releases import Release, payload
+from runup.sandbox.scenario.releases import Release, operator_manifests
 from runup.sandbox.setup import imports
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 MANAGER = "runup-sandbox"
+# What the operator brings to a cluster that it installs.
+_OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "ServiceAccount": 2}
 _SERVED_S = 15.0
 _LOOK_S = 0.05
 log = structlog.get_logger("setup")
 
 
-async def set_up(
-    client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, update_service: str
-) -> tuple[str, ...]:
+async def set_up(client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock) -> tuple[str, ...]:
     """Create everything; those of the scenario's objects that could not be created, and why. Raises SandboxError."""
     running = next(release for release in releases if release.version == scenario.cluster.version)
-    from_payload = release_objects(scenario, running, update_service=update_service)
+    from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
     scenario = own_first(scenario, from_payload)
     definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:
         await _create(client, CRDS, obj)
-    objects = [*with_defaults(scenario, running)]
+    # A scenario without components of its own has stand-ins for some of their workloads.
+    brought = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
+    objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in brought]
     known = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -69,13 +71,16 @@ async def set_up(
     return tuple(filter(None, refused))
 
 
-def release_objects(scenario: Scenario, running: Release, *, update_service: str) -> list[JSON]:
-    """What the current release brings to this cluster: its CRDs, and unless the scenario has none the operator and its
-    operand, the update status controller, where the cluster has that capability.
+def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
+    """What the current release brings to this cluster: its CRDs, and unless the scenario has none its operator, and the
+    rest of it, of which the update status controller is where the cluster has that capability.
+
+    Of a cluster that is to be installed it is what an installer leaves: the definitions and the operator.
     """
     cluster = scenario.cluster
-    files = payload(scenario, running.spec) | _metadata_of(running)
-    loaded = load_payload(files, source=running.image, release_image=running.image, profile=cluster.profile)
+    loaded = load_payload(
+        _files_of(running), source=running.image, release_image=running.image, profile=cluster.profile
+    )
     filters = Filters(
         feature_set=cluster.feature_set,
         gates=frozenset((*cluster.gates, *cluster.operator_gates)),
@@ -83,12 +88,14 @@ def release_objects(scenario: Scenario, running: Release, *, update_service: str
         profile=cluster.profile,
         capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
     )
-    found = [copy.deepcopy(manifest.object) for manifest in included(loaded.manifests, filters)]
+    own = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
+    found = [
+        copy.deepcopy(manifest.object)
+        for manifest in included(loaded.manifests, filters)
+        if cluster.installed or manifest.file in own or manifest.object["kind"] == "CustomResourceDefinition"
+    ]
     if cluster.operator == "none":
         return [obj for obj in found if obj["kind"] == "CustomResourceDefinition"]
-    for obj in found:
-        if obj["kind"] == "Deployment" and (fit := _FOR_THE_SANDBOX.get(obj["metadata"]["name"])):
-            fit(obj, cluster, update_service)
     return found
 
 
@@ -113,6 +120,8 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     """The scenario's objects, plus the ClusterVersion and the FeatureGate that every cluster has."""
     cluster = scenario.cluster
     objects = [_with_image(obj, cluster.image, running.image) for obj in scenario.objects]
+    if not cluster.installed:
+        objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
     if cluster.imported:
         objects = [imports.marked(obj) for obj in objects]
     have = {identity(obj)[:2] for obj in objects}
@@ -155,7 +164,7 @@ def feature_gate(cluster: ClusterSpec) -> JSON:
 
 
 def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
-    """A ClusterVersion that has been at its version for a while."""
+    """A ClusterVersion that has been at its version for a while, or that nobody has worked on yet."""
     since, done = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
     release = {
         "version": running.version,
@@ -169,11 +178,16 @@ def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
         {"type": "Failing", "status": "False"},
         {"type": "Progressing", "status": "False", "message": f"Cluster version is {running.version}"},
     ]
-    return {
+    empty = {
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
         "metadata": {"name": "version"},
         "spec": {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad", "channel": cluster.channel},
+    }
+    if not cluster.installed:
+        return empty
+    return {
+        **empty,
         "status": {
             "desired": {key: value for key, value in release.items() if value},
             "history": [{**entry, "version": running.version, "image": running.image}],
@@ -214,47 +228,9 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
     }
 
 
-def _operator_here(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
-    """What differs on this machine: the update service, a free port, a lease that a restart need not wait out."""
-    gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
-    # Nothing of a release is applied here yet: its manifests are not what this machine runs.
-    applied = ("--record-only",)
-    ours = (
-        *applied,
-        "--listen=127.0.0.1:0",
-        f"--update-service={update_service}",
-        _LEASE,
-        *gates,
-        *cluster.operator_args,
-    )
-    # Nobody signs serving certificates here.
-    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
-
-
-def _update_status_here(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
-    """Nobody has alerts here, or reads metrics; an update that stands still is told as of the dump's moment."""
-    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
-
-
-def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
-    pod = deployment["spec"]["template"]["spec"]
-    if cluster.imported:
-        pod["nodeSelector"] = {imports.HOSTNAME: imports.OWN_NODE}
-    container = pod["containers"][0]
-    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
-
-
-_LEASE = "--lease=3,2,0.5"
-_FOR_THE_SANDBOX: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
-    "cluster-version-operator": _operator_here,
-    "update-status-controller": _update_status_here,
-}
-
-
-def _metadata_of(running: Release) -> dict[str, bytes]:
+def _files_of(running: Release) -> dict[str, bytes]:
     image = open_image(Layout.open(running.built.layout), running.built.digest)
-    return read_folders(image, ("release-manifests",))
+    return read_folders(image, (MANIFESTS, RELEASE_MANIFESTS))
 
 
 def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:

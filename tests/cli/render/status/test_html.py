@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.cli.render.reading import read
 
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import (
@@ -40,46 +40,6 @@ from runup.cli.render.status.html import page
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=97)
 NONE_OMITTED = Omitted()
-_VOID = {"meta", "br", "hr", "link"}
-
-
-class Reader(HTMLParser):
-    """Checks that tags nest, and collects what a browser would show and fetch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element begins."""
-        self.tags.append((tag, dict(attrs)))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """It ends, and was the last that began."""
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """What is read."""
-        if self.open and self.open[-1] != "style" and data.strip():
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        """All that is read, in order."""
-        return " ".join(" ".join(self.words).split())
-
-
-def read(html: str) -> Reader:
-    """The page as a browser takes it."""
-    reader = Reader()
-    reader.feed(html)
-    reader.close()
-    assert reader.open == []
-    return reader
 
 
 def condition(type_: str, status: ConditionStatus, reason: str, message: str = "", at: datetime = STARTED) -> Condition:
@@ -237,6 +197,14 @@ def test_the_page_says_what_the_object_says() -> None:
         "Cluster https://api.example.com:6443 As of 2026-11-21 07:37 UTC",
     ):
         assert said in text, said
+
+
+def test_what_is_said_of_an_issue_is_there_where_something_is_said() -> None:
+    """Its description, and no empty place for one."""
+    told = page(status(workers=(health(description="The daemon cannot write the file."),)), NOW)
+    assert "The daemon cannot write the file." in told
+    bodies = [attrs for _, attrs in read(page(status(workers=(health(),)), NOW)).tags if attrs.get("class") == "body"]
+    assert bodies == []
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:

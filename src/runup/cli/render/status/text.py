@@ -7,8 +7,9 @@ Times are integers of nanoseconds since the epoch: what oc prints depends on fra
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.cli.render.text import columns, timestamp
@@ -29,13 +30,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KNOWN_ASSESSMENTS = ("Progressing", "Progressing - Slow", "Stalled")
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(msgspec.Struct, frozen=True):
     """Which parts are printed at length."""
 
     nodes: bool = False
     health: bool = False
     operators: bool = False
+
+
+_PLAIN = Details()
 
 
 def details(word: str) -> Details:
@@ -53,7 +56,7 @@ def clock_time(now: int) -> str:
     return f"{_EPOCH + _delta(now):%H:%M:%SZ}"
 
 
-def render(report: Report, now: int, wanted: Details = Details(), *, rows: int = ROWS) -> str:
+def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = ROWS) -> str:
     """The whole text at `now` (nanoseconds since the epoch); `rows`: so many healthy nodes a pool are shown unasked."""
     if not report.is_updating:
         return NOT_UPDATING + _unasked(report, now, wanted)
@@ -81,8 +84,7 @@ def _updating_for(report: Report, now: int) -> int:
 # ---- the control plane
 
 
-@dataclass(frozen=True, slots=True)
-class _Times:
+class _Times(msgspec.Struct, frozen=True):
     """Nanoseconds: how long the update has taken, and what it is expected to take still (None: no estimate)."""
 
     elapsed: int

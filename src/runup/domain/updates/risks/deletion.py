@@ -1,4 +1,4 @@
-"""Objects that the running release wants deleted, and that are still there."""
+"""Objects that a release removes and that are still there: the next release may not expect them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from runup.domain.updates.risks.source import Cluster, SourceRisk, docs_url
 from runup.lang.cut import joined
 
 NAME = "ResourceDeletionInProgress"
+# Bytes of the list of objects.
 _MAX_NAMES = 4096
 
 
@@ -15,6 +16,9 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     """One risk while any deletion is not done."""
     if cluster.deleting:
         names = joined(sorted(cluster.deleting), ",", _MAX_NAMES)
-        text = "Cluster minor or major version upgrades are not allowed while resource deletions are in progress"
-        url = docs_url(cluster.version.status.desired.version, "understanding-openshift-updates-1")
-        yield SourceRisk(NAME, f"{text}; resources={names}", url)
+        yield SourceRisk(
+            NAME,
+            "Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "
+            f"resources={names}",
+            docs_url(cluster.version.status.desired.version, "understanding-openshift-updates-1"),
+        )

@@ -1,0 +1,101 @@
+"""`runup release diff`: what changes from one release to another, or what a release would change on a cluster."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.output import screen_of
+from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+
+
+@click.command()
+@click.argument("images", nargs=-1, required=True, metavar="FROM TO | TO")
+@click.option("--live", is_flag=True, help="What TO would change on the cluster: a dry run on its server.")
+@OUTPUT
+@registry_options
+@connection_options
+@click.pass_context
+def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str | None, **registry: Any) -> int:
+    """What changes between two releases: images, manifests, checks, feature gates, and who may do what.
+
+    With --live, what TO would change on the cluster. Each manifest that the cluster gets is sent as the operator would
+    send it, as a dry run; nothing is written. Without FROM, what TO lacks is told by the release that the cluster runs.
+
+    Exit codes: 0 all is told, 3 something could not be told (with --live: may not be read, or the server did not say).
+
+    \b
+      runup release diff oci:layout:5.1.0 oci:layout:5.2.0
+      runup release diff --live registry.example/release@sha256:...
+    """
+    if len(images) > 2 or (len(images) == 1 and not live):
+        raise click.UsageError("give two releases, FROM and TO; with --live TO alone will do")
+
+    def run() -> int:
+        from runup.cli.release import read
+        from runup.cli.render import release as texts
+        from runup.cli.render.text import machine
+        from runup.domain.release.difference import difference
+
+        if live:
+            return _live(connection_of(ctx), images, output, registry)
+        reached = access(**registry)
+        (before, _), (after, _) = (read.load(image, reached) for image in images)
+        found = difference(before, after)
+        if output:
+            click.echo(machine(texts.difference_data(before, after, found), output), nl=False)
+        else:
+            click.echo(texts.difference(before, after, found, screen_of(sys.stdout)), nl=False)
+        return 0
+
+    return guarded(run)
+
+
+def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
+    from runup.cli.release import dry_run, live, read, surroundings
+    from runup.cli.release.cluster_images import image_of
+    from runup.cli.render import release as texts
+    from runup.cli.render.text import machine
+    from runup.domain.release.cluster import describe
+    from runup.domain.release.explain import explain
+    from runup.domain.release.payload import PayloadError
+    from runup.oci.errors import OciError
+
+    reached = access(**registry)
+    with connection.client() as client:
+        facts = live.read(client)
+        profile = live.profile(facts)
+        after, digest = read.load(images[-1], reached, profile=profile)
+        notes = []
+        try:
+            before, _ = read.load(
+                images[0] if len(images) == 2 else image_of(facts.cluster_version), reached, profile=profile
+            )
+            running = before.manifests
+        except (OciError, PayloadError) as error:
+            if len(images) == 2:
+                raise
+            running = ()
+            notes.append(
+                f"what the release would leave behind is not known, since the running one cannot be read: {error}"
+            )
+        described = describe(facts, major=after.metadata.semver.major)
+        told = tuple(explain(manifest, described.filters, described.unreadable) for manifest in after.manifests)
+        ours = [each.manifest for each in told if each.answer != "out"]
+        given, unread = surroundings.read(client, ours, facts.cluster_version.metadata.uid)
+        found = tuple(dry_run.effects(client, told, running, given))
+        notes += unread
+    notes += [f"{rule}: {why}" for rule, why in described.unreadable.items()]
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    if output:
+        click.echo(machine(texts.effects_data(after, digest, found, notes), output), nl=False)
+    else:
+        click.echo(texts.effects(after, found, screen_of(sys.stdout)), nl=False)
+    return 3 if notes or any(effect.state == "unknown" for effect in found) else 0

@@ -1,0 +1,45 @@
+"""Component images read for `runup release new`: their manifests, and the pull specs that the release names them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from runup.cli.errors import CommandError
+from runup.domain.release.components import FOLDERS, Component, check_name, gathered
+from runup.oci.access import Access
+from runup.oci.errors import BadImage
+from runup.oci.places import LayoutPlace, files_of, place_of
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The files for the release, and all its images by name."""
+
+    files: dict[str, bytes]
+    images: dict[str, str]
+
+
+def gather(wanted: Mapping[str, str], references: Mapping[str, str], version: str, access: Access) -> Gathered:
+    """What the images `wanted` (name -> image) bring; `references` are the release's other images by name.
+
+    Raises OciError, CommandError for a layout that nobody could pull from, ComponentError for what does not fit.
+    """
+    for name in wanted:
+        check_name(name)
+    found = tuple(_read(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items()))
+    images = {**references, **{component.name: component.pullspec for component in found}}
+    return Gathered(gathered(found, images, version), images)
+
+
+def _read(name: str, image: str, reference: str, access: Access) -> Component:
+    place = place_of(image)
+    if isinstance(place, LayoutPlace) and not reference:
+        raise CommandError(
+            f"--component: {name}={image}: no cluster pulls from a layout; say where it will be pulled from, "
+            f"--image-reference {name}=HOST/REPOSITORY@sha256:..."
+        )
+    files, digest = files_of(place, FOLDERS, access)
+    if not any(path.startswith("manifests/") for path in files):
+        raise BadImage(f"component {name}: {image} has no /manifests; one that is only named is an --image-reference")
+    return Component(name, reference or str(place if isinstance(place, LayoutPlace) else place.at(digest)), files)

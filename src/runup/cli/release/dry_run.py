@@ -1,0 +1,187 @@
+"""What an update would change on a cluster: each manifest of the target sent as the operator would, as a dry run.
+
+Nothing is written: every patch says `dryRun=All`, and everything else is a GET. What the caller may not read or try
+is a row of its own, never a row that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from runup.api import codec
+from runup.api.core_v1 import Namespace
+from runup.api.scheme import Resource
+from runup.cli.errors import message_of
+from runup.domain.errors import Terminal
+from runup.domain.payload import task as tasks
+from runup.domain.payload.rendering import LABEL, Surroundings, rendered
+from runup.domain.payload.task import Task
+from runup.domain.release.difference import deletes
+from runup.domain.release.explain import Explained
+from runup.domain.release.manifest import Manifest
+from runup.domain.release.paths import Change, changes
+from runup.kube import calls, discovery
+from runup.kube.client_sync import SyncClient
+from runup.kube.errors import ApiError, NotFound
+
+FIELD_MANAGER = "cluster-version-operator"
+State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]
+_CRD = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_NOTHING_TRIED = frozenset({("config.openshift.io", "ClusterOperator")})
+JSON = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What the update does to one object. `why` says what the server refused, or what could not be told."""
+
+    object: str
+    file: str
+    state: State
+    changes: tuple[Change, ...] = ()
+    why: str = ""
+
+
+def effects(
+    client: SyncClient, explained: Sequence[Explained], running: Iterable[Manifest], cluster: Surroundings
+) -> Iterator[Effect]:
+    """The effect of every manifest of a release that the cluster gets, in order, and of what it lacks of `running`.
+
+    Raises KubeError where the server does not answer.
+    """
+    asked = _Cluster(client, explained, cluster)
+    for each in explained:
+        if each.answer == "unknown":
+            ruling = each.decided_by
+            why = f"{ruling.rule}: {ruling.why}" if ruling else ""
+            yield Effect(str(each.manifest.identity), each.manifest.file, "unknown", why=why)
+        elif each.answer == "in":
+            yield asked.effect(each.manifest)
+    known = {each.manifest.identity for each in explained}
+    for manifest in running:
+        if manifest.identity not in known and not deletes(manifest):
+            yield asked.left(manifest)
+
+
+class _Cluster:
+    def __init__(self, client: SyncClient, explained: Sequence[Explained], cluster: Surroundings) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._served: dict[str, tuple[Resource, ...]] = {}
+        ours = [each.manifest for each in explained if each.answer != "out"]
+        self._new_kinds = {kind for manifest in ours for kind in _defined(manifest)}
+        self._new_namespaces = {
+            manifest.identity.name
+            for manifest in ours
+            if (manifest.identity.group, manifest.identity.kind) == ("", "Namespace") and not deletes(manifest)
+        }
+
+    def effect(self, manifest: Manifest) -> Effect:
+        """What applying `manifest` would do."""
+        name, file = str(manifest.identity), manifest.file
+        try:
+            resource = self._resource(manifest)
+            if resource is None:
+                if deletes(manifest):
+                    return Effect(name, file, "same", why="the cluster has no such kind")
+                if (manifest.identity.group, manifest.identity.kind) in self._new_kinds:
+                    return Effect(name, file, "created", why="its kind comes with the release")
+                return Effect(name, file, "refused", why=f"the server knows no {_gvk(manifest)}")
+            return self._compared(manifest, resource, self._live(manifest, resource))
+        except (ApiError, codec.DecodeError) as error:
+            return Effect(name, file, "unknown", why=message_of(error))
+
+    def left(self, manifest: Manifest) -> Effect:
+        """What the release says nothing of any more: it stays where it is there."""
+        name, file = str(manifest.identity), manifest.file
+        try:
+            resource = self._resource(manifest)
+            found = self._live(manifest, resource) if resource is not None else None
+        except (ApiError, codec.DecodeError) as error:
+            return Effect(name, file, "unknown", why=message_of(error))
+        if found is None:
+            return Effect(name, file, "same", why="it is not there, and no part of the release")
+        return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
+
+    def _compared(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
+        name, file = str(manifest.identity), manifest.file
+        if deletes(manifest):
+            return Effect(name, file, "deleted" if live is not None else "same")
+        annotations = manifest.annotations or {}
+        if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
+            return Effect(name, file, "same", why="it is created where it is absent, and left alone otherwise")
+        if (manifest.identity.group, manifest.identity.kind) in _NOTHING_TRIED and live is not None:
+            return Effect(name, file, "same", why="its operator keeps it")
+        if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
+            return Effect(name, file, "created", why="its namespace comes with the release")
+        try:
+            obj = rendered(Task(manifest, 1, 1), self._cluster).object
+        except Terminal as error:
+            return Effect(name, file, "refused", why=error.message)
+        try:
+            answer = self._client.send(
+                calls.apply(resource, obj, field_manager=FIELD_MANAGER, force=True, dry_run=True)
+            )
+        except ApiError as error:
+            state: State = "unknown" if error.code in (401, 403, 404, 405) else "refused"
+            return Effect(name, file, state, why=message_of(error))
+        if live is None:
+            return Effect(name, file, "created")
+        found = changes(_unmarked(live), _unmarked(answer))
+        return Effect(name, file, "changed" if found else "same", found)
+
+    @cached_property
+    def _missing_namespaces(self) -> frozenset[str]:
+        """Those that the release brings and the cluster lacks."""
+        return frozenset(name for name in self._new_namespaces if self._is_absent(name))
+
+    def _is_absent(self, namespace: str) -> bool:
+        try:
+            self._client.send(calls.get(Namespace, namespace))
+        except NotFound:
+            return True
+        except (ApiError, codec.DecodeError):
+            return False  # the dry run will say what may not be told
+        return False
+
+    def _live(self, manifest: Manifest, resource: Resource) -> JSON | None:
+        try:
+            namespace = manifest.identity.namespace if resource.namespaced else ""
+            return self._client.send(calls.get_raw(resource, manifest.identity.name, namespace))
+        except NotFound:
+            return None
+
+    def _resource(self, manifest: Manifest) -> Resource | None:
+        """How the server serves the manifest's kind, None where it does not."""
+        version = str(manifest.object.get("apiVersion") or "")
+        if version not in self._served:
+            try:
+                self._served[version] = self._client.send(discovery.served(version))
+            except NotFound:
+                self._served[version] = ()
+        found = self._served[version]
+        return next((resource for resource in found if resource.kind == manifest.identity.kind), None)
+
+
+def _unmarked(obj: JSON) -> JSON:
+    """Without the label that says which content was applied: it changes with the content, which is told."""
+    metadata = obj.get("metadata") or {}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != LABEL}
+    kept = {key: value for key, value in metadata.items() if key != "labels"} | ({"labels": labels} if labels else {})
+    return {**obj, "metadata": kept}
+
+
+def _defined(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    if (manifest.identity.group, manifest.identity.kind) != _CRD or deletes(manifest):
+        return
+    spec = manifest.object.get("spec")
+    names = spec.get("names") if isinstance(spec, dict) else None
+    if isinstance(spec, dict) and isinstance(names, dict):
+        yield str(spec.get("group", "")), str(names.get("kind", ""))
+
+
+def _gvk(manifest: Manifest) -> str:
+    return f"{manifest.identity.kind} of {manifest.object.get('apiVersion')}"

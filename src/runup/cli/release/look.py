@@ -1,0 +1,96 @@
+"""`runup release extract` and `runup release explain`: a release's files on disk; why a cluster gets a manifest."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.output import screen_of
+from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
+
+
+@click.command()
+@click.argument("image")
+@click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
+@click.option("--file", "wanted", default="", metavar="PATH", help="Print this one file instead.")
+@registry_options
+def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
+    """The files of a release, as they are in its image: manifests, metadata, checks.
+
+    \b
+      runup release extract oci:layout:5.2.0 --to 5.2.0/
+      runup release extract registry.example/release@sha256:... --file release-manifests/image-references
+    """
+    if bool(target) == bool(wanted):
+        raise click.UsageError("give --to DIR for all files, or --file PATH for one")
+
+    def run() -> int:
+        from runup.cli.release import extracting
+
+        files, digest = extracting.files(image, access(**registry))
+        if wanted:
+            click.echo(extracting.one(files, wanted, image), nl=False)
+            return 0
+        extracting.write(files, target)
+        click.echo(f"{len(files)} files of {digest or image} in {target}")
+        return 0
+
+    return guarded(run)
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("name")
+@click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Of several of that name, the one in there.")
+@click.option(
+    "--release",
+    "image",
+    default="",
+    metavar="IMAGE",
+    help="Which release (default: the cluster's own).",
+)
+@OUTPUT
+@registry_options
+@connection_options
+@click.pass_context
+def explain(
+    ctx: click.Context, /, kind: str, name: str, namespace: str, image: str, output: str | None, **registry: Any
+) -> int:
+    """Which rule lets a manifest into this cluster, or keeps it out: sets, gates, profile, capabilities, overrides.
+
+    Exit codes: 0 it is told, 3 something that decides could not be read, 1 there is no such manifest.
+
+    \b
+      runup release explain deployment etcd-operator
+      runup release explain customresourcedefinition.apiextensions.k8s.io tests.example.com --release oci:layout:5.2.0
+    """
+
+    def run() -> int:
+        from runup.cli.release import live, read
+        from runup.cli.release.cluster_images import image_of
+        from runup.cli.render import release as texts
+        from runup.cli.render.text import machine
+        from runup.domain.release.cluster import describe
+        from runup.domain.release.explain import explain as explained
+        from runup.domain.release.explain import named
+
+        with connection_of(ctx).client() as client:
+            facts = live.read(client)
+            release = image or image_of(facts.cluster_version)
+            payload, digest = read.load(release, access(**registry), profile=live.profile(facts), keep_going=True)
+        found = named((*payload.manifests, *payload.checks), kind, name, namespace)
+        if not found:
+            raise CommandError(texts.no_such(payload, kind, name, namespace, release))
+        described = describe(facts, major=payload.metadata.semver.major)
+        told = tuple(explained(manifest, described.filters, described.unreadable) for manifest in found)
+        if output:
+            click.echo(machine(texts.explained_data(payload, digest, described, told), output), nl=False)
+        else:
+            click.echo(texts.explained(payload, described, told, screen_of(sys.stdout)), nl=False)
+        return 3 if any(each.answer == "unknown" for each in told) else 0
+
+    return guarded(run)

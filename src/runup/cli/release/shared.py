@@ -1,0 +1,60 @@
+"""What the commands of `runup release` share: how registries are reached, the machine form, errors as one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from runup.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from runup.oci.access import Access
+
+OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def registry_options(command: Command) -> Command:
+    """The flags that say how registries are reached."""
+    for option in (
+        click.option("--plain-http", multiple=True, metavar="HOST[:PORT]", help="Ask this registry by plain HTTP."),
+        click.option("--certificate-authority", default="", metavar="FILE", help="More certificate authorities."),
+        click.option("--idms-file", default="", metavar="FILE", help="An ImageDigestMirrorSet: mirrors to ask first."),
+        click.option("-a", "--registry-config", default="", metavar="FILE", help="Credentials for registries."),
+    ):
+        command = option(command)
+    return command
+
+
+def access(
+    registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
+) -> Access:
+    """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
+    from runup.cli.release.new import read_file
+    from runup.oci import credentials, mirrors
+    from runup.oci.access import Access
+
+    return Access(
+        credentials=credentials.load(registry_config),
+        mirrors=mirrors.read(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
+        ca_file=certificate_authority,
+        plain_http=frozenset(plain_http),
+    )
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Run a command; what is wrong with a release is one line."""
+    from runup.domain.errors import RunupError
+    from runup.oci.errors import OciError
+
+    try:
+        return run()
+    except (OciError, RunupError) as error:
+        raise CommandError(str(error)) from error
+
+
+def items(text: str) -> list[str]:
+    """The words between commas, without blanks; empty ones do not count."""
+    return [item.strip() for item in text.split(",") if item.strip()]

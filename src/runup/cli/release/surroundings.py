@@ -1,0 +1,75 @@
+"""What this cluster gives to objects of a release: proxy, TLS profile, internal address. Read once, where asked for.
+
+What may not be read is told: an object that wants it would be shown other than the operator applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from runup.api import codec
+from runup.api.scheme import Resource
+from runup.cli import cluster as clusters
+from runup.cli.errors import message_of
+from runup.cli.release.live import OPERATOR
+from runup.domain.payload import tls
+from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.domain.release.manifest import Manifest
+from runup.kube import calls
+from runup.kube.client_sync import SyncClient
+from runup.kube.errors import ApiError, NotFound
+
+_PORT = "443"
+JSON = dict[str, Any]
+
+
+def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> tuple[Surroundings, list[str]]:
+    """What `manifests` are given, and what of it could not be read."""
+    annotations = [manifest.annotations or {} for manifest in manifests]
+    notes: list[str] = []
+    proxy: JSON = {}
+    if any(INJECT_PROXY in each for each in annotations):
+        proxy = _part(_object(client, "Proxy", "proxies", notes), "status")
+    profile = None
+    if any(each.get(INJECT_TLS) == "true" for each in annotations):
+        found = _object(client, "APIServer", "apiservers", notes)
+        profile = tls.profile_of({"spec": _part(found, "spec")}) if found else None
+    place = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
+    host, port = _address(str(place.get("apiServerInternalURI") or ""))
+    return (
+        Surroundings(
+            owner_uid=owner_uid,
+            proxy=Proxy(*(str(proxy.get(key) or "") for key in ("httpProxy", "httpsProxy", "noProxy"))),
+            operator=(clusters.namespace(), OPERATOR),
+            internal_host=host,
+            internal_port=port,
+            tls=profile,
+        ),
+        notes,
+    )
+
+
+def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSON:
+    resource = Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
+    try:
+        return client.send(calls.get_raw(resource, "cluster"))
+    except NotFound:
+        return {}
+    except (ApiError, codec.DecodeError) as error:
+        notes.append(f"{kind} cluster could not be read, so what it gives to objects is not shown: {message_of(error)}")
+        return {}
+
+
+def _part(found: JSON, key: str) -> JSON:
+    value = found.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _address(text: str) -> tuple[str, str]:
+    try:
+        url = urlsplit(text)
+        return (url.hostname, str(url.port or _PORT)) if url.hostname else ("", "")
+    except ValueError:
+        return "", ""

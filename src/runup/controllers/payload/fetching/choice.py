@@ -1,0 +1,25 @@
+"""Which way an operator fetches other releases, as it was told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from runup.controllers.payload.fetching.pod import FromPod
+from runup.controllers.payload.fetching.registry import FromRegistry
+from runup.controllers.payload.payloads import Payloads
+from runup.controllers.sources.release_images import ReleaseImages
+from runup.domain.preflight.workloads import Workplace
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+
+Source = Literal["pod", "registry"]
+
+
+def fetching(
+    source: Source, client: Client, clock: Clock, *, images: ReleaseImages, place: Workplace, folder: Path, profile: str
+) -> Payloads:
+    """By a Pod on the operator's node, whose files it finds in `folder`, or straight from the registry."""
+    if source == "registry":
+        return FromRegistry(images, profile=profile)
+    return FromPod(client, clock, namespace=place.namespace, node=place.node_name, folder=folder, profile=profile)

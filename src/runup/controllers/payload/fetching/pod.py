@@ -1,0 +1,154 @@
+"""Releases by a `version-*` Pod: it copies them into a folder of the operator's node, where they are read.
+
+What is true afterwards: of a release that was fetched its folder, whole, and no Pod; of one that was not, its last Pod,
+whose status says why, until the next is asked for. The folder holds one release: the next Pod empties it first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import string
+from pathlib import Path
+
+import structlog
+
+from runup.api.config_v1 import Release
+from runup.api.scheme import Resource
+from runup.controllers.payload.fetching.reading import payload_of
+from runup.controllers.payload.payloads import NotLoaded
+from runup.controllers.sources.threads import in_thread
+from runup.domain.errors import Terminal
+from runup.domain.payload import retrieval
+from runup.domain.release import whole
+from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.domain.release.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import ApiError, KubeError, NotFound, Transient
+from runup.oci.errors import OciError
+from runup.oci.places import files_in
+
+log = structlog.get_logger("payload")
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+# cvo-behaviour 1.4: what is left of four minutes once the signature is verified; the Pod's own limit is shorter.
+WITHIN_S = 240.0
+POLL_S = 1.0
+_LETTERS = string.ascii_lowercase + string.digits
+# A Pod carries no checks: they are for preflights, which read them out of the image.
+_FOLDERS = (MANIFESTS, RELEASE_MANIFESTS)
+
+
+class FromPod:
+    """Implements `Payloads`. `folder` is where this process sees `retrieval.PAYLOADS` of the node `node`."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        namespace: str,
+        node: str,
+        folder: Path = Path(retrieval.PAYLOADS),
+        profile: str = DEFAULT_PROFILE,
+        within_s: float = WITHIN_S,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._namespace = namespace
+        self._node = node
+        self._folder = folder
+        self._profile = profile
+        self._within_s = within_s
+        # One at a time: each empties the folder of all others.
+        self._one = asyncio.Lock()
+
+    async def load(self, release: Release) -> Payload:
+        """The release in `release.image`; raises NotLoaded."""
+        if not release.image:
+            raise NotLoaded("no payload image has been specified", reason="RetrievePayload")
+        folder = self._folder / retrieval.folder_name(release.image)
+        async with self._one:
+            try:
+                await self._prune()
+                if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
+                    await self._fetch(release, folder)
+            except (KubeError, OciError, Terminal) as error:
+                text = f"Unable to download and prepare the update: {error.message}"
+                raise NotLoaded(text, reason="RetrievePayload") from error
+            return await in_thread(lambda: self._read(folder, release), f"load {folder}")
+
+    def _read(self, folder: Path, release: Release) -> Payload:
+        try:
+            return payload_of(files_in(folder, _FOLDERS), release, self._profile)
+        except OciError as error:
+            raise NotLoaded(error.message, reason="LoadPayload") from error
+
+    async def _prune(self) -> None:
+        """Remove what earlier retrievals left, finished or not; raises KubeError."""
+        for resource, selector in ((PODS, retrieval.SELECTOR), (JOBS, "")):
+            page = await self._client.send(calls.list_raw(resource, self._namespace, label_selector=selector))
+            for found in page.items:
+                name = found["metadata"]["name"]
+                if selector or name.startswith(retrieval.PREFIX):
+                    await self._delete(resource, name)
+
+    async def _delete(self, resource: Resource, name: str) -> None:
+        try:
+            await self._client.send(calls.delete(resource, name, self._namespace))
+        except NotFound:
+            return
+
+    async def _fetch(self, release: Release, folder: Path) -> None:
+        """Let a Pod fill `folder`; raises KubeError, Terminal."""
+        suffix = "".join(secrets.choice(_LETTERS) for _ in range(5))
+        wanted = retrieval.pod(
+            release.image, release.version, namespace=self._namespace, node=self._node, suffix=suffix
+        )
+        name = wanted["metadata"]["name"]
+        try:
+            await self._client.send(calls.create(PODS, wanted, field_manager="cluster-version-operator"))
+            log.info("release: a pod fetches it", image=release.image, pod=name)
+            await self._until_ended(name)
+            if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
+                raise Terminal(await in_thread(lambda: _lacking(folder), "look"), reason="RetrievePayload")
+        except asyncio.CancelledError:
+            # Nobody waits for it any more; a stop of this process leaves it to the next retrieval.
+            await asyncio.shield(self._delete(PODS, name))
+            raise
+        await self._delete(PODS, name)
+
+    async def _until_ended(self, name: str) -> None:
+        deadline = self._clock.monotonic() + self._within_s
+        last = "it was not seen"
+        while self._clock.monotonic() < deadline:
+            try:
+                found = await self._client.send(calls.get_raw(PODS, name, self._namespace))
+            except NotFound as error:
+                raise Terminal(f"pod {name} was deleted by somebody else", reason="RetrievePayload") from error
+            except (Transient, ApiError) as error:
+                last = error.message
+                await self._clock.sleep(POLL_S)
+                continue
+            end = retrieval.ended(found)
+            if end is not None:
+                if end.error:
+                    raise Terminal(end.error, reason="RetrievePayload")
+                return
+            last = retrieval.waiting(found)
+            await self._clock.sleep(POLL_S)
+        raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last}", reason="RetrievePayload")
+
+
+def _is_whole(folder: Path) -> bool:
+    return not _lacking(folder)
+
+
+def _lacking(folder: Path) -> str:
+    """What `folder` lacks of a release, empty where it is one."""
+    if not folder.is_dir():
+        return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval.PAYLOADS}?"
+    paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))
+    return "; ".join(whole.missing(paths))

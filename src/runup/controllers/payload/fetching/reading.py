@@ -1,0 +1,34 @@
+"""The files of another release -> its payload; what is wrong with them is one NotLoaded, what is odd is logged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+
+from runup.api.config_v1 import Release
+from runup.controllers.payload.payloads import NotLoaded
+from runup.domain.errors import Terminal
+from runup.domain.release import whole
+from runup.domain.release.payload import Payload, load_payload
+from runup.lang.cut import cut
+
+log = structlog.get_logger("payload")
+# A condition holds 32 KiB, and a release may have hundreds of broken files.
+MAX_ERROR = 8192
+_MAX_TOLD = 20
+
+
+def payload_of(files: Mapping[str, bytes], release: Release, profile: str) -> Payload:
+    """The release in `files`, path in the image to bytes; raises NotLoaded."""
+    try:
+        whole.check(files, release.image)
+        payload = load_payload(files, source=release.image, release_image=release.image, profile=profile)
+    except Terminal as error:
+        raise NotLoaded(cut(error.message, MAX_ERROR), reason="LoadPayload") from error
+    odd = (*payload.warnings, *payload.metadata.problems, *whole.oddities(payload))
+    for warning in odd[:_MAX_TOLD]:
+        log.warning("release: odd", image=release.image, what=warning)
+    if len(odd) > _MAX_TOLD:
+        log.warning("release: odd", image=release.image, what=f"and {len(odd) - _MAX_TOLD} more")
+    return payload

@@ -1,0 +1,145 @@
+"""What a cluster that is being installed starts with: the operator's own manifests, rendered and filtered.
+
+Pure over bytes, for `cluster-version-operator render` (cvo-behaviour 1.6). Unlike when a release is loaded, a template
+that cannot be rendered is an error: nobody would apply the file later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runup.api import codec
+from runup.api.config_v1 import ComponentOverride, FeatureGate
+from runup.domain.errors import Terminal
+from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
+from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
+from runup.domain.release.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
+from runup.domain.release.template import TemplateError, Values, render
+from runup.lang import yaml as kyaml
+
+BOOTSTRAP = "bootstrap"
+FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)
+_SUFFIXES = (".yaml", ".yml", ".json")
+# They need kinds that a cluster has only once it runs.
+_LATER = frozenset(
+    f"0000_90_cluster-version-operator_0{name}.yaml"
+    for name in ("0_prometheusrole", "1_prometheusrolebinding", "2_servicemonitor")
+)
+_OF_OTHERS = frozenset({("config.openshift.io", "ClusterImagePolicy"), ("config.openshift.io", "ImagePolicy")})
+
+
+class RenderError(Terminal):
+    """The release, or a file that describes the cluster, cannot be used; the message names it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="RenderFailed")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster to be, as the installer describes it. Without a FeatureGate nothing is assumed (seed 002)."""
+
+    profile: str = DEFAULT_PROFILE
+    feature_set: str = ""
+    gates: frozenset[str] = frozenset()
+    overrides: tuple[ComponentOverride, ...] = ()
+
+
+def rendered(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
+    """Path below the output folder -> bytes; raises RenderError with everything that is wrong."""
+    values, filters = _known(files, image, cluster)
+    found: dict[str, bytes] = {}
+    errors: list[str] = []
+    for path in sorted(files):
+        folder, _, name = path.partition("/")
+        if folder not in FOLDERS or "/" in name or not name.endswith(_SUFFIXES) or name in _LATER:
+            continue
+        try:
+            data = _file(path, files[path], values, filters)
+        except (TemplateError, UnicodeDecodeError, RenderError) as error:
+            text = str(error)
+            errors.append(text if text.startswith(path) else f"{path}: {text}")
+            continue
+        if data is not None:
+            found[f"{BOOTSTRAP if folder == BOOTSTRAP else MANIFESTS}/{name}"] = data
+    if errors:
+        raise RenderError(f"cannot render {image}: {'; '.join(errors)}")
+    return found
+
+
+def feature_gate(data: bytes, name: str) -> tuple[str, frozenset[str]]:
+    """Feature set and gates of the FeatureGate in the file `name`; raises RenderError.
+
+    One without a status says nothing of gates, and none is assumed. One of several versions does not say which.
+    """
+    gate = codec.convert(FeatureGate, _object(data, name, "FeatureGate"))
+    entries = gate.status.feature_gates
+    if len(entries) > 1:
+        raise RenderError(f"{name}: status.featureGates has {len(entries)} entries, expected one")
+    enabled = entries[0].enabled if entries else ()
+    return gate.spec.feature_set, frozenset(attribute.name for attribute in enabled)
+
+
+def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
+    """The overrides of the ClusterVersion in the file `name`; raises RenderError."""
+    spec = _object(data, name, "ClusterVersion").get("spec")
+    entries = spec.get("overrides") if isinstance(spec, dict) else None
+    try:
+        return tuple(codec.convert(ComponentOverride, entry) for entry in entries or ())
+    except (codec.DecodeError, TypeError) as error:
+        raise RenderError(f"{name}: spec.overrides: {error}") from error
+
+
+def _known(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Values, Filters]:
+    missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
+    if missing:
+        raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")
+    try:
+        major = parse_release_metadata(files[METADATA_FILE]).semver.major
+        images = parse_image_references(files[IMAGE_REFERENCES_FILE]).images
+    except MetadataError as error:
+        raise RenderError(f"cannot render {image}: {error}") from error
+    filters = Filters(
+        feature_set=cluster.feature_set,
+        gates=cluster.gates,
+        major=major,
+        profile=cluster.profile,
+        overrides=cluster.overrides,
+    )
+    return Values(image, cluster.profile, images), filters
+
+
+def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | None:
+    """The file as it is written, None where nothing of it is; raises TemplateError, RenderError."""
+    others = path.startswith(f"{RELEASE_MANIFESTS}/")
+    text = data if others else render(data.decode("utf-8"), values).encode("utf-8")
+    manifests, problems = parse_manifests(path, text)
+    if problems:
+        # A file that is none of ours is not rendered at all, unless it holds what we look for.
+        raise RenderError("; ".join(map(str, problems)))
+    kept = [m for m in manifests if isinstance(include(m, filters), Included) and (not others or _is_policy(m))]
+    if not kept:
+        return None
+    return text if len(kept) == len(manifests) else b"\n---\n".join(manifest.raw for manifest in kept) + b"\n"
+
+
+def _is_policy(manifest: Manifest) -> bool:
+    return (manifest.identity.group, manifest.identity.kind) in _OF_OTHERS
+
+
+def _object(data: bytes, name: str, kind: str) -> dict[str, Any]:
+    try:
+        documents = [found for found in kyaml.load_all(data, name=name) if found is not None]
+    except kyaml.YamlError as error:
+        raise RenderError(str(error)) from error
+    if len(documents) != 1:
+        raise RenderError(f"{name}: has {len(documents)} documents, expected one {kind}")
+    (found,) = documents
+    told = (found.get("apiVersion"), found.get("kind")) if isinstance(found, dict) else ("", "")
+    if told != ("config.openshift.io/v1", kind):
+        raise RenderError(f"{name}: is {told[1]} of {told[0]}, expected a {kind} of config.openshift.io/v1")
+    assert isinstance(found, dict)
+    return found

@@ -1,0 +1,100 @@
+"""The manifests of component images gathered into a release, as upstream's release tooling does it.
+
+A component brings `/manifests`; a file there without a place in the global order gets one in its own bucket,
+`0000_50_<component>_`. Its own `/manifests/image-references` names the pull specs that stand in its manifests while it
+is developed; they become those of the release. `0.0.1-snapshot` becomes the release's version. Source: the
+documentation of `oc adm release new`, openshift/cluster-version-operator docs/dev/operators.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from runup.domain.errors import Terminal
+from runup.domain.release.metadata import MetadataError, named_images
+from runup.domain.release.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
+
+FOLDERS = ("manifests", CHECKS)
+"""What of a component's image goes into a release."""
+
+_OWN_REFERENCES = "manifests/image-references"
+_VERSION = re.compile(rb"0\.0\.1-snapshot(?![-\w])")
+_IN_ORDER = "0000_"
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+_PULL_SPEC_END = rb"(?![-\w.:/@])"
+
+
+class ComponentError(Terminal):
+    """A component's image cannot be part of the release; the message names component and file."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason=INTEGRITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component's image: its name in image-references, its pull spec there, and its files."""
+
+    name: str
+    pullspec: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def check_name(name: str) -> None:
+    """Raise ComponentError for a name that no file of a release could carry."""
+    if not _NAME.match(name):
+        raise ComponentError(f"component {name!r}: a name is of a-z, 0-9 and single dashes")
+
+
+def gathered(components: tuple[Component, ...], images: Mapping[str, str], version: str) -> dict[str, bytes]:
+    """Path in the release -> bytes, of what `components` bring; `images` are all of the release's by name.
+
+    Raises ComponentError for an image that a component needs and the release lacks, and for two files in one place.
+    """
+    found: dict[str, bytes] = {}
+    owners: dict[str, str] = {}
+    for component in components:
+        replaced = _replacements(component, images)
+        for path, data in sorted(component.files.items()):
+            folder, _, name = path.partition("/")
+            if path == _OWN_REFERENCES or not name or "/" in name:
+                continue
+            target = f"{CHECKS if folder == CHECKS else RELEASE_MANIFESTS}/{_placed(folder, component.name, name)}"
+            if target in found:
+                raise ComponentError(f"components {owners[target]} and {component.name} both bring {target}")
+            owners[target] = component.name
+            found[target] = _substituted(data, replaced, version)
+    return found
+
+
+def _placed(folder: str, component: str, name: str) -> str:
+    return name if folder == CHECKS or name.startswith(_IN_ORDER) else f"0000_50_{component}_{name}"
+
+
+def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """What stands in the component's manifests -> the release's pull spec; the longest first."""
+    data = component.files.get(_OWN_REFERENCES)
+    if data is None:
+        return []
+    try:
+        wanted = named_images(data)
+    except MetadataError as error:
+        raise ComponentError(f"component {component.name}: {_OWN_REFERENCES}: {error}") from error
+    if missing := sorted(set(wanted) - set(images)):
+        raise ComponentError(
+            f"component {component.name}: {_OWN_REFERENCES} needs image {', '.join(missing)}, which the release does "
+            f"not have; add --component {missing[0]}=IMAGE or --image-reference {missing[0]}=PULLSPEC"
+        )
+    pairs = [(source.encode(), images[name].encode()) for name, source in wanted.items() if source]
+    return sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0]))
+
+
+def _substituted(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
+    if replaced:
+        # In one pass, so that what was put in is never taken for what stood there.
+        pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source, _ in replaced)
+        table = dict(replaced)
+        data = re.sub(pattern, lambda match: table[match[0]], data)
+    return _VERSION.sub(version.encode(), data)

@@ -1,0 +1,125 @@
+"""Which fields differ between two objects, as paths that people read: `spec.template.spec.containers[etcd].image`.
+
+Lists whose items all have a name are compared by it, since an order of containers is nobody's concern; others by
+position. What a value is, is for the reader of data: texts show small ones only, and a Secret's never.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+JSON = dict[str, Any]
+_SHOWN = 60
+# Of a pull spec by digest people compare the first characters.
+_PINNED = re.compile(r"@sha256:[0-9a-f]{64}\Z")
+_PIN = len("@sha256:") + 12
+_NAMED_BY = ("name", "type", "key", "mountPath", "containerPort")
+_SECRET_FIELDS = ("data", "stringData")
+# As others than whoever applies write it, whatever changed.
+_SERVER_SIDE = frozenset({"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"})
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field; `before` or `after` is ABSENT where there is none."""
+
+    path: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        if isinstance(self.before, list) and isinstance(self.after, list):
+            gone = [f"- {shown(item)}" for item in self.before if item not in self.after]
+            come = [f"+ {shown(item)}" for item in self.after if item not in self.before]
+            return f"{self.path}: {' '.join([*gone, *come]) or 'in another order'}"
+        return f"{self.path}: {shown(self.before)} -> {shown(self.after)}"
+
+
+def changes(before: JSON, after: JSON) -> tuple[Change, ...]:
+    """What differs, in the order of the fields' names; the values of a Secret are withheld."""
+    found = _between("", _without_server_fields(before), _without_server_fields(after))
+    if after.get("kind", before.get("kind")) != "Secret":
+        return tuple(found)
+    return tuple(_withheld(change) for change in found)
+
+
+def shown(value: Any) -> str:
+    """A value in a few characters; what is longer is told by its size."""
+    if value is ABSENT:
+        return "(none)"
+    if isinstance(value, str) and (pinned := _PINNED.search(value)):
+        value = f"...{value[pinned.start() : pinned.start() + _PIN]}"
+    text = value if isinstance(value, str) and value else msgspec.json.encode(value, order="sorted").decode()
+    if len(text) <= _SHOWN and "\n" not in text:
+        return text
+    if isinstance(value, dict | list):
+        return f"{len(value)} {'fields' if isinstance(value, dict) else 'items'}"
+    return f"text of {len(text)} characters"
+
+
+def _without_server_fields(found: JSON) -> JSON:
+    kept = {key: value for key, value in found.items() if key != "status"}
+    metadata = found.get("metadata")
+    if isinstance(metadata, dict):
+        kept["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
+    return kept
+
+
+def _withheld(change: Change) -> Change:
+    if change.path.partition(".")[0] not in _SECRET_FIELDS:
+        return change
+    before, after = ("(withheld)" if value is not ABSENT else ABSENT for value in (change.before, change.after))
+    return Change(change.path, before, after)
+
+
+def _between(path: str, before: Any, after: Any) -> Iterator[Change]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted({*before, *after}, key=str):
+            yield from _between(_joined(path, str(key)), before.get(key, ABSENT), after.get(key, ABSENT))
+        return
+    if isinstance(before, list) and isinstance(after, list):
+        yield from _between_lists(path, before, after)
+        return
+    # True is 1 for Python, not for JSON.
+    if type(before) is not type(after) or before != after:
+        yield Change(path, before, after)
+
+
+def _between_lists(path: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
+    key = next((name for name in _NAMED_BY if _identifies(name, before) and _identifies(name, after)), "")
+    if key and before and after:
+        was, is_ = ({str(item[key]): item for item in items} for items in (before, after))
+        for name in dict.fromkeys((*was, *is_)):
+            yield from _between(f"{path}[{name}]", was.get(name, ABSENT), is_.get(name, ABSENT))
+        return
+    if all(not isinstance(item, dict | list) for item in (*before, *after)):
+        if before != after:
+            yield Change(path, before, after)
+        return
+    for number in range(max(len(before), len(after))):
+        old, new = (items[number] if number < len(items) else ABSENT for items in (before, after))
+        yield from _between(f"{path}[{number}]", old, new)
+
+
+def _identifies(key: str, items: list[Any]) -> bool:
+    names = [str(item[key]) for item in items if isinstance(item, dict) and key in item]
+    return len(names) == len(items) == len(set(names))
+
+
+def _joined(path: str, key: str) -> str:
+    if "." in key or "/" in key:
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,55 @@
+"""Whether the files of an image are a whole release, and what in a release is legal and yet likely a mistake.
+
+An operator goes to another release only where all four parts are there (cvo-behaviour 1.1): what lacks its manifests
+would leave a cluster without an operator. What is only odd is told, and stops nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from runup.domain.release.difference import variant
+from runup.domain.release.manifest import Manifest, file_name
+from runup.domain.release.payload import (
+    IMAGE_REFERENCES_FILE,
+    MANIFESTS,
+    METADATA_FILE,
+    RELEASE_MANIFESTS,
+    Payload,
+    PayloadError,
+)
+
+_WHOSE = {MANIFESTS: "the operator's own manifests", RELEASE_MANIFESTS: "everybody else's manifests"}
+
+
+def missing(paths: Iterable[str]) -> tuple[str, ...]:
+    """Which parts of a release the files `paths` lack, in words that name them."""
+    known = set(paths)
+    folders = {path.partition("/")[0] for path in known if "/" in path}
+    lacking = [f"{folder}/ is missing: {whose} are there" for folder, whose in _WHOSE.items() if folder not in folders]
+    return (*lacking, *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known))
+
+
+def check(paths: Iterable[str], source: str) -> None:
+    """Raise PayloadError where `paths` are no whole release; `source` is the image or folder."""
+    if lacking := missing(paths):
+        raise PayloadError(f"{source} is no release image: {'; '.join(lacking)}", lacking)
+
+
+def oddities(payload: Payload) -> tuple[str, ...]:
+    """What an author would want to know, each naming the file."""
+    return tuple(_oddities(payload.manifests))
+
+
+def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:
+    unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
+    for file in unparsable:
+        yield f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"
+    seen: dict[tuple[str, str], Manifest] = {}
+    for manifest in manifests:
+        if manifest.annotations is None:
+            yield f"{manifest.file}: {manifest.identity} has no annotations, so no cluster gets it"
+            continue
+        first = seen.setdefault((str(manifest.identity), variant(manifest)), manifest)
+        if first is not manifest:
+            yield f"{manifest.file}: {manifest.identity} is in {first.file} for the same clusters; the later one wins"

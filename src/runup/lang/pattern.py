@@ -1,0 +1,51 @@
+"""A regular expression that is compiled when it is first used.
+
+Compiling takes from a tenth of a millisecond to several, and most commands use few of the patterns of the modules that
+they import. After the first use a method is that of the compiled pattern itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+Find = Callable[..., re.Match[str] | None]
+
+
+class Pattern:
+    """As `re.compile(pattern, flags)`; a pattern that is none raises `re.error` at its first use."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self._flags)
+
+    @cached_property
+    def fullmatch(self) -> Find:
+        """See `re.Pattern.fullmatch`."""
+        return self._compiled.fullmatch
+
+    @cached_property
+    def match(self) -> Find:
+        """See `re.Pattern.match`."""
+        return self._compiled.match
+
+    @cached_property
+    def search(self) -> Find:
+        """See `re.Pattern.search`."""
+        return self._compiled.search
+
+    @cached_property
+    def sub(self) -> Callable[..., str]:
+        """See `re.Pattern.sub`."""
+        return self._compiled.sub
+
+    @cached_property
+    def findall(self) -> Callable[..., list[Any]]:
+        """See `re.Pattern.findall`."""
+        return self._compiled.findall

@@ -1,0 +1,175 @@
+"""The process of a component's operator: what its pod's arguments say is what it keeps.
+
+    component-operator --name storage --namespace NS --release 5.1.0 --operator storage=slow:20 --operand NAME=VERSION
+
+One blocking client and one thread: a sandbox runs several of these beside everything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runup.api.config_v1 import ClusterOperator
+from runup.api.scheme import Resource, resource_of
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.errors import Conflict, KubeError, NotFound
+from runup.sandbox.component.behaviour import Expected, parse, status
+
+JSON = dict[str, Any]
+OPERATORS = resource_of(ClusterOperator)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+OPERAND = "operand"
+# While something is not there yet, and after an error.
+_LOOK_S, _AGAIN_S = 0.2, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What its manifests give it: operators by name, and where its operand runs."""
+
+    name: str
+    namespace: str
+    version: str
+    operators: tuple[tuple[str, Expected], ...]
+
+
+class Keeper:
+    """Keeps the ClusterOperators and the operand of a component."""
+
+    def __init__(self, component: Component, client: SyncClient, clock: Clock) -> None:
+        self._component = component
+        self._client = client
+        self._clock = clock
+        self._started = clock.monotonic()
+
+    def run(self) -> None:
+        """Until the process is told to end."""
+        while True:
+            try:
+                settled, version = self._look()
+                if settled:
+                    self._until_changed(version)
+                else:
+                    self._clock.pause(_LOOK_S)
+            except KubeError as error:
+                _tell(f"retrying: {error}")
+                self._clock.pause(_AGAIN_S)
+
+    def _look(self) -> tuple[bool, str]:
+        """Bring everything one step nearer; whether there is nothing left to do, and as of which version."""
+        ready = self._operand_ready()
+        page = self._client.send(calls.list_raw(OPERATORS))
+        found = {item["metadata"]["name"]: item for item in page.items}
+        steps = [self._keep(name, found.get(name), expected, ready) for name, expected in self._component.operators]
+        return all(steps), page.resource_version
+
+    def _keep(self, name: str, operator: JSON | None, expected: Expected, ready: bool) -> bool:
+        """Say of an operator what is to be said; whether it is where it will stay."""
+        if operator is None:
+            return True  # whoever applies the release makes it, which is a change
+        now = operator.get("status") or {}
+        running = self._clock.monotonic() - self._started
+        wanted = status(now, expected, running_s=running, operand_ready=ready, at=self._client.now())
+        if wanted is not None:
+            body = {"metadata": {"resourceVersion": operator["metadata"]["resourceVersion"]}, "status": wanted}
+            try:
+                self._client.send(calls.merge_patch(OPERATORS, name, body, subresource="status"))
+            except (Conflict, NotFound):
+                return False
+            _tell(f"{name}: {_words(wanted)}")
+        reached = (wanted or now).get("versions") == expected.versions
+        return reached or expected.behaviour.kind == "stuck"
+
+    def _operand_ready(self) -> bool:
+        """Whether the operand of this version has rolled out; it is applied where it is not there."""
+        place = self._component
+        try:
+            found = self._client.send(calls.get_raw(DEPLOYMENTS, OPERAND, place.namespace))
+        except NotFound:
+            found = {}
+        if _image(found) != _operand(place)["spec"]["template"]["spec"]["containers"][0]["image"]:
+            self._client.send(calls.apply(DEPLOYMENTS, _operand(place), field_manager=place.name, force=True))
+            return False
+        state, replicas = found.get("status") or {}, found["spec"].get("replicas", 1)
+        current = state.get("observedGeneration") == found["metadata"]["generation"]
+        return bool(current and state.get("updatedReplicas") == state.get("availableReplicas") == replicas)
+
+    def _until_changed(self, version: str) -> None:
+        names = {name for name, _ in self._component.operators}
+        for event in self._client.watch(ClusterOperator, resource_version=version):
+            if event.type != "BOOKMARK" and event.object.metadata.name in names:
+                return
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _words(wanted: JSON) -> str:
+    versions = ", ".join(f"{each['name']} {each['version']}" for each in wanted["versions"])
+    states = ", ".join(f"{each['type']}={each['status']}" for each in wanted["conditions"])
+    return f"{versions or 'no version yet'}; {states}"
+
+
+def _image(deployment: JSON) -> str:
+    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
+    return str(containers[0].get("image", ""))
+
+
+def _operand(component: Component) -> JSON:
+    """What the component is there for, as one pod; nothing runs in it, the node declares it ready."""
+    labels = {"app": f"{component.name}-{OPERAND}"}
+    image = f"registry.runup.example/{component.name}-{OPERAND}:{component.version}"
+    return {
+        "metadata": {"name": OPERAND, "namespace": component.namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": OPERAND, "image": image}]},
+            },
+        },
+    }
+
+
+def component_of(arguments: Sequence[str]) -> Component:
+    """What the arguments describe; exits 2 with one line for those that cannot be read."""
+    parser = argparse.ArgumentParser(prog="component-operator")
+    for name in ("--name", "--namespace", "--release"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--operator", action="append", default=[], metavar="NAME[=BEHAVIOUR]")
+    parser.add_argument("--operand", action="append", default=[], metavar="OPERATOR=VERSION")
+    told = parser.parse_args(arguments)
+    operands = dict(each.split("=", 1) for each in told.operand)
+    operators = []
+    for each in told.operator:
+        name, _, behaviour = each.partition("=")
+        of = ((name, operands[name]),) if name in operands else ()
+        try:
+            operators.append((name, Expected(told.release, of, parse(behaviour or "well"))))
+        except ValueError as error:
+            parser.error(f"--operator {each}: {error}")
+    return Component(told.name, told.namespace, told.release, tuple(operators))
+
+
+def main() -> None:
+    """The process; exits 1 where a behaviour says so."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    component = component_of(sys.argv[1:])
+    crashing = [name for name, expected in component.operators if expected.behaviour.kind == "crash"]
+    if crashing:
+        sys.exit(f"panic: {', '.join(crashing)}: assignment to entry in nil map")
+    with SyncClient(config.load(), user_agent=f"{component.name}/{component.version}") as client:
+        Keeper(component, client, SystemClock()).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What differs on this machine in the manifests of a release's own workloads: where they listen, whom they ask.
+
+It is part of the release that the sandbox builds: whoever applies the release leaves it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from runup.lang import yaml as kyaml
+from runup.sandbox.scenario.folder import ClusterSpec
+
+JSON = dict[str, Any]
+HOSTNAME = "kubernetes.io/hostname"
+# The node of the sandbox's own workloads in a cluster that was made from a dump.
+OWN_NODE = "runup-sandbox"
+# A restart need not wait for the lease to run out.
+_LEASE = "--lease=3,2,0.5"
+
+
+def fitted(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
+    """The files of a release, of which those with one of its own Deployments are written anew."""
+    return {name: _file(data, cluster, update_service) if _has_one(name) else data for name, data in files.items()}
+
+
+def _has_one(name: str) -> bool:
+    return name.startswith("manifests/") and name.endswith("_deployment.yaml")
+
+
+def _file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
+    objects = [obj for obj in kyaml.load_all(data) if obj]
+    for obj in objects:
+        if obj["kind"] == "Deployment" and (fit := _OWN.get(obj["metadata"]["name"])):
+            fit(obj, cluster, update_service)
+    return kyaml.dump_all(objects).encode()
+
+
+def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
+    """The update service, a free port, a lease that a restart need not wait out."""
+    gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
+    # A dump is shown as it was: nothing of a release is applied to it.
+    # The images of scenarios have no programs that a Pod could copy with.
+    applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
+    served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
+    ours = (*served, *applying, *gates, *cluster.operator_args)
+    # Nobody signs serving certificates here.
+    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
+
+
+def _update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
+    """Nobody has alerts here, or reads metrics; an update that stands still is told as of the dump's moment."""
+    now = (f"--mock-now={cluster.now}",) if cluster.now else ()
+    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
+
+
+def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
+    pod = deployment["spec"]["template"]["spec"]
+    if cluster.imported:
+        pod["nodeSelector"] = {HOSTNAME: OWN_NODE}
+    container = pod["containers"][0]
+    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
+
+
+_OWN: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
+    "cluster-version-operator": _operator,
+    "update-status-controller": _update_status,
+}

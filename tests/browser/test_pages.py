@@ -1,0 +1,65 @@
+"""The pages to send in a real browser: axe-core finds nothing on a screen, in the dark, on a narrow one, on paper.
+
+Runs where Chromium and npm are; the rules of the markup itself are held everywhere by `tests/cli/render`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.browser import browser
+from tests.cli.render import samples
+from tests.cli.render.status.test_html import NOW, USUAL
+
+from runup.cli.render.preflight_page import page
+from runup.cli.render.status.html import page as status_page
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
+NAME = "prod-x7k2p (api.prod.example.com)"
+PAGES = {
+    "a preflight with everything": page(samples.FOUND, samples.WHEN, cluster=NAME),
+    "a preflight that found nothing": page(samples.CLEAR, samples.WHEN, cluster=NAME),
+    "a preflight that could not run": page(samples.FAILED, samples.WHEN),
+    "an update under way": status_page(USUAL, NOW, cluster=NAME),
+    "a status that was never written": status_page(None, NOW),
+}
+LOOKS = {
+    "on a screen": ("", "", 1200),
+    "in the dark": ("@media (prefers-color-scheme: dark)", "@media all", 1200),
+    "on a narrow screen": ("", "", 500),
+    "on paper": ("@media print", "@media all", 800),
+}
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """axe-core; where it cannot be fetched that is tried once."""
+    browser.chromium()
+    return browser.axe()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> None:
+    """Contrast of 4.5 to 1, headings in order, captions, landmarks, what keys reach; and nothing left undecided."""
+    old, new, width = LOOKS[look]
+    assert old in PAGES[name]
+    html = PAGES[name].replace(old, new) if old else PAGES[name]
+    assert browser.found_by_axe(axe, html, tmp_path, width=width) == []
+
+
+def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:
+    """A colour that is too pale: the judge itself works."""
+    pale = PAGES["a preflight with everything"].replace("--text: #1b2430", "--text: #b8bcc2")
+    assert "color-contrast" in {found["id"] for found in browser.found_by_axe(axe, pale, tmp_path)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_narrow_screen_is_not_moved_sideways(name: str, tmp_path: Path) -> None:
+    """Long names are folded; only tables move, in a frame of their own."""
+    width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    script = f"<script>document.title = 'wide by ' + ({width})</script></body>"
+    file = tmp_path / "page.html"
+    file.write_text(browser.POLICY.sub("", PAGES[name]).replace("</body>", script))
+    assert "<title>wide by 0</title>" in browser.run("--window-size=500,900", "--dump-dom", file.as_uri())

@@ -1,0 +1,63 @@
+"""`upgrade status --watch` in a pipe: that it waits, that it still does, that the server is away and back."""
+
+from __future__ import annotations
+
+import pytest
+from tests.domain.updatestatus import builders as b
+
+from runup.cli.status.source import Found
+from runup.cli.status.watch import STILL_S, Log, Look
+from runup.domain.updatestatus.assess import assess
+from runup.domain.updatestatus.read import of_status
+from runup.domain.updatestatus.report import Report
+
+IDLE = of_status(
+    assess(
+        b.snapshot(cluster_version=b.version([b.entry(b.OLD)], progressing="False"), nodes=()),
+        None,
+        b.NOW,
+        max_bytes=None,
+    )
+)
+UPDATING = of_status(assess(b.snapshot(), None, b.NOW, max_bytes=None))
+WAITING = ["The cluster is not updating.", "Waiting for an update to begin. Ctrl-C ends the waiting."]
+STILL = ["Still not updating; waiting for an update to begin."]
+BACK = ["The API server answers again."]
+Step = tuple[float, Report | None, list[str]]
+STORIES: dict[str, list[Step]] = {
+    "an idle cluster is told once, then now and then": [
+        (0, IDLE, WAITING),
+        (2, IDLE, []),
+        (STILL_S - 1, IDLE, []),
+        (STILL_S, IDLE, STILL),
+        (STILL_S + 2, IDLE, []),
+        (2 * STILL_S, IDLE, STILL),
+    ],
+    "a server that goes away and comes back": [
+        (0, IDLE, WAITING),
+        (2, None, ["away"]),
+        (4, None, []),
+        (6, IDLE, BACK),
+        (8, IDLE, []),
+    ],
+    "a server that is away at first": [(0, None, ["away"]), (2, None, []), (4, IDLE, [*BACK, *WAITING])],
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_silence_is_never_long(name: str) -> None:
+    """Each look and what is said of it."""
+    log = Log()
+    found = Found({}, 0)
+    for at, report, lines in STORIES[name]:
+        look = Look(at, trouble="away") if report is None else Look(at, found)
+        assert log.lines(report, look) == lines, at
+
+
+def test_an_update_that_begins_ends_the_waiting() -> None:
+    """It is told as a change, and while it runs nothing is said where nothing happens."""
+    log = Log()
+    found = Found({}, 0)
+    log.lines(IDLE, Look(0, found))
+    assert log.lines(UPDATING, Look(2, found))[0].startswith(f"Update to {b.NEW}")
+    assert log.lines(UPDATING, Look(2 + 2 * STILL_S, found)) == []

@@ -1,0 +1,52 @@
+"""The payload of the bench `applying` is what it says it is: a real release's numbers, kinds and sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from bench import release_payload
+from bench.release_payload import FIRST, SECOND
+
+from runup.domain.release.payload import load_payload
+
+Identity = tuple[str, str, str, str]
+
+
+def _manifests(files: dict[str, bytes]) -> dict[Identity, tuple[str, bytes]]:
+    loaded = load_payload(files, source="bench", release_image="registry.example/release@sha256:0", keep_going=False)
+    return {
+        (m.identity.group, m.identity.kind, m.identity.namespace, m.identity.name): (m.file, m.raw)
+        for m in loaded.manifests
+    }
+
+
+@pytest.fixture(scope="module")
+def first() -> dict[str, bytes]:
+    return release_payload.payload(FIRST)
+
+
+def test_numbers_and_sizes_are_a_real_releases(first: dict[str, bytes]) -> None:
+    """900 manifests in 8 MB, as the figures that they are compared with were made."""
+    kinds = Counter(kind for _, kind, _, _ in _manifests(first))
+    assert kinds.total() == release_payload.MANIFESTS
+    expected = {"CustomResourceDefinition": 140, "Deployment": 45, "ClusterOperator": 30}
+    assert {kind: kinds[kind] for kind in expected} == expected
+    assert sum(map(len, first.values())) == pytest.approx(8_000_000, rel=0.01)
+    largest = max(len(data) for name, data in first.items() if name.endswith(".crd.yaml"))
+    assert largest == pytest.approx(release_payload.LARGEST, rel=0.03)
+
+
+def test_two_writings_are_the_same_bytes(first: dict[str, bytes]) -> None:
+    """What is measured today can be measured again."""
+    assert release_payload.payload(FIRST) == first
+
+
+def test_the_second_release_changes_140_manifests(first: dict[str, bytes]) -> None:
+    """No more and no fewer, and it is the same objects."""
+    before, after = _manifests(first), _manifests(release_payload.payload(SECOND))
+    assert set(before) == set(after)
+    changed = {key for key in before if before[key] != after[key]}
+    # Both are rendered with one image here; the operator's own Deployment differs by its image alone.
+    own = {key for key in before if key[1] == "Deployment" and key[3] == "cluster-version-operator"}
+    assert len(changed | own) == release_payload.CHANGED

@@ -1,0 +1,214 @@
+"""Many problems are one; what it means depends on its effect and on how long it lasts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
+from runup.api.meta_v1 import Condition
+from runup.domain.payload.operators import problem_of
+from runup.domain.payload.problems import Effect, Problem
+from runup.domain.payload.progress import State
+from runup.domain.payload.summary import Judged, judge, summarize, without_progress
+from runup.domain.payload.wording import summary_of
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WANTED = (OperandVersion(name="operator", version="2"),)
+
+
+def operator(versions: str = "2", **conditions: str) -> ClusterOperator:
+    """A ClusterOperator that says that of itself."""
+    said = tuple(Condition(type=type_, status=status) for type_, status in conditions.items())  # type: ignore[arg-type]
+    told = (OperandVersion(name="operator", version=versions), OperandVersion(name="other", version="1"))
+    return ClusterOperator(status=ClusterOperatorStatus(conditions=said, versions=told))
+
+
+U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
+WELL = {"Available": "True", "Degraded": "False"}
+
+
+@pytest.mark.parametrize(
+    ("found", "state", "expected"),
+    [
+        pytest.param(operator(**WELL), U, None, id="well, and of the wanted version"),
+        pytest.param(operator(**WELL, Progressing="True"), U, None, id="progressing is not waited for"),
+        pytest.param(None, U, ("ClusterOperatorNotAvailable", Effect.FAIL), id="absent"),
+        pytest.param(operator(), U, ("ClusterOperatorNotAvailable", Effect.FAIL), id="says nothing"),
+        pytest.param(
+            operator(Available="Unknown", Degraded="False"),
+            U,
+            ("ClusterOperatorNotAvailable", Effect.FAIL),
+            id="cannot tell",
+        ),
+        pytest.param(
+            operator(Available="True"),
+            U,
+            ("ClusterOperatorDegraded", Effect.FAIL_AFTER_INTERVAL),
+            id="a missing Degraded counts as degraded",
+        ),
+        pytest.param(
+            operator(Available="True", Degraded="True"),
+            I,
+            ("ClusterOperatorDegraded", Effect.REPORT),
+            id="degraded while a cluster is installed is told and stops nothing",
+        ),
+        pytest.param(
+            operator("1", **WELL), U, ("ClusterOperatorUpdating", Effect.NONE), id="behind: progress, not failure"
+        ),
+        pytest.param(operator("1", **WELL), I, None, id="behind while a cluster is installed"),
+    ],
+)
+def test_whether_an_operator_is_ready(
+    found: ClusterOperator | None, state: State, expected: tuple[str, Effect] | None
+) -> None:
+    """In the order of the reference's table."""
+    problem = problem_of("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
+    assert (problem and (problem.reason, problem.effect)) == expected
+
+
+def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
+    """Nothing could ever say that it is there."""
+    problem = problem_of("a", (), operator(**WELL), U, NOW, NOW)
+    assert problem is not None
+    assert problem.message == "Cluster operator a does not declare expected versions"
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "effect"),
+    [
+        pytest.param(U, 29, Effect.NONE, id="just asked"),
+        pytest.param(U, 30, Effect.FAIL, id="asked half a minute ago"),
+        pytest.param(R, 0, Effect.FAIL, id="was there before"),
+    ],
+)
+def test_an_operator_is_given_a_moment(state: State, seconds: int, effect: Effect) -> None:
+    """An installation does not fail because its first operator is not there in the first second."""
+    problem = problem_of("a", WANTED, None, state, NOW - timedelta(seconds=seconds), NOW)
+    assert problem is not None
+    assert problem.effect is effect
+
+
+def waiting(name: str, minutes: float) -> Problem:
+    """Operator `name`, waited for since so long."""
+    since = NOW - timedelta(minutes=minutes)
+    found = problem_of(name, WANTED, operator("1", **WELL), U, since, NOW)
+    assert found is not None
+    return found
+
+
+def degraded(name: str, minutes: float) -> Problem:
+    """Operator `name`, degraded since so long."""
+    since = NOW - timedelta(minutes=minutes)
+    found = problem_of(name, WANTED, operator(Available="True", Degraded="True"), U, since, NOW)
+    assert found is not None
+    return found
+
+
+SLOW = "which is longer than expected"
+
+
+@pytest.mark.parametrize(
+    ("problems", "text", "progressing", "slow"),
+    [
+        pytest.param([waiting("b", 1), waiting("a", 2)], "waiting on a, b", True, False, id="all in time"),
+        pytest.param(
+            [waiting("a", 31), waiting("b", 2)], f"waiting on a over 30 minutes {SLOW}", True, True, id="one late"
+        ),
+        pytest.param(
+            [waiting("machine-config", 31)], "waiting on machine-config", True, False, id="machines take longer"
+        ),
+        pytest.param(
+            [waiting("machine-config", 91)],
+            f"waiting on machine-config over 90 minutes {SLOW}",
+            True,
+            True,
+            id="machines late",
+        ),
+        pytest.param(
+            [waiting("machine-config", 91), waiting("a", 31), waiting("b", 31)],
+            f"waiting on a, b over 30 minutes and machine-config over 90 minutes {SLOW}",
+            True,
+            True,
+            id="everybody late",
+        ),
+        pytest.param(
+            [degraded("a", 39), degraded("b", 1)], "waiting up to 40 minutes on a, b", True, False, id="degraded"
+        ),
+        pytest.param(
+            [degraded("a", 41), degraded("b", 1)],
+            "wait has exceeded 40 minutes for these operators: a",
+            False,
+            False,
+            id="degraded for too long",
+        ),
+    ],
+)
+def test_what_waiting_means(problems: list[Problem], text: str, progressing: bool, slow: bool) -> None:
+    """Progress for a while, then slow or a failure; the words name who is late."""
+    summary = summarize(problems)
+    assert summary is not None
+    verdict = judge(summary.problem, now=NOW)
+    assert (verdict.text, verdict.progressing, verdict.slow) == (text, progressing, slow)
+
+
+def test_time_alone_brings_the_next_verdict() -> None:
+    """Nothing need change for a wait to become too long: it says when."""
+    summary = summarize([waiting("a", 10)])
+    assert summary is not None
+    assert judge(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
+
+
+FAILED = Problem("UpdatePayloadResourceForbidden", "Could not update x")
+
+
+def test_operators_of_one_reason_are_one_problem() -> None:
+    """In the plural, by name."""
+    summary = summarize([degraded("b", 1), degraded("a", 1)])
+    assert summary is not None
+    assert not summary.nested
+    assert (summary.problem.reason, summary.problem.message) == (
+        "ClusterOperatorsDegraded",
+        "Cluster operators a, b are degraded",
+    )
+
+
+def test_several_problems_are_told_together() -> None:
+    """Sorted, each once, as lines."""
+    summary = summarize([waiting("a", 1), FAILED, FAILED])
+    assert summary is not None
+    assert summary.problem.reason == "MultipleErrors"
+    assert summary.problem.message == (
+        "Multiple errors are preventing progress:\n* Cluster operator a is updating versions\n* Could not update x"
+    )
+    left = without_progress(summary)
+    assert left is not None
+    assert left.problem == FAILED
+    assert judge(left.problem, now=NOW) == Judged(False)
+
+
+def test_only_progress_leaves_no_failure() -> None:
+    """What is filtered out may be all there is."""
+    definition = Problem("WaitingForObject", "waiting on crd x", Effect.NONE)
+    summary = summarize([waiting("a", 1), definition])
+    assert summary is not None
+    assert without_progress(summary) is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        pytest.param(FAILED, "the server is rejecting updates", id="a reason of its own"),
+        pytest.param(degraded("a", 1), "the cluster operator a is degraded", id="an operator"),
+        pytest.param(Problem("WorkloadNotAvailable", "m"), "a workload has not yet successfully rolled out", id="work"),
+        pytest.param(
+            Problem("UpdatePayloadFailed", "m"), "the update could not be applied", id="the rest of a release"
+        ),
+        pytest.param(Problem("Odd", "m"), "an unknown error has occurred: Odd", id="a reason that nobody knows"),
+        pytest.param(Problem("", "m"), "an error occurred", id="no reason at all"),
+    ],
+)
+def test_in_few_words(problem: Problem, text: str) -> None:
+    """What Progressing says of it."""
+    assert summary_of(problem) == text

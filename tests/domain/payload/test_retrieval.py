@@ -1,0 +1,117 @@
+"""The Pod that fetches a release: its shape, and when its status says that it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runup.domain.payload.retrieval import ended, folder_name, pod, waiting
+
+IMAGE = "registry.example/release@sha256:" + "5" * 64
+
+
+def made(version: str = "5.2.0") -> dict[str, Any]:
+    """The Pod for a release."""
+    return pod(IMAGE, version, namespace="ns", node="node-1", suffix="abcde")
+
+
+def test_the_folder_is_that_of_upstream() -> None:
+    """A payload that either operator left is found by the other: base64 of the MD5 of the pull spec."""
+    # printf %s 'quay.io/x/y@sha256:1' | openssl md5 -binary | base64 | tr '+/' '-_' | tr -d =
+    assert folder_name("quay.io/x/y@sha256:1") == "0CLmVVN2KTdZ_h_APCee0Q"
+
+
+def test_the_pod_copies_aside_and_renames_last() -> None:
+    """Half a copy never has the name of a release."""
+    spec = made()["spec"]
+    commands = [container["command"] for container in (*spec["initContainers"], *spec["containers"])]
+    folder = f"/etc/cvo/updatepayloads/{folder_name(IMAGE)}"
+    assert commands == [
+        ["sh", "-c", "rm -fR ./*"],
+        ["mkdir", f"{folder}-abcde"],
+        ["cp", "-r", "/manifests", f"{folder}-abcde/manifests"],
+        ["cp", "-r", "/release-manifests", f"{folder}-abcde/release-manifests"],
+        ["mv", f"{folder}-abcde", folder],
+    ]
+    assert spec["initContainers"][0]["workingDir"] == "/etc/cvo/updatepayloads"
+    assert {container["image"] for container in (*spec["initContainers"], *spec["containers"])} == {IMAGE}
+    assert (spec["nodeName"], spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("node-1", "OnFailure", 120)
+    assert spec["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        pytest.param("5.2.0", "version-5.2.0-abcde", id="a version"),
+        pytest.param("", "version--abcde", id="none"),
+        pytest.param("5.2.0-ec.1+Build_7", "version-5.2.0-ec.1-build-7-abcde", id="what a name may not have"),
+    ],
+)
+def test_the_pods_name(version: str, name: str) -> None:
+    """As upstream's, and always a name."""
+    assert made(version)["metadata"]["name"] == name
+
+
+def status(phase: str, *, init: dict[str, Any] | None = None, main: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A Pod with one container of each sort in that state."""
+    found: dict[str, Any] = {"phase": phase}
+    if init:
+        found["initContainerStatuses"] = [{"name": "cleanup", "state": init}]
+    if main:
+        found["containerStatuses"] = [{"name": "rename-to-final-location", "state": main}]
+    return {"metadata": {"name": "version-x"}, "status": found}
+
+
+def state(kind: str, reason: str, message: str = "") -> dict[str, Any]:
+    """The state of a container."""
+    return {kind: {"reason": reason, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        pytest.param(status("Succeeded"), "", id="it succeeded"),
+        pytest.param(status("Running"), None, id="it runs"),
+        pytest.param({"metadata": {"name": "x"}}, None, id="nobody took it up yet"),
+        pytest.param(
+            status("Pending", init=state("waiting", "ErrImagePull", "connection refused")),
+            None,
+            id="a registry that is away may come back",
+        ),
+        pytest.param(
+            status("Pending", init=state("waiting", "ErrImagePull", "reading manifest: manifest unknown")),
+            'pod version-x will not start: initcontainer cleanup is waiting with reason "ErrImagePull" and message '
+            '"reading manifest: manifest unknown"',
+            id="an image that the registry does not know",
+        ),
+        pytest.param(
+            status("Pending", main=state("waiting", "SignatureValidationFailed", "no")),
+            "pod version-x will not start: container rename-to-final-location is waiting with reason "
+            '"SignatureValidationFailed" and message "no"',
+            id="an image whose signature the node refuses",
+        ),
+        pytest.param(
+            status("Failed", init=state("terminated", "Error", "no space left on device")),
+            'pod version-x failed with reason "" and message "" and status initcontainer cleanup is terminated with '
+            'reason "Error" and message "no space left on device"',
+            id="a full disk",
+        ),
+        pytest.param(
+            {"metadata": {"name": "x"}, "status": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "late"}},
+            'pod x failed with reason "DeadlineExceeded" and message "late" and status ',
+            id="its own time limit",
+        ),
+    ],
+)
+def test_when_it_ended(found: dict[str, Any], error: str | None) -> None:
+    """None while it may still succeed."""
+    end = ended(found)
+    assert (None if end is None else end.error) == error
+
+
+def test_what_it_waits_for() -> None:
+    """What a time limit of ours tells."""
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+    assert waiting({"status": {"phase": "Pending", "conditions": [unscheduled]}}) == "Unschedulable: no room"
+    assert waiting({}) == "phase not told"

@@ -1,0 +1,79 @@
+"""Which task waits for which, in each of the three states."""
+
+from __future__ import annotations
+
+import pytest
+from tests.domain.payload.tasks import manifest, tasks
+
+from runup.domain.payload.graph import graph_of
+from runup.domain.payload.progress import State
+
+U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
+JOB = "job!"
+
+
+def shape(files: list[str], state: State) -> list[tuple[list[str], list[int]]]:
+    """Each node's files, and the nodes before it; a file that ends in `!` is a Job."""
+    made = [manifest(name, "Job", "batch") if name.endswith("!") else manifest(name) for name in files]
+    return [
+        ([task.manifest.file.rpartition("/")[2] for task in node.tasks], sorted(node.after))
+        for node in graph_of(tasks(*made), state)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "state", "expected"),
+    [
+        pytest.param([], U, [], id="nothing is nothing"),
+        pytest.param(["0000_01_a_f"], U, [(["0000_01_a_f"], [])], id="one file is one node"),
+        pytest.param(
+            ["0000_01_a_f", "0000_01_x_f1", "0000_01_x_f2", "a", "0000_01_x_f2", "0000_01_x_f3"],
+            U,
+            [
+                (["0000_01_a_f"], []),
+                (["0000_01_x_f1", "0000_01_x_f2"], []),
+                (["a", "0000_01_x_f2", "0000_01_x_f3"], [0, 1]),
+            ],
+            id="components of a level go side by side, and what has no level waits for them",
+        ),
+        pytest.param(
+            ["0000_01_a_f", "0000_02_a_f", "0000_03_b_f"],
+            U,
+            [(["0000_01_a_f", "0000_02_a_f", "0000_03_b_f"], [])],
+            id="levels of one component each are one row",
+        ),
+        pytest.param(
+            ["0000_05_a_f", "0000_10_a_f", "0000_10_b_f", "0000_20_c_f"],
+            U,
+            [(["0000_05_a_f"], []), (["0000_10_a_f"], [0]), (["0000_10_b_f"], [0]), (["0000_20_c_f"], [1, 2])],
+            id="a level waits for all of the one before",
+        ),
+        pytest.param(
+            ["0000_10_a_f", "0000_9_b_f"],
+            U,
+            [(["0000_10_a_f", "0000_9_b_f"], [])],
+            id="levels are text: nothing sorts them but the release",
+        ),
+        pytest.param(
+            ["0000_10_a_f", "0000_10_b_f", "0000_20_a_f", "0000_20_b_f"],
+            R,
+            [([name], []) for name in ("0000_10_a_f", "0000_10_b_f", "0000_20_a_f", "0000_20_b_f")],
+            id="what is kept goes all at once",
+        ),
+        pytest.param(
+            ["0000_10_a_f", f"0000_10_b_{JOB}", "0000_20_a_f", "0000_20_b_f"],
+            I,
+            [(["0000_10_a_f"], []), ([f"0000_10_b_{JOB}"], [0]), (["0000_20_a_f"], [1]), (["0000_20_b_f"], [1])],
+            id="a Job stands between what is before it and what is after, in an installation too",
+        ),
+        pytest.param(
+            [f"0000_10_a_1{JOB}", f"0000_10_a_2{JOB}"],
+            U,
+            [([f"0000_10_a_1{JOB}"], []), ([f"0000_10_a_2{JOB}"], [0])],
+            id="Jobs wait for each other",
+        ),
+    ],
+)
+def test_what_comes_after_what(files: list[str], state: State, expected: list[tuple[list[str], list[int]]]) -> None:
+    """The rows of the reference, and the ends of each rule."""
+    assert shape(files, state) == expected
