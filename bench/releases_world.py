@@ -21,13 +21,13 @@ from typing import Any
 from bench import release_payload
 from bench.api import api_server_in
 from runup.api.config_v1 import ClusterVersion
+from runup.api.names import OPERATOR_NAMESPACE
 from runup.api.scheme import Resource, resource_of
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.errors import AlreadyExists, KubeError, NotFound
 from runup.lang import yaml as kyaml
 from runup.sandbox import crds
-from runup.sandbox.scenario.folder import NAMESPACE
 
 ROOT = Path(__file__).parents[1]
 SERVERS = ("kube-apiserver", "sandbox")
@@ -119,7 +119,7 @@ class World:
         for file in crds.of_release(generally_available=True):
             if any(name in file.name for name in _BOOTSTRAPPED):
                 self._create(CRDS, kyaml.load(file.read_bytes()))
-        name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}
         self._create(NAMESPACES, name)
         self._create(
             VERSIONS, _named("ClusterVersion", "version", {"clusterID": "0f9f81c4-74a3-4fd2-9d2b-bd84a4f2a2ad"})

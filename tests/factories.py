@@ -12,7 +12,8 @@ from runup.api import config_v1, core_v1, machineconfig_v1, operator_v1, workloa
 from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta, OwnerReference
 from runup.api.scheme import RESOURCES, Resource, resource_of
-from runup.domain.checks.catalogue.budget_pods import PODS
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.catalogue.pods import PODS
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.version import Version
 
@@ -285,7 +286,8 @@ def snapshot(
 ) -> Snapshot:
     """What the checks may look at: these objects, no others, some kinds that could not be listed, an object each that
     could not be read, by its name, and kinds of which there may be more, with the reason."""
-    lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys((*RESOURCES.values(), PODS), ())
+    lists: dict[Resource, tuple[Any, ...]] = dict.fromkeys(RESOURCES.values(), ())
+    lists |= dict.fromkeys((read for check in CHECKS for read in check.reads), ())
     for obj in objects:
         lists[read_as(type(obj))] += (obj,)
     return Snapshot(

@@ -1,14 +1,21 @@
-"""Write the JSON Schema of the preflight's report: `python tools/report_schema.py`."""
+"""Write the JSON Schemas of the report, of PreflightCheck and of its tests: `python tools/report_schema.py`."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from runup.domain.checks.schema import cases_schema, check_schema
 from runup.domain.preflight.schema import report_schema
 
-PATH = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
+SPEC = Path(__file__).parents[1] / "docs" / "spec"
+SCHEMAS = {
+    "preflight-v1.schema.json": report_schema,
+    "preflightcheck-v1alpha1.schema.json": check_schema,
+    "preflightchecktest-v1alpha1.schema.json": cases_schema,
+}
 
 if __name__ == "__main__":
-    PATH.write_text(json.dumps(report_schema(), indent=2) + "\n")
-    print(f"wrote {PATH}")
+    for name, made in SCHEMAS.items():
+        (SPEC / name).write_text(json.dumps(made(), indent=2) + "\n")
+        print(f"wrote {SPEC / name}")

@@ -147,3 +147,15 @@ def clean(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def pruned(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """4.22.0 whose ClusterVersion has no field `mode`."""
     yield from _started("default-4-22", request.param)
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def updates(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A cluster that its operator installs, and releases to update it to."""
+    yield from _started("updates", request.param)
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def troubled(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """5.0.0, and patches of it whose components are in trouble."""
+    yield from _started("troubled-components", request.param)

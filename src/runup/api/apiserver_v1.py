@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from runup.api.meta_v1 import Condition, Object, Wire
+
+
+class PerVerbAPIRequestCount(Wire, frozen=True):
+    """How often a verb was used."""
+
+    verb: str = ""
+    request_count: int = 0
+
+
+class PerUserAPIRequestCount(Wire, frozen=True):
+    """What one client asked for; `user_agent` and `username` say who it was."""
+
+    username: str = ""
+    user_agent: str = ""
+    request_count: int = 0
+    by_verb: tuple[PerVerbAPIRequestCount, ...] = ()
+
+
+class PerNodeAPIRequestLog(Wire, frozen=True):
+    """What one API server was asked."""
+
+    by_user: tuple[PerUserAPIRequestCount, ...] = ()
+
+
+class PerResourceAPIRequestLog(Wire, frozen=True):
+    """What was asked within an hour."""
+
+    by_node: tuple[PerNodeAPIRequestLog, ...] = ()
 
 
 class APIRequestCountStatus(Wire, frozen=True):
@@ -11,6 +41,7 @@ class APIRequestCountStatus(Wire, frozen=True):
     conditions: tuple[Condition, ...] = ()
     removed_in_release: str = ""
     request_count: int = 0
+    last24h: tuple[PerResourceAPIRequestLog, ...] = msgspec.field(default=(), name="last24h")
 
 
 class APIRequestCount(Object, frozen=True):

@@ -48,10 +48,20 @@ class CapabilitiesSpec(Wire, frozen=True):
     additional_enabled_capabilities: tuple[str, ...] = ()
 
 
+class NameReference(Wire, frozen=True):
+    """A ConfigMap by name; in which namespace, whoever refers to it says."""
+
+    name: str = ""
+
+
 class SignatureStore(Wire, frozen=True):
-    """Where signatures are looked up instead of the release's own stores."""
+    """Where signatures are looked up instead of the release's own stores.
+
+    `ca` is a ConfigMap of `openshift-config` whose `ca.crt` has the only authorities that count for it.
+    """
 
     url: str
+    ca: NameReference = NameReference()
 
 
 class ClusterVersionSpec(Wire, frozen=True):
@@ -192,10 +202,18 @@ class FeatureGateDetails(Wire, frozen=True):
     disabled: tuple[FeatureGateAttributes, ...] = ()
 
 
+class CustomFeatureGates(Wire, frozen=True):
+    """The gates that an administrator chose for the set CustomNoUpgrade."""
+
+    enabled: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
 class FeatureGateSpec(Wire, frozen=True):
     """`spec` of FeatureGate; the empty feature set is the default one."""
 
     feature_set: str = ""
+    custom_no_upgrade: CustomFeatureGates | None = None
 
 
 class FeatureGateStatus(Wire, frozen=True):
@@ -253,3 +271,35 @@ class Infrastructure(Object, frozen=True):
     """The singleton `cluster`: where the cluster runs and how redundant it is."""
 
     status: InfrastructureStatus = InfrastructureStatus()
+
+
+class ConfigNodeSpec(Wire, frozen=True):
+    """`spec` of the configuration of nodes; `cgroup_mode` is v1, v2 or empty for the release's own choice."""
+
+    cgroup_mode: str = ""
+
+
+class ConfigNode(Object, frozen=True):
+    """The singleton `cluster`: what holds for every node."""
+
+    spec: ConfigNodeSpec = ConfigNodeSpec()
+
+
+class ConfigMapReference(Wire, frozen=True):
+    """A ConfigMap of openshift-config by name."""
+
+    name: str = ""
+
+
+class ProxySpec(Wire, frozen=True):
+    """`spec` of Proxy."""
+
+    http_proxy: str = ""
+    https_proxy: str = ""
+    trusted_ca: ConfigMapReference = msgspec.field(default=ConfigMapReference(), name="trustedCA")
+
+
+class Proxy(Object, frozen=True):
+    """The singleton `cluster`: how the cluster reaches the world."""
+
+    spec: ProxySpec = ProxySpec()

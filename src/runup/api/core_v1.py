@@ -41,6 +41,8 @@ class NodeStatus(Wire, frozen=True):
 
     conditions: tuple[Condition, ...] = ()
     node_info: NodeSystemInfo = NodeSystemInfo()
+    # What pods may ask for, such as cpu and memory, as quantities.
+    allocatable: dict[str, str] = {}
 
 
 class Node(Object, frozen=True):
@@ -125,23 +127,55 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class ResourceRequests(Wire, frozen=True):
+    """What a container asks for, as quantities; a number is one too."""
+
+    requests: dict[str, str | int | float] = {}
+
+
+class RequestingContainer(Wire, frozen=True):
+    """The part of a container's declaration that says how much of a node it takes."""
+
+    resources: ResourceRequests = ResourceRequests()
+
+
 class PodPlace(Wire, frozen=True):
-    """The part of a Pod's `spec` that says where it is."""
+    """The part of a Pod's `spec` that says where it is and what keeps it there."""
 
     node_name: str = ""
+    termination_grace_period_seconds: int = 30
+    containers: tuple[RequestingContainer, ...] = ()
+
+
+class WaitingContainer(Wire, frozen=True):
+    """A container, as far as it says why it does not run."""
+
+    name: str = ""
+    state: ContainerState = ContainerState()
 
 
 class PodPhase(Wire, frozen=True):
     """The part of a Pod's `status` that says how far it is."""
 
     phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[WaitingContainer, ...] = ()
+    init_container_statuses: tuple[WaitingContainer, ...] = ()
 
 
 class PlacedPod(Object, frozen=True):
-    """A Pod of which only place and phase are kept: there may be tens of thousands."""
+    """A Pod of which little more than place and phase is kept: there may be hundreds of thousands.
+
+    `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are no fields of a Pod: whoever
+    keeps one makes them of what it then drops.
+    """
 
     spec: PodPlace = PodPlace()
     status: PodPhase = PodPhase()
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    ready: bool = False
+    waiting: str = ""
 
 
 class ConfigMap(Object, frozen=True):

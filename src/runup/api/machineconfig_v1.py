@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire
 
 
@@ -42,3 +44,15 @@ class MachineConfigPool(Object, frozen=True):
 
 class MachineConfig(Object, frozen=True):
     """A configuration of nodes; only its metadata is read."""
+
+
+class KubeletConfigSpec(Wire, frozen=True):
+    """`spec` of a KubeletConfig; `kubelet_config` is a part of the kubelet's own configuration file."""
+
+    kubelet_config: dict[str, Any] = {}
+
+
+class KubeletConfig(Object, frozen=True):
+    """Settings of the kubelets of some pools."""
+
+    spec: KubeletConfigSpec = KubeletConfigSpec()

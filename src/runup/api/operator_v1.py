@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runup.api.meta_v1 import Condition, Object, Wire
 
 
@@ -15,3 +17,75 @@ class Etcd(Object, frozen=True):
     """The singleton `cluster`: the etcd of the control plane."""
 
     status: EtcdStatus = EtcdStatus()
+
+
+class CloudCredentialSpec(Wire, frozen=True):
+    """`spec` of CloudCredential; the empty mode is the operator's own choice."""
+
+    credentials_mode: str = ""
+
+
+class CloudCredential(Object, frozen=True):
+    """The singleton `cluster`: how components get accounts at the cloud."""
+
+    spec: CloudCredentialSpec = CloudCredentialSpec()
+
+
+class CredentialsRequest(Object, frozen=True):
+    """An account at the cloud that a component asks for."""
+
+
+class OperatorSpec(Wire, frozen=True):
+    """What every operator's configuration has; the overrides are any JSON."""
+
+    management_state: str = ""
+    unsupported_config_overrides: Any = None
+
+
+class KubeAPIServer(Object, frozen=True):
+    """The singleton `cluster`: the API server's operator."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class KubeControllerManager(Object, frozen=True):
+    """The singleton `cluster`: the controller manager's operator."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class KubeScheduler(Object, frozen=True):
+    """The singleton `cluster`: the scheduler's operator."""
+
+    spec: OperatorSpec = OperatorSpec()
+
+
+class EtcdBackupStatus(Wire, frozen=True):
+    """`status` of an EtcdBackup."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class EtcdBackup(Object, frozen=True):
+    """A backup of etcd that was asked for."""
+
+    status: EtcdBackupStatus = EtcdBackupStatus()
+
+
+class ImageRegistryStorage(Wire, frozen=True):
+    """Where the registry keeps its images; `empty_dir` goes with its pod."""
+
+    empty_dir: dict[str, Any] | None = None
+
+
+class ImageRegistrySpec(Wire, frozen=True):
+    """`spec` of the registry's Config."""
+
+    management_state: str = ""
+    storage: ImageRegistryStorage = ImageRegistryStorage()
+
+
+class ImageRegistryConfig(Object, frozen=True):
+    """The singleton `cluster`: the cluster's own image registry."""
+
+    spec: ImageRegistrySpec = ImageRegistrySpec()

@@ -75,8 +75,16 @@ def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
     return b""
 
 
-def without_others(obj: Owned, manager: str) -> Owned:
-    """`obj` with what `manager` applied in `owned`, and nothing of other managers: what is kept in memory."""
-    return replace(
-        obj, metadata=replace(obj.metadata, managed_fields=(), annotations={}), owned=fields_of(obj.metadata, manager)
+def without_others(obj: Owned, manager: str, label: str) -> Owned:
+    """`obj` with what `manager` applied in `owned`, and nothing else but the one label: what is kept in memory."""
+    found = obj.metadata
+    kept = OwnedMeta(
+        name=found.name,
+        namespace=found.namespace,
+        uid=found.uid,
+        resource_version=found.resource_version,
+        generation=found.generation,
+        deletion_timestamp=found.deletion_timestamp,
+        labels={label: found.labels[label]} if label in found.labels else {},
     )
+    return replace(obj, metadata=kept, owned=fields_of(found, manager))

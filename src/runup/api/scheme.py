@@ -8,8 +8,11 @@ from runup.api import (
     apiserver_v1,
     config_v1,
     core_v1,
+    extension_v1,
     machineconfig_v1,
+    olm_v1alpha1,
     operator_v1,
+    platform_v1,
     update_v1alpha1,
     whole_v1,
     workloads_v1,
@@ -48,6 +51,22 @@ def _machineconfig(kind: str, plural: str) -> Resource:
     return Resource("machineconfiguration.openshift.io", "v1", kind, plural, namespaced=False)
 
 
+def _olm(kind: str, plural: str) -> Resource:
+    return Resource("operators.coreos.com", "v1alpha1", kind, plural, namespaced=True)
+
+
+def _operator(kind: str, plural: str) -> Resource:
+    return Resource("operator.openshift.io", "v1", kind, plural, namespaced=False)
+
+
+def _admission(kind: str, plural: str) -> Resource:
+    return Resource("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
+
+
+def _kmm(version: str, kind: str, plural: str) -> Resource:
+    return Resource("kmm.sigs.x-k8s.io", version, kind, plural, namespaced=kind == "Module")
+
+
 RESOURCES: dict[type[Object], Resource] = {
     core_v1.ConfigMap: Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
     core_v1.Event: Resource("", "v1", "Event", "events", namespaced=True),
@@ -80,6 +99,61 @@ RESOURCES: dict[type[Object], Resource] = {
     whole_v1.WholeDeployment: Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
     whole_v1.WholeReplicaSet: Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
     whole_v1.WholeJob: Resource("batch", "v1", "Job", "jobs", namespaced=True),
+    config_v1.ConfigNode: _config("Node", "nodes"),
+    config_v1.Proxy: _config("Proxy", "proxies"),
+    machineconfig_v1.KubeletConfig: _machineconfig("KubeletConfig", "kubeletconfigs"),
+    operator_v1.CloudCredential: _operator("CloudCredential", "cloudcredentials"),
+    operator_v1.KubeAPIServer: _operator("KubeAPIServer", "kubeapiservers"),
+    operator_v1.KubeControllerManager: _operator("KubeControllerManager", "kubecontrollermanagers"),
+    operator_v1.KubeScheduler: _operator("KubeScheduler", "kubeschedulers"),
+    operator_v1.EtcdBackup: Resource(
+        "operator.openshift.io", "v1alpha1", "EtcdBackup", "etcdbackups", namespaced=False
+    ),
+    operator_v1.CredentialsRequest: Resource(
+        "cloudcredential.openshift.io", "v1", "CredentialsRequest", "credentialsrequests", namespaced=True
+    ),
+    operator_v1.ImageRegistryConfig: Resource(
+        "imageregistry.operator.openshift.io", "v1", "Config", "configs", namespaced=False
+    ),
+    olm_v1alpha1.Subscription: _olm("Subscription", "subscriptions"),
+    olm_v1alpha1.InstallPlan: _olm("InstallPlan", "installplans"),
+    olm_v1alpha1.ClusterServiceVersion: _olm("ClusterServiceVersion", "clusterserviceversions"),
+    olm_v1alpha1.CatalogSource: _olm("CatalogSource", "catalogsources"),
+    olm_v1alpha1.ClusterExtension: Resource(
+        "olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions", namespaced=False
+    ),
+    extension_v1.CustomResourceDefinition: Resource(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    ),
+    extension_v1.APIService: Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False),
+    extension_v1.ValidatingWebhookConfiguration: _admission(
+        "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+    ),
+    extension_v1.MutatingWebhookConfiguration: _admission(
+        "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
+    ),
+    extension_v1.ValidatingAdmissionPolicy: _admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    extension_v1.ValidatingAdmissionPolicyBinding: _admission(
+        "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
+    ),
+    platform_v1.PersistentVolume: Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False),
+    platform_v1.VolumeAttachment: Resource(
+        "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False
+    ),
+    platform_v1.StorageVersionMigration: Resource(
+        "migration.k8s.io", "v1alpha1", "StorageVersionMigration", "storageversionmigrations", namespaced=False
+    ),
+    platform_v1.CertificateSigningRequest: Resource(
+        "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False
+    ),
+    platform_v1.Service: Resource("", "v1", "Service", "services", namespaced=True),
+    platform_v1.Machine: Resource("machine.openshift.io", "v1beta1", "Machine", "machines", namespaced=True),
+    platform_v1.VirtualMachineInstance: Resource(
+        "kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances", namespaced=True
+    ),
+    platform_v1.PreflightValidation: _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
+    platform_v1.PreflightValidationOCP: _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
+    platform_v1.Module: _kmm("v1beta1", "Module", "modules"),
 }
 
 

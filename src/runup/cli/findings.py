@@ -256,7 +256,7 @@ def _risks(
                 because=why.get(name, "") if name in accepted else "",
             )
         )
-    return tuple(sorted(found, key=weight))
+    return ordered(found)
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:
@@ -267,6 +267,11 @@ def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk
 
 _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
+
+
+def ordered(risks: Iterable[Risk]) -> tuple[Risk, ...]:
+    """What stands in the way first, the gravest on top."""
+    return tuple(sorted(risks, key=weight))
 
 
 def weight(risk: Risk) -> tuple[bool, int, int, str]:

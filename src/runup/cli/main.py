@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "preflight": "runup.cli.preflight.command:preflight",
     "check": "runup.cli.check.command:check",
     "graph": "runup.cli.graph.command:graph",
+    "checks": "runup.cli.checks.command:checks",
     "release": "runup.cli.release.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",
     "demo": "runup.cli.sandbox.demo:demo",
@@ -32,9 +33,10 @@ COMMANDS: dict[str, str] = {
 }
 SUMMARIES: dict[str, str] = {
     "upgrade": "Check, accept and start updates of the cluster.",
-    "preflight": "Past preflights: history, comparison, one risk in detail.",
+    "preflight": "Run a preflight, or look at past ones.",
     "check": "Look whether this cluster can be preflighted, and by you.",
     "graph": "Make, serve and look into the graph of an update service.",
+    "checks": "Write, test and list the checks of a release.",
     "release": "Make and inspect release images.",
     "sandbox": "A cluster on this machine to try things on.",
     "demo": "Watch a 5.0.0 cluster be checked by release 5.2.0.",

@@ -266,7 +266,7 @@ class ClusterVersionController:
         wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=wanted.place, version_hash=self._own.version_hash(caches.feature_gate())),
+            facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
             feature_gate=caches.feature_gate(),
             operators=_sorted(caches.operators),
             operators_error=caches.operators.error or "",
@@ -294,6 +294,10 @@ class ClusterVersionController:
     def _evaluate(self, queries: tuple[str, ...]) -> None:
         if self._prometheus is not None:
             self._prometheus.want(queries)
+
+    def _hash(self) -> str:
+        """Of an operator that only records; the worker says what that of the release which it applies is."""
+        return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
 
     def _load(self, release: Release) -> None:
         if self._loads is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from runup import __version__
-from runup.api.config_v1 import Release
+from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
@@ -28,6 +28,7 @@ from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
+from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.release_images import ReleaseImages
@@ -103,7 +104,9 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
         channels=metadata.channels,
     )
     own = OwnRelease(payload, options.profile, options.exclude)
-    own.verifier(None)
+    verifier = own.verifier(None)
+    for warning in verifier.warnings if verifier is not None else ():
+        log.warning("the verification ConfigMap of this release is odd", what=warning)
     return release, own
 
 
@@ -146,6 +149,7 @@ class Manager:
             exclude=options.exclude,
             always_enabled=options.always_enabled,
         )
+        self.metrics.cluster.created = own.payload.image_references.created
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         async with Client(
             self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
@@ -201,6 +205,8 @@ class Manager:
         )
         tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
+        installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
+        tasks.append(asyncio.create_task(keep_running(installer.run, self._clock)))
         try:
             await self._lead(client, facts, controller, worker)
         finally:
@@ -268,10 +274,9 @@ class Manager:
             stopping=self.stopping,
         )
 
-    def _custom_stores(self) -> tuple[str, ...] | None:
+    def _custom_stores(self) -> tuple[SignatureStore, ...] | None:
         version = self.caches.versions.get(NAME)
-        stores = version.spec.signature_stores if version is not None else None
-        return None if stores is None else tuple(store.url for store in stores)
+        return version.spec.signature_stores if version is not None else None
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from runup.controllers import story
+from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.plan import Plan
 from runup.domain.preflight.report import Report
@@ -63,6 +64,8 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(self)
+        self.cluster = ClusterSeries()
+        self.registry.register(self.cluster)
 
     def collect(self) -> Iterator[Metric]:
         """What depends on when it is asked; a family without a value where there is nothing to tell."""
@@ -83,6 +86,7 @@ class Metrics:
 
     def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
         """Take one pass into account, after it was carried out."""
+        self.cluster.look(observed)
         earlier, told = story.before(observed), story.after(observed, plan)
         ended = told.outcome in (story.COMPLETED, story.FAILED, story.REFUSED)
         if ended and (told.outcome, told.reason) != (earlier.outcome, earlier.reason):

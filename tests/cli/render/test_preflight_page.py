@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.conftest import cluster
 from tests.cli.render import samples
 from tests.cli.render.reading import Reader, read
@@ -108,6 +108,13 @@ def test_tables_have_captions_and_can_be_reached_by_keys() -> None:
     regions = [attrs for _, attrs in reader.tags if attrs.get("class") == "scroll"]
     assert regions
     assert all(attrs["tabindex"] == "0" and attrs["role"] == "region" and attrs["aria-label"] for attrs in regions)
+
+
+def test_checks_that_found_something_come_first() -> None:
+    """Whatever the order of the report."""
+    text = shown(replace(samples.FOUND, checks=samples.CHECKS[::-1])).text.partition("Checks (4)")[2]
+    places = [text.index(check.name) for check in samples.CHECKS]
+    assert places == sorted(places)
 
 
 EVIL = '"><script>alert(1)</script>\x1b[2J'

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pexpect
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from tests.cli.conftest import Server, cluster, eventually
 from tests.cli.render import samples

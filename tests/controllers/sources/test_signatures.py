@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import ScriptedApi, failure, reply, scripted_api, silence
 
+from runup.api.config_v1 import SignatureStore
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.domain.clusterversion.observed import ReleaseCheck
@@ -52,6 +53,11 @@ async def store() -> AsyncIterator[ScriptedApi]:
         yield found
 
 
+def stores_of(custom: Sequence[str] | None) -> tuple[SignatureStore, ...] | None:
+    """spec.signatureStores."""
+    return None if custom is None else tuple(SignatureStore(url=url) for url in custom)
+
+
 async def checked(api: ScriptedApi, stores: Sequence[str], custom: Sequence[str] | None = None) -> ReleaseCheck:
     """What is found out about the image."""
     done = asyncio.Event()
@@ -59,7 +65,9 @@ async def checked(api: ScriptedApi, stores: Sequence[str], custom: Sequence[str]
     clock = SystemClock()
     async with Client(ClusterConfig(server=api.url), clock=clock) as client:
         images = ReleaseImages(client)
-        checks = ReleaseChecks(client, lambda: verifier, clock, done.set, images=images, custom_stores=lambda: custom)
+        checks = ReleaseChecks(
+            client, lambda: verifier, clock, done.set, images=images, custom_stores=lambda: stores_of(custom)
+        )
         checks.check(IMAGE)
         async with asyncio.timeout(20):
             await done.wait()
@@ -109,7 +117,7 @@ async def test_a_store_that_hangs_costs_one_wait(
     api: ScriptedApi, store: ScriptedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not waited for once a number; the next store has the signature."""
-    monkeypatch.setattr("runup.controllers.sources.signatures.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("runup.controllers.sources.signature_stores.TIMEOUT_S", 0.2)
     store.answers(silence)
     assert (await checked(api, [store.url, folder(tmp_path / "store", GOOD)])).trust is Trust.VERIFIED
     assert len(store.requests) == 1

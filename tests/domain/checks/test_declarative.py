@@ -335,6 +335,22 @@ def test_only_the_named_fields_are_kept() -> None:
     }
 
 
+def test_an_object_with_owners_and_finalizers_is_one_for_cel() -> None:
+    """Metadata has lists; all that an expression is given are values that CEL knows."""
+    found = check()
+    (read,) = (read for read in found.reads if isinstance(read, Read))
+    metadata = {
+        "name": "web",
+        "creationTimestamp": "2026-01-14T09:30:00Z",
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "web"}],
+        "finalizers": ["a/b"],
+    }
+    (obj,) = objects(read, {"metadata": metadata, "data": {}})
+    assert plain(obj)["metadata"] == metadata
+    outcome = run_check(found, Snapshot({read: (obj,)}), context())
+    assert "Non-CEL value" not in " ".join(finding.message for finding in outcome.findings)
+
+
 def test_a_shorter_path_keeps_all_below_it() -> None:
     """`spec` and `spec.nodeName` together mean `spec`, in either order."""
     for fields in (("spec", "spec.nodeName"), ("spec.nodeName", "spec")):

@@ -23,6 +23,11 @@ def check(run: CheckFunction, name: str = "Example", unknown_risk: str = "") -> 
     return Check(name, "tests", NODES, run, unknown_risk=unknown_risk)
 
 
+def _looks(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    snapshot.listed(NODES[0])
+    yield from ()
+
+
 def _clear(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield from ()
 
@@ -175,7 +180,7 @@ def _the_version(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             ["a.", "Whether Example applies to the object could not be told: Node b cannot be read: it is odd."],
         ),
         (
-            _clear,
+            _looks,
             Node,
             "b",
             "Unknown",
@@ -191,13 +196,15 @@ def _the_version(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 "ClusterVersion version cannot be read: it is odd."
             ],
         ),
-        (_clear, Pod, "b", "Clear", []),
+        (_looks, Pod, "b", "Clear", []),
+        (_clear, Node, "b", "Clear", []),
     ],
     ids=[
         "the others are answered",
         "nothing found is not clear",
         "the one that is asked for is not absent",
         "one of a kind that the check does not read",
+        "one of a kind that it did not ask for on this cluster",
     ],
 )
 def test_one_object_that_could_not_be_read_costs_one_answer(
@@ -258,7 +265,7 @@ def test_a_kind_that_is_known_in_part(run: CheckFunction, nodes: str, result: st
 def test_many_objects_that_could_not_be_read_are_one_finding() -> None:
     """Named as far as a message holds, all of them in the resources."""
     bad = tuple(Undecodable("", f"n{number}", "odd") for number in range(300))
-    outcome = run_check(check(_clear), Snapshot({NODES[0]: ()}, {}, {NODES[0]: bad}), context())
+    outcome = run_check(check(_looks), Snapshot({NODES[0]: ()}, {}, {NODES[0]: bad}), context())
     (finding,) = outcome.findings
     assert finding.message.startswith(
         "Whether Example applies to 300 objects could not be told: Node n0 cannot be read"

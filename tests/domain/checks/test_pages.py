@@ -12,7 +12,7 @@ import pytest
 
 from runup import pages
 from runup.domain import documentation
-from runup.domain.checks import catalogue
+from runup.domain.checks import catalogue, page
 from runup.domain.checks.catalogue import CHECKS, operator_health
 from runup.domain.checks.engine import unknown_risk
 from runup.domain.checks.model import Check
@@ -107,3 +107,16 @@ def test_the_walk_finds_what_is_known() -> None:
     """A walk that found nothing would ask for nothing."""
     families = {name.partition("-")[0] for name in NAMES}
     assert {*REQUIRED, "PodDisruptionBudgetsOverlap", "ClusterVersionOverrides", "UpdatePathNotOffered"} <= families
+
+
+def test_generated_pages_are_current() -> None:
+    """A check's page is its docstring, its reads and its example: `python tools/check_pages.py` writes it."""
+    made = [check for check in CHECKS if check.about]
+    old = [check.name for check in made if (PAGES / f"{check.name}.md").read_text() != page.page(check)]
+    old += [
+        check.unknown_risk
+        for check in made
+        if (PAGES / f"{check.unknown_risk}.md").read_text() != page.unknown_page(check)
+    ]
+    assert old == []
+    assert len(made) > 30

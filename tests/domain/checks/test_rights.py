@@ -19,7 +19,7 @@ metadata: {name: certificates}
 spec:
   component: etcd
   reads:
-  - {name: services, version: v1, resource: services, kind: Service, fields: [spec.type], namespace: openshift-etcd}
+  - {name: claims, version: v1, resource: endpoints, kind: Endpoints, fields: [subsets], namespace: openshift-etcd}
   - {name: routes, group: route.openshift.io, version: v1, resource: routes, kind: Route, fields: [spec.host]}
   for: routes
   expression: "false"
@@ -37,7 +37,7 @@ def test_what_a_release_packs_is_what_is_read_back() -> None:
     files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"})
     found, refused = rights.of_file(files[rights.FILE])
     assert refused == ()
-    assert {Right("", "services", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
+    assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
     assert {(r.group, r.plural) for check in CHECKS for r in check.reads} <= {(r.group, r.resource) for r in found}
     assert {Right("config.openshift.io", "clusterversions"), Right("config.openshift.io", "featuregates")} <= set(found)
 

@@ -15,7 +15,7 @@ import pytest
 from tests.journeys.conftest import RUNUP
 from tests.servers import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo"), pytest.mark.timeout(400)]
 
 README = Path(__file__).parents[3] / "README.md"
 STARTING, CHECKING = "sandbox start", "--mode=preflight"
@@ -69,7 +69,7 @@ def _transcript() -> list[str]:
 def test_the_demo_tells_what_the_readme_shows(folder: Path) -> None:
     """Every line of the transcript is there, in its order; exit code 0, nothing left."""
     done = subprocess.run(
-        [*RUNUP, "demo"], env=_environment(folder), capture_output=True, text=True, check=False, timeout=240
+        [*RUNUP, "demo"], env=_environment(folder), capture_output=True, text=True, check=False, timeout=350
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     told = iter(done.stdout.splitlines())

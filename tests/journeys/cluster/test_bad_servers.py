@@ -21,7 +21,7 @@ from tests.controlplane.build import Unavailable
 from tests.controlplane.rows import SERVERS
 from tests.journeys.cluster import small_release
 from tests.journeys.cluster.small_release import FIRST
-from tests.journeys.cluster.test_killed_updates import LEASE, missed
+from tests.journeys.cluster.test_killed_updates import ALONE, missed
 from tests.servers import eventually
 
 from runup.kube import config
@@ -39,7 +39,7 @@ def here(request: pytest.FixtureRequest) -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="runup-test-trouble-"))
     try:
         with world(request.param, folder, small_release.write) as made, made.stand_in():
-            with made.operator(FIRST, LEASE) as operator:
+            with made.operator(FIRST, ALONE) as operator:
                 made.until_completed(operator)
             yield made
     except Unavailable as why:
@@ -83,7 +83,7 @@ async def test_an_update_through_trouble(
     """The trouble lasts until something was applied in it, and ends when the update has, or after a while."""
     async with faulty_api(config.load(str(here.kubeconfig)), seed=7) as api:
         trouble(api)
-        with here.operator(version, LEASE, kubeconfig=api.kubeconfig(tmp_path / "faulty.kubeconfig")) as operator:
+        with here.operator(version, ALONE, kubeconfig=api.kubeconfig(tmp_path / "faulty.kubeconfig")) as operator:
             # Some of it can be got through, and storms may be too much; then it is the calm that has to do.
             await _until(here, operator, or_after_s=20.0)
             assert sum(number for name, number in api.counted.items() if not name.endswith("pass_on")) > 0
@@ -96,7 +96,7 @@ async def test_an_update_whose_server_is_away(here: World, tmp_path: Path) -> No
     """For a while nothing is answered at all, from when the first objects were written on."""
     since = here.moment()
     async with faulty_api(config.load(str(here.kubeconfig)), seed=7) as api:
-        with here.operator("5.0.9", LEASE, kubeconfig=api.kubeconfig(tmp_path / "away.kubeconfig")) as operator:
+        with here.operator("5.0.9", ALONE, kubeconfig=api.kubeconfig(tmp_path / "away.kubeconfig")) as operator:
             await asyncio.to_thread(eventually, lambda: _written(here, since) >= 3, "it has begun")
             api.away()
             await _until(here, operator, or_after_s=AWAY_S)

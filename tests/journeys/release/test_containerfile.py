@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import re
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from runup.cli.release.command import release
@@ -34,3 +37,34 @@ def test_the_flags_that_it_names_exist() -> None:
     named = set(re.findall(r"--[a-z-]+", command))
     assert named
     assert named <= known
+
+
+def _libraries(files: Iterable[Path]) -> set[str]:
+    """Modules of others that are imported anywhere in `files`."""
+    found = set()
+    for file in files:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            found |= {name.partition(".")[0] for name in names}
+    return found - sys.stdlib_module_names - {"runup", ""}
+
+
+def test_the_sandbox_stays_out_of_the_image() -> None:
+    """Its folder is removed, and so is every library that only it imports, with what only that one needs."""
+    code = ROOT / "src" / "runup"
+    sandbox = [*code.glob("sandbox/**/*.py"), *code.glob("cli/sandbox/**/*.py")]
+    others = _libraries(file for file in code.glob("**/*.py") if file not in sandbox)
+    # multidict is what aiohttp is made of.
+    only_there = {name.replace("_", "-") for name in _libraries(sandbox) - others - {"multidict"}}
+    assert {"jsonschema-rs", "orjson"} <= only_there
+    (line,) = re.findall(r"pip uninstall -y (.+) \\$", CONTAINERFILE, re.MULTILINE)
+    with_theirs = {"cffi", "pycparser", "jsonpointer"}  # of cryptography and jsonpatch
+    assert set(line.split()) == only_there | with_theirs
+    assert re.search(r"^ && rm -r \S+/runup/sandbox$", CONTAINERFILE, re.MULTILINE)
+    # What the second stage takes is what the first one has left.
+    _, _, shipped = CONTAINERFILE.rpartition("\nFROM ")
+    assert re.findall(r"^COPY (.+)$", shipped, re.MULTILINE) == [
+        "--from=build /opt/runup /opt/runup",
+        "deploy/manifests /manifests",
+    ]

@@ -52,6 +52,7 @@ def short(found: JSON | None) -> tuple[str, str, str, str] | None:
         pytest.param(at("5.0.0"), "well", 60, False, ("5.0.0", "True", "True", "False"), id="its operand is not ready"),
         pytest.param(at("5.0.0"), "well", 0, True, ("5.0.0", "True", "True", "False"), id="it has just been started"),
         pytest.param({}, "well", 60, True, ("5.1.0", "True", "False", "False"), id="a new object has no status"),
+        pytest.param({}, "well", 60, False, ("", "False", "True", "False"), id="a new one whose operand is not ready"),
         pytest.param(at("5.0.0"), "slow:90", 60, True, ("5.0.0", "True", "True", "False"), id="a slow one after 60 s"),
         pytest.param(at("5.0.0"), "slow:90", 90, True, ("5.1.0", "True", "False", "False"), id="a slow one after 90 s"),
         pytest.param(at("5.0.0"), "stuck", 9e9, True, ("5.0.0", "True", "True", "False"), id="a stuck one never"),

@@ -1,4 +1,4 @@
-"""`runup preflight history|compare|explain`: what preflights found, now and before.
+"""`runup preflight run|history|compare|explain`: what preflights find, now and before.
 
 Reads ClusterVersion and ConfigMap `preflight-history`; what is printed is made by `render.history` and
 `render.explain` out of values.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
+from runup.cli.release.shared import access, guarded, registry_options
 from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def preflight() -> None:
     A preflight is asked for with `runup upgrade --mode=preflight --to=VERSION`.
 
     \b
+      runup preflight run --dump DIR
       runup preflight show
       runup preflight history
       runup preflight compare 5.1.0 5.2.0
@@ -184,3 +186,56 @@ def explain(ctx: click.Context, risk: str, output: str | None) -> None:
     else:
         known = rendered.explain(cluster, found, risk, page, pages.names())
     _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
+
+
+@preflight.command("run")
+@click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
+@click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not the cluster's own.")
+@click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
+@click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option("--dump", "dumps", multiple=True, metavar="DIR", help="A must-gather or another dump; may be repeated.")
+@click.option(
+    "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
+    default="unknown",
+    show_default=True,
+    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+)
+@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
+@registry_options
+@connection_options
+@click.pass_context
+def run(
+    ctx: click.Context,
+    /,
+    to: str,
+    from_: str,
+    to_image: str,
+    release_dir: str,
+    dumps: tuple[str, ...],
+    output: str | None,
+    fail_on: str,
+    suppressions: str,
+    check_timeout: float,
+    **registry: Any,
+) -> int:
+    """Check a cluster or dumps for an update, without an operator and changing nothing.
+
+    Exit codes as for `--wait`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not be
+    judged.
+
+    \b
+      runup preflight run --to-image registry.example/release:5.2.0
+      runup preflight run --dump must-gather --to 4.16.0
+      runup preflight run --dump a --dump b -o junit > preflight.xml
+    """
+    from runup.cli.preflight import run as runs
+
+    if output == "html" and len(dumps) > 1:
+        raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
+    flags = runs.Flags(to, from_, to_image, release_dir, dumps, output, fail_on, suppressions, check_timeout)
+    return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

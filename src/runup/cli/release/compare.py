@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("images", nargs=-1, required=True, metavar="FROM TO | TO")
 @click.option("--live", is_flag=True, help="What TO would change on the cluster: a dry run on its server.")
 @OUTPUT

@@ -9,11 +9,12 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
 from runup.cli.output import screen_of
 from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("image")
 @click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
 @click.option("--file", "wanted", default="", metavar="PATH", help="Print this one file instead.")
@@ -42,7 +43,7 @@ def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
     return guarded(run)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kind")
 @click.argument("name")
 @click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Of several of that name, the one in there.")

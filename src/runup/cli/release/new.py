@@ -11,11 +11,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import click
+
 from runup.cli.errors import CommandError
 from runup.cli.release import components
 from runup.domain import documentation
 from runup.domain.checks import packing, rights
 from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
+from runup.domain.release.whole import oddities
 from runup.domain.version import Version, VersionError
 from runup.oci.access import Access
 from runup.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
@@ -55,11 +58,13 @@ def make(wanted: Wanted, access: Access) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as scratch:
         built = _build(Path(scratch), wanted, access)
         layout = Layout.open(built.layout)
-        _check_loads(layout, built, wanted)
+        notes = _check_loads(layout, built, wanted)
         name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
         with _signed(wanted.signature_store, built.digest, signature):
             put(layout, built.digest, place, access, overwrite=wanted.overwrite)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
     return built.digest, name
 
 
@@ -135,12 +140,16 @@ def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
             raise CommandError(f"{', '.join(given)}: the folders bring {file}; say it there, or leave the file out")
 
 
-def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> None:
-    """Raise PayloadError for an image that an operator could not load, CommandError for one of another version."""
+def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> tuple[str, ...]:
+    """What is odd about the image; raises PayloadError for one that an operator could not load.
+
+    Raises CommandError for one of another version.
+    """
     files = read_folders(open_image(layout, built.digest), FOLDERS)
     payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
     if payload.version != wanted.version:
         raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {wanted.version}")
+    return (*payload.warnings, *oddities(payload))
 
 
 def _check_documentation(wanted: Wanted) -> None:

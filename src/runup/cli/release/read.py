@@ -14,6 +14,7 @@ from runup.cli.render.text import machine
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
 from runup.domain.release.listing import Row, described, notes, rows
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
+from runup.domain.release.whole import oddities
 from runup.lang.printable import one_line
 from runup.oci.access import Access
 from runup.oci.places import LayoutPlace, Place, files_in, files_of, place_of
@@ -58,7 +59,7 @@ def told(payload: Payload, digest: str) -> dict[str, Any]:
         "manifests": len(payload.manifests),
         "checks": [str(check.identity) for check in payload.checks],
         "verifies": payload.verification is not None,
-        "warnings": [*metadata.problems, *payload.warnings],
+        "warnings": [*metadata.problems, *payload.warnings, *oddities(payload)],
     }
 
 

@@ -32,7 +32,7 @@ TARGET = "5.2.0"
 FIRST_STEP = "5.0.3"
 PAUSED = "MachineConfigPoolPaused-infra"
 DUAL_STACK = "DualStackIncompatible"
-DEADLINE_S = 60.0
+DEADLINE_S = 150.0
 LOGS = "logs"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READER_LEFT = 141
@@ -159,6 +159,7 @@ class Story:
             self._blocked,
             self._accept_rest,
             self._update,
+            self._arrive,
         ):
             step()
 
@@ -210,7 +211,13 @@ class Story:
         self._runup("upgrade", f"--to={FIRST_STEP}")
         self._until(lambda cluster: cluster.status.desired.version == FIRST_STEP, f"the update to {FIRST_STEP} starts")
         self._kubectl(("kubectl", "-n", _namespace(), "get", "deployments"))
-        say("The preflight's Deployment went first, then the update began:")
+        say("The preflight's Deployment went first, then the update began, manifest by manifest:")
+        self._until(lambda cluster: _done(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied")
+        self._runup("upgrade", "status")
+
+    def _arrive(self) -> None:
+        say(f"On the way {FIRST_STEP}'s own operator took over from 5.0.0's. Now every component has to get there.")
+        self._until(lambda cluster: _arrived(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed")
         self._runup("upgrade")
 
     def clear_up(self) -> bool:
@@ -330,6 +337,19 @@ def _names(cluster: Any, version: str) -> set[str]:
         if update.release.version == version:
             return {risk.name for risk in update.risks}
     return set()
+
+
+def _done(cluster: Any, version: str) -> bool:
+    """Whether some manifests of that release are in place, or all of them."""
+    from runup.domain.conditions import find
+
+    found = find(cluster.status.conditions, "Progressing")
+    return _arrived(cluster, version) or bool(found and version in found.message and " done (" in found.message)
+
+
+def _arrived(cluster: Any, version: str) -> bool:
+    newest = next(iter(cluster.status.history), None)
+    return newest is not None and (newest.version, newest.state) == (version, "Completed")
 
 
 def _refused(cluster: Any) -> str:

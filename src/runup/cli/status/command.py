@@ -6,10 +6,10 @@ This module reads flags, asks one source (`status_live`, `status_files`) and pri
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options

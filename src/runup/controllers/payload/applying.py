@@ -14,6 +14,7 @@ from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_othe
 from runup.api.scheme import Resource
 from runup.domain.payload import ownership
 from runup.domain.payload.ownership import MANAGER
+from runup.domain.payload.rendering import LABEL
 from runup.domain.payload.workloads import KINDS
 from runup.kube import calls
 from runup.kube.client import Client
@@ -30,7 +31,7 @@ async def apply(client: Client, resource: Resource, obj: JSON) -> Owned:
     if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
         await _adopt(client, resource, answer)
         answer = await client.send(call)
-    return without_others(answer, MANAGER)
+    return without_others(answer, MANAGER, LABEL)
 
 
 async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
@@ -39,7 +40,7 @@ async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
         answer = await client.send(_narrow(calls.create(resource, obj, field_manager=MANAGER), resource))
     except AlreadyExists:
         return None
-    return without_others(answer, MANAGER)
+    return without_others(answer, MANAGER, LABEL)
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:

@@ -8,6 +8,7 @@ run of the same release, or a new release, begins where the last one stopped.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +30,7 @@ from runup.domain.payload import ownership
 from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
 from runup.domain.payload.task import Task
-from runup.domain.payload.workloads import DEFINITION
+from runup.domain.payload.workloads import DEFINITION, KINDS
 from runup.domain.release.manifest import Identity
 from runup.kube.cache import Cache
 from runup.kube.client import Client
@@ -43,10 +44,10 @@ NAMESPACE = ("", "Namespace")
 
 @dataclass(frozen=True, slots=True)
 class Good:
-    """What an object looked like right after it was put: label, the fields that are ours, version."""
+    """What an object looked like right after it was put: label, a digest of the fields that are ours, version."""
 
     digest: str
-    owned: bytes
+    fields: bytes
     resource_version: int
 
 
@@ -142,7 +143,7 @@ class Putting:
             return True
         digest, good = self._digests[task.index], self._memory.good.get(task.identity)
         if good is not None and good.digest == digest:
-            if found.owned == good.owned and found.metadata.labels.get(LABEL) == digest:
+            if _short(found.owned) == good.fields and found.metadata.labels.get(LABEL) == digest:
                 return True
             if _version(found) < good.resource_version:
                 return True  # the watch has not come to our own write yet
@@ -150,7 +151,7 @@ class Putting:
             return False
         if not ownership.covers(json.loads(found.owned), self._rendered(task).object):
             return False
-        self._memory.good[task.identity] = Good(digest, found.owned, _version(found))
+        self._memory.good[task.identity] = Good(digest, _short(found.owned), _version(found))
         return True
 
     def drifted(self, task: Task) -> bool:
@@ -202,8 +203,9 @@ class Putting:
             if unrelated:
                 await self._relate(task, resource)
         if answer is not None:
-            self._memory.good[task.identity] = Good(new.digest, answer.owned, _version(answer))
-            self._memory.answers[task.identity] = answer
+            self._memory.good[task.identity] = Good(new.digest, _short(answer.owned), _version(answer))
+            if task.kind in KINDS:
+                self._memory.answers[task.identity] = answer
         self._tracking.follow(resource)
 
     async def _relate(self, task: Task, resource: Resource) -> None:
@@ -228,6 +230,10 @@ def digests_of(tasks: Sequence[Task], surroundings: Surroundings) -> dict[int, s
         except Terminal:
             found[task.index] = ""
     return found
+
+
+def _short(fields: bytes) -> bytes:
+    return hashlib.sha256(fields).digest()
 
 
 def _defined(task: Task) -> tuple[tuple[str, str], ...]:

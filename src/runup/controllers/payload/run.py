@@ -19,6 +19,7 @@ from runup.api.codec import DecodeError
 from runup.api.owned_v1 import OwnedWorkload
 from runup.controllers.payload.failing import KindMissing, problem_of
 from runup.controllers.payload.putting import Putting
+from runup.controllers.payload.trimming import trim
 from runup.domain.errors import Terminal
 from runup.domain.payload import operators, workloads
 from runup.domain.payload.graph import Node, graph_of
@@ -97,6 +98,7 @@ class Run:
             for ended in self._ended:
                 await ended.wait()
             log.info("applied", objects=len(self.done), requests=self._putting.writes)
+            trim()
             self.completed, self.state = True, State.RECONCILING
             self._told(True)
             await self._over_and_over()

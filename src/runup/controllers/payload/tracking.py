@@ -63,6 +63,11 @@ class Tracking:
         told = found.cache.resource_version
         return told.isdecimal() and int(told) >= version
 
+    def hurry(self, group: str, kind: str) -> None:
+        """Look again now, if that kind could not be listed: it is served by now."""
+        if (group, kind) in self._followed:
+            self._followed[(group, kind)].reflector.hurry()
+
     def get(self, identity: Identity) -> Owned | None:
         """The object as last seen, None where there is none with our label, or its kind is not followed."""
         found = self._followed.get((identity.group, identity.kind))
@@ -89,7 +94,7 @@ class Tracking:
 
     def _start(self, resource: Resource, kind: tuple[str, str]) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
-        cache: Cache[Owned] = Cache(typed, keep=lambda obj: without_others(obj, MANAGER))
+        cache: Cache[Owned] = Cache(typed, keep=lambda obj: without_others(obj, MANAGER, LABEL))
         reflector = Reflector(
             self._client,
             typed,

@@ -22,6 +22,7 @@ from runup.controllers.payload.putting import Memory, Putting, digests_of
 from runup.controllers.payload.run import Run
 from runup.controllers.payload.surroundings import ClusterGives
 from runup.controllers.payload.tracking import Tracking
+from runup.controllers.payload.trimming import trim
 from runup.controllers.sources.threads import in_thread
 from runup.domain.payload.progress import Progress, State, Wanted
 from runup.domain.payload.task import Task, tasks_of
@@ -160,6 +161,7 @@ class Worker:
         await self._gives.settled()
         surroundings = self._gives.surroundings
         digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
+        trim()
         self._kinds.define(manifests)
         await self._follow(tasks)
         self._putting = Putting(
@@ -213,7 +215,7 @@ class Worker:
 
     def _served(self, group: str, kind: str) -> None:
         """A kind of the release is there: whoever follows it need not wait any longer."""
-        self._kinds.forget(group)
+        self._tracking.hurry(group, kind)
         self._hurry(group, kind)
 
     def _changed(self, identity: Identity) -> None:

@@ -14,24 +14,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from runup.api.meta_v1 import Object
-from runup.api.scheme import RESOURCES, Resource
+from runup.api.scheme import Resource
 from runup.domain.checks.model import Snapshot
-from runup.domain.checks.reads import Read, Slim, shape
+from runup.domain.checks.reads import Slim, known, namespace_of, type_of
 from runup.kube.cache import Cache, Change
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.watch import Reflector
 
-# The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
-_KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
 # Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
-_FINAL = ("not allowed to ", "the server has no API ")
-
-
-def _kind(resource: Resource) -> type[Object]:
-    if isinstance(resource, Slim):
-        return resource.type
-    return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+_ABSENT = "the server has no API "
+_FINAL = ("not allowed to ", _ABSENT)
 
 
 def _unversioned(obj: Object) -> Object:
@@ -46,19 +39,15 @@ class Reads:
     ) -> None:
         self._caches: dict[Resource, Cache[Any]] = {}
         self._reflectors: list[Reflector[Any]] = []
-        self._unknown = {
-            item: "this release has no type for it"
-            for item in resources
-            if item not in _KINDS and type(item) is Resource
-        }
+        self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
         for resource in dict.fromkeys(resources):
             if resource not in self._unknown:
                 self._add(client, resource, clock, changed)
 
     def _add(self, client: Client, resource: Resource, clock: Clock, changed: Callable[[], None]) -> None:
-        namespace = resource.namespace if isinstance(resource, Read) else ""
-        kind = _kind(resource)
-        cache: Cache[Any] = Cache(kind, keep=resource.keep if isinstance(resource, Slim) else None)
+        kind = type_of(resource)
+        slim = resource if isinstance(resource, Slim) else None
+        cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
 
         def heard(_change: Change, old: Object | None, new: Object | None) -> None:
             # A heartbeat that touches nothing of what is kept is no news.
@@ -68,7 +57,17 @@ class Reads:
         cache.add_listener(heard)
         cache.add_state_listener(changed)
         self._caches[resource] = cache
-        self._reflectors.append(Reflector(client, kind, cache, namespace=namespace, clock=clock, resource=resource))
+        self._reflectors.append(
+            Reflector(
+                client,
+                kind,
+                cache,
+                namespace=namespace_of(resource),
+                label_selector=slim.label_selector if slim else "",
+                clock=clock,
+                resource=resource,
+            )
+        )
 
     async def run(self) -> None:
         """Follow every read until cancelled."""
@@ -109,4 +108,5 @@ class Reads:
         incomplete = {
             resource: why for resource, cache in self._caches.items() if cache.ready and (why := cache.incomplete)
         }
-        return Snapshot(objects, lacking | self._unknown, undecoded, incomplete)
+        absent = frozenset(resource for resource, why in lacking.items() if why.startswith(_ABSENT))
+        return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)

@@ -14,14 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runup.domain.checks import manifests
 from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
 from runup.domain.errors import Terminal
+from runup.domain.release.manifest import Manifest
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
 from runup.lang import yaml as kyaml
 
 ENTRY_POINTS = "runup.preflight_checks"
 CHECKS_FOLDER = "preflight-checks"
+RELEASE = "release-manifests"
+FOLDERS = ("manifests", RELEASE)
+SUFFIXES = (".yaml", ".yml", ".json")
 # Where release tooling writes the versions of what an image is made of (openshift/oc, `adm release new`).
 BUILD_VERSIONS = "io.openshift.build.versions"
 _KUBERNETES = re.compile(r"(?:^|,)\s*kubernetes=v?([^,\s]+)")
@@ -35,20 +40,23 @@ class TargetRelease:
     kubernetes: str = ""
     check_files: Mapping[str, str] = field(default_factory=dict)
     documentation_base: str = ""
+    # None where the release has no manifests, or they cannot be read.
+    manifests: tuple[Manifest, ...] | None = None
 
 
 def load_release(folder: Path) -> TargetRelease:
     """The release in `folder`, which holds what the image has at its root; raises Terminal for unreadable metadata."""
-    manifests = folder / "release-manifests"
+    folder_of = folder / RELEASE
+    held = _manifests(folder)
     try:
-        metadata = parse_release_metadata((manifests / "release-metadata").read_bytes())
+        metadata = parse_release_metadata((folder_of / "release-metadata").read_bytes())
     except FileNotFoundError:
-        return TargetRelease(check_files=_check_files(folder))
+        return TargetRelease(check_files=_check_files(folder), manifests=held)
     except (OSError, MetadataError) as error:
-        raise Terminal(f"{manifests / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
+        raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
-    kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(manifests / "image-references"))
-    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base)
+    kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(folder_of / "image-references"))
+    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, held)
 
 
 def python_checks(
@@ -74,12 +82,24 @@ def _loaded(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
 def _check_files(folder: Path) -> dict[str, str]:
     checks = folder / CHECKS_FOLDER
     try:
-        paths = sorted(path for path in checks.iterdir() if path.suffix in (".yaml", ".yml", ".json"))
+        paths = sorted(path for path in checks.iterdir() if path.suffix in SUFFIXES)
         return {f"{CHECKS_FOLDER}/{path.name}": path.read_text(encoding="utf-8", errors="replace") for path in paths}
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise Terminal(f"{checks} cannot be read: {os.strerror(error.errno or 0)}", reason="ReleaseInvalid") from error
+
+
+def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
+    """What checks judge by; of the operator's own manifests those that are no templates."""
+    paths = [path for name in FOLDERS for path in sorted((folder / name).glob("*")) if path.suffix in SUFFIXES]
+    if not paths:
+        return None
+    try:
+        texts = ((str(path.relative_to(folder)), path.read_text(encoding="utf-8", errors="replace")) for path in paths)
+        return manifests.of_files((path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE))
+    except (OSError, manifests.BadManifests):
+        return None
 
 
 def _build_versions(references: Path) -> list[Any]:

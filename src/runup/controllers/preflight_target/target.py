@@ -9,7 +9,7 @@ but not later than a second after it; and a report that cannot be written leaves
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +23,7 @@ from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
 from runup.controllers.preflight_target.sink import Sink
+from runup.domain.checks import manifests
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Check, Context
@@ -94,6 +95,7 @@ class PreflightTarget:
         self._once = False
         self._started = self.clock.now()
         self._last: Report | None = None
+        self._manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
 
@@ -157,6 +159,8 @@ class PreflightTarget:
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
         source = _version(self.request.source_version or _running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
+        if self.release.manifests is not None:
+            self._manifests = manifests.for_cluster(self.release.manifests, filters)
         return source, (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
@@ -197,7 +201,8 @@ class PreflightTarget:
     async def _evaluate(self, checks: Sequence[Check], reads: Reads, source: Version) -> None:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
-        context = Context(source, target, now, self.release.kubernetes, self.request.namespace)
+        kubernetes, namespace = self.release.kubernetes, self.request.namespace
+        context = Context(source, target, now, kubernetes, namespace, self._manifests)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
         for check in checks:

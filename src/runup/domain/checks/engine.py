@@ -2,8 +2,8 @@
 
 A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
 stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
-Where a kind that it reads has an object which could not be read, that object alone is Unknown; where a kind that it
-asked for may have objects that were not listed, these are.
+Where a kind that it asked for has an object which could not be read, that object alone is Unknown; where the kind may
+have objects that were not listed, these are.
 """
 
 from __future__ import annotations
@@ -76,8 +76,10 @@ def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> C
 
 
 def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None) -> tuple[Finding, ...]:
-    """One finding for the objects of what `check` reads that could not be read, and the one that it `asked_for`."""
-    bad = {(resource, each): None for resource in check.reads for each in snapshot.undecoded.get(resource, ())}
+    """One finding for the objects that could not be read of the kinds asked for, and the one that was `asked_for`."""
+    # A kind that it did not ask for on this cluster has no part in its answer.
+    asked = [resource for resource in check.reads if resource in snapshot.asked]
+    bad = {(resource, each): None for resource in asked for each in snapshot.undecoded.get(resource, ())}
     bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
     if not bad:
         return ()

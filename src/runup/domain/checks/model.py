@@ -66,13 +66,16 @@ class Snapshot:
     """What the checks may look at: every object of the kinds that were asked for, or why a kind could not be read.
 
     `undecoded` are single objects that are there and could not be read; `objects` does not have them. `incomplete` says
-    of a kind why there may be objects that were not listed. `asked` fills with the kinds that were asked for.
+    of a kind why there may be objects that were not listed. `absent` are those of the unreadable that were not found at
+    all: whether the cluster has no such kind, or nobody looked, its definitions tell (`catalogue.presence`). `asked`
+    fills with the kinds that were asked for.
     """
 
     objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)
     unreadable: Mapping[Resource, str] = field(default_factory=dict)
     undecoded: Mapping[Resource, tuple[Undecodable, ...]] = field(default_factory=dict)
     incomplete: Mapping[Resource, tuple[str, ...]] = field(default_factory=dict)
+    absent: frozenset[Resource] = frozenset()
     asked: set[Resource] = field(default_factory=set, compare=False, repr=False)
 
     def all(self, kind: type[K]) -> tuple[K, ...]:
@@ -112,6 +115,8 @@ class Context:
     now: datetime
     target_kubernetes: str = ""
     namespace: str = ""
+    # The target's own manifests of the kinds in `manifests.KINDS`; None where they could not be read.
+    manifests: tuple[Mapping[str, Any], ...] | None = None
 
 
 CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
@@ -119,7 +124,11 @@ CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check as the engine runs it."""
+    """A check as the engine runs it.
+
+    `severity` is the gravest that it reports, `updates` says in words for which updates it is, `about` is what its page
+    is made of, and `example` is YAML of objects to which it applies.
+    """
 
     name: str
     component: str
@@ -128,3 +137,7 @@ class Check:
     applies_to: Callable[[Context], bool] = lambda _context: True
     # The risk that stands for this check when it could not tell.
     unknown_risk: str = ""
+    severity: Severity = "warning"
+    updates: str = "all"
+    about: str = ""
+    example: str = ""

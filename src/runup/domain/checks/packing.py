@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from runup.domain.checks import rights
 from runup.domain.checks.declarative import DeclarativeError, declared_check
+from runup.domain.checks.payload import is_cases
 from runup.domain.preflight.accounts import Right
 from runup.domain.release.manifest import parse_manifests
 from runup.domain.release.payload import CHECKS
@@ -29,7 +30,7 @@ def of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
     """
     found = []
     for path, data in sorted(files.items()):
-        if not path.startswith(f"{CHECKS}/") or path == rights.FILE:
+        if not path.startswith(f"{CHECKS}/") or path == rights.FILE or is_cases(path):
             continue
         text = data.decode("utf-8", errors="replace")
         for manifest in parse_manifests(path, text)[0]:

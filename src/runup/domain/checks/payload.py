@@ -21,7 +21,14 @@ class UnusableCheck(Exception):
 
 def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
     """Every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
-    return tuple(check for path in sorted(files) for check in _of_file(path, files[path], filters))
+    return tuple(
+        check for path in sorted(files) if not is_cases(path) for check in _of_file(path, files[path], filters)
+    )
+
+
+def is_cases(path: str) -> bool:
+    """Whether the file holds a check's tests, which lie beside it and are no part of a release's checks."""
+    return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 
 def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from runup.api.meta_v1 import Object, Wire
-from runup.api.scheme import Resource
+from runup.api.scheme import RESOURCES, Resource
 
 # Nothing of it was in the text: CEL's `has()` must say so.
 UNSET = msgspec.UNSET
@@ -37,14 +37,38 @@ class Read(Resource, msgspec.Struct, frozen=True):
 class Slim(Resource, msgspec.Struct, frozen=True):
     """A resource as `type`, which knows less of it than the scheme's own, and of that only what `keep` keeps.
 
-    Another key in a snapshot than the resource itself.
+    Another key in a snapshot than the resource itself. `namespace` limits the list to one namespace, `label_selector`
+    to some of its objects.
     """
 
     type: type[Object] = Object
     keep: Callable[[Any], Any] = lambda obj: obj
+    namespace: str = ""
+    label_selector: str = ""
 
     def __str__(self) -> str:
         return super().__str__()
+
+
+# The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
+_KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
+
+
+def known(resource: Resource) -> bool:
+    """Whether there is a type for it."""
+    return type(resource) is not Resource or resource in _KINDS
+
+
+def type_of(resource: Resource) -> type[Object]:
+    """The type as which objects of `resource` are decoded; raises KeyError where it is not `known`."""
+    if isinstance(resource, Slim):
+        return resource.type
+    return shape(resource.fields) if isinstance(resource, Read) else _KINDS[resource]
+
+
+def namespace_of(resource: Resource) -> str:
+    """The only namespace that is listed; empty for all."""
+    return resource.namespace if isinstance(resource, Read | Slim) else ""
 
 
 @cache
@@ -59,7 +83,8 @@ def shape(fields: tuple[str, ...]) -> type[Object]:
 
 def plain(obj: Object) -> dict[str, Any]:
     """`obj` as the dict that CEL reads; what the object did not have is not there."""
-    found = cast("dict[str, Any]", msgspec.to_builtins(obj))
+    # By way of JSON: CEL takes no tuples, and metadata has some (owners, finalizers).
+    found = cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(obj)))
     found.setdefault("metadata", {})
     return found
 

@@ -18,7 +18,7 @@ from runup.api.meta_v1 import Wire
 from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.model import Check
-from runup.domain.checks.reads import Read
+from runup.domain.checks.reads import namespace_of
 from runup.domain.preflight.accounts import Right
 
 FILE = "preflight-checks/reads"
@@ -103,7 +103,7 @@ def why_not(right: Right) -> str:
 
 
 def _right(resource: Resource) -> Right:
-    return Right(resource.group, resource.plural, resource.namespace if isinstance(resource, Read) else "")
+    return Right(resource.group, resource.plural, namespace_of(resource))
 
 
 def _sorted(rights: Iterable[Right]) -> tuple[Right, ...]:

@@ -28,7 +28,7 @@ def goal(
 
     `applied` is the image of the release that this process applies, empty where it applies none yet, None where it
     never does. A release that was applied to the end is kept though another operator runs: moving is asked for, and
-    the one exception is an operator of a release that the cluster has never been at: somebody must have put it there.
+    an operator of a release that the cluster has never been at is asking: somebody put it there.
     """
     found = status.desired
     if not under_way(status, own):

@@ -183,7 +183,8 @@ def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck)
     if check.trust is Trust.PENDING:
         return Decision(_unknown(_retrieving(target)), work=work)
     wait = RECHECK.total_seconds()
-    return Decision(_failed(update, check.error, target), work=work, requeue_after_s=wait)
+    why = f"The update cannot be verified: {check.error}"
+    return Decision(_failed(update, why, target), work=work, requeue_after_s=wait)
 
 
 def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Release | None:
@@ -250,7 +251,8 @@ def _taken(
     lines = []
     if check.trust is not Trust.VERIFIED:
         lines.append(
-            f"Target release version={target.version!r} image={target.image!r} cannot be verified: {check.error}"
+            f'Target release version="{target.version}" image="{target.image}" cannot be verified, '
+            f"but continuing anyway because the update was forced: {check.error}"
         )
     if found:
         lines.append(preconditions.summary(found, was_forced=was_forced))

@@ -37,8 +37,10 @@ def check(paths: Iterable[str], source: str) -> None:
 
 
 def oddities(payload: Payload) -> tuple[str, ...]:
-    """What an author would want to know, each naming the file."""
-    return tuple(_oddities(payload.manifests))
+    """What an author would want to know, each naming the file, or the folder that is missing."""
+    files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
+    files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
+    return (*missing(files), *_oddities(payload.manifests))
 
 
 def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
     arrived = now.get("versions") == expected.versions
     done = arrived or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
     wanted = [
-        _condition("Available", "True", "AsExpected", f"Available at {_version_of(now) or expected.version}"),
+        _available(now, expected, done=done),
         _progressing(expected, done=done),
         _degraded(expected, done=done),
     ]
@@ -76,6 +76,14 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
 
 def _version_of(now: JSON) -> str:
     return next((str(each["version"]) for each in now.get("versions") or () if each["name"] == "operator"), "")
+
+
+def _available(now: JSON, expected: Expected, *, done: bool) -> JSON:
+    """Of a new cluster's component there is nothing yet, and its release waits for it."""
+    version = expected.version if done else _version_of(now)
+    if not version:
+        return _condition("Available", "False", "Installing", f"{expected.version} is being installed")
+    return _condition("Available", "True", "AsExpected", f"Available at {version}")
 
 
 def _progressing(expected: Expected, *, done: bool) -> JSON:

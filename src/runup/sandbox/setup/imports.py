@@ -21,7 +21,7 @@ from runup.sandbox.scenario.manifests import JSON, identity
 # What makes a cluster what it is, and is not looked at: it is made as ever.
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})
 # Kinds that are the sandbox's own, or that no dump is read for.
-_OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io", "apiregistration.k8s.io"})
+_OURS = frozenset({"update.openshift.io", "coordination.k8s.io", "events.k8s.io"})
 # The report on an update tells of pods that are in its way. oc's own examples have none, and claim nothing by that.
 _REPORTS = {
     "system:serviceaccount:openshift-update-status-controller:update-status-controller": [

@@ -39,7 +39,7 @@ CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 MANAGER = "runup-sandbox"
 # What the operator brings to a cluster that it installs.
 _OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
-_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "ServiceAccount": 2}
+_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 1, "ServiceAccount": 2}
 _SERVED_S = 15.0
 _LOOK_S = 0.05
 log = structlog.get_logger("setup")
@@ -127,7 +127,7 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     have = {identity(obj)[:2] for obj in objects}
     # A dump without one does not say which feature set the cluster had.
     if ("config.openshift.io", "FeatureGate") not in have and not cluster.imported:
-        objects.append(feature_gate(cluster))
+        objects.append(feature_gate(cluster, [release.version for release in scenario.releases]))
     if ("config.openshift.io", "ClusterVersion") not in have:
         objects.append(cluster_version(cluster, running))
     return sorted(objects, key=lambda obj: _FIRST.get(obj["kind"], 3))
@@ -147,10 +147,12 @@ def _with_image(obj: Any, before: str, after: str) -> Any:
     return after if obj == before else obj
 
 
-def feature_gate(cluster: ClusterSpec) -> JSON:
-    """The FeatureGate `cluster` that the scenario's cluster section describes."""
+def feature_gate(cluster: ClusterSpec, versions: Iterable[str]) -> JSON:
+    """The FeatureGate `cluster` that the scenario's cluster section describes, for the operator of each release.
+
+    In a real cluster the config operator adds a version when it is updated; without its entry every gate is closed.
+    """
     gates = {
-        "version": cluster.version,
         "enabled": [{"name": name} for name in cluster.gates],
         "disabled": [{"name": name} for name in cluster.disabled_gates],
     }
@@ -159,7 +161,7 @@ def feature_gate(cluster: ClusterSpec) -> JSON:
         "kind": "FeatureGate",
         "metadata": {"name": "cluster"},
         "spec": {"featureSet": cluster.feature_set} if cluster.feature_set else {},
-        "status": {"featureGates": [gates]},
+        "status": {"featureGates": [{"version": version, **gates} for version in versions]},
     }
 
 

@@ -17,14 +17,13 @@ from itertools import groupby
 
 from runup.api.config_v1 import Infrastructure
 from runup.api.core_v1 import PlacedPod
-from runup.api.meta_v1 import ObjectMeta
 from runup.api.scheme import resource_of
 from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
+from runup.domain.checks.catalogue.pods import PODS
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
-from runup.domain.checks.reads import Slim
 from runup.domain.conditions import find
 
 CHECK_NAME = "PodDisruptionBudgetPods"
@@ -33,27 +32,6 @@ UNREADY = "PodDisruptionBudgetPodsUnready"
 OVERLAP = "PodDisruptionBudgetsOverlap"
 
 Budgets = Sequence[PodDisruptionBudget]
-
-
-def _slim(pod: PlacedPod) -> PlacedPod:
-    """What `_may_block` and selectors look at."""
-    metadata = pod.metadata
-    return PlacedPod(
-        metadata=ObjectMeta(
-            name=metadata.name,
-            namespace=metadata.namespace,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-            labels=metadata.labels,
-            deletion_timestamp=metadata.deletion_timestamp,
-            owner_references=metadata.owner_references,
-        ),
-        spec=pod.spec,
-        status=pod.status,
-    )
-
-
-PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim)
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -129,11 +107,16 @@ def _overlapping(shared: Sequence[Budgets], pods: dict[str, list[PlacedPod]]) ->
     found: Counter[tuple[str, ...]] = Counter()
     seen: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
+        # Pods of one workload share their labels as one object (`catalogue.pods`), so a selector is asked once for all.
+        asked: dict[int, tuple[str, ...]] = {}
         for pod in _of(pods, budgets[0]):
-            over = [pdb for pdb in budgets if _selects(pdb, pod)]
-            if len(over) > 1:
-                found[tuple(named(pdb) for pdb in over)] += 1
-                seen |= {named(pdb): pdb for pdb in over}
+            labels = id(pod.metadata.labels)
+            if labels not in asked:
+                over = [pdb for pdb in budgets if _selects(pdb, pod)]
+                asked[labels] = tuple(named(pdb) for pdb in over) if len(over) > 1 else ()
+                seen |= {named(pdb): pdb for pdb in over} if asked[labels] else {}
+            if asked[labels]:
+                found[asked[labels]] += 1
     if not found:
         return
     number = sum(found.values())
@@ -168,4 +151,5 @@ CHECK = Check(
     (resource_of(PodDisruptionBudget), PODS, resource_of(Infrastructure)),
     _run,
     unknown_risk=UNKNOWN,
+    severity="critical",
 )

@@ -145,4 +145,11 @@ def _version(entry: UpdateHistory) -> Version | None:
         return None
 
 
-CHECK = Check(CHECK_NAME, "cluster-version-operator", (resource_of(ClusterVersion),), _run, unknown_risk=UNKNOWN)
+CHECK = Check(
+    CHECK_NAME,
+    "cluster-version-operator",
+    (resource_of(ClusterVersion),),
+    _run,
+    unknown_risk=UNKNOWN,
+    severity="critical",
+)

@@ -102,4 +102,5 @@ CHECK = Check(
     (resource_of(PodDisruptionBudget), resource_of(Infrastructure)),
     _run,
     unknown_risk=UNKNOWN,
+    severity="critical",
 )

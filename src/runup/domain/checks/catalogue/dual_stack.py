@@ -62,4 +62,12 @@ def _unknown(why: str) -> Finding:
     )
 
 
-CHECK = Check(NAME, "network", (resource_of(Network),), _run, _applies_to)
+CHECK = Check(
+    NAME,
+    "network",
+    (resource_of(Network),),
+    _run,
+    _applies_to,
+    severity="critical",
+    updates="from below 5.2 to 5.2 and later",
+)

@@ -94,4 +94,5 @@ CHECK = Check(
     (resource_of(Etcd), resource_of(ClusterOperator), resource_of(Infrastructure)),
     _run,
     unknown_risk=UNKNOWN,
+    severity="critical",
 )

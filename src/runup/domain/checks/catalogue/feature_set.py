@@ -39,4 +39,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     )
 
 
-CHECK = Check(NAME, "config-operator", (resource_of(FeatureGate),), _run, minor_or_major)
+CHECK = Check(
+    NAME,
+    "config-operator",
+    (resource_of(FeatureGate),),
+    _run,
+    minor_or_major,
+    severity="critical",
+    updates="minor and major updates",
+)

@@ -104,4 +104,4 @@ def _finding(message: str, nodes: Sequence[Node], remediation: str, *, applies: 
     )
 
 
-CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run, unknown_risk=UNKNOWN)
+CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run, unknown_risk=UNKNOWN, severity="critical")

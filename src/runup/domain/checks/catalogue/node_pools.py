@@ -55,6 +55,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
+def pool_of(node: Node, pools: Sequence[MachineConfigPool]) -> str:
+    """The pool that updates the node; empty for one that none does, or that is in several custom ones."""
+    found = [pool.metadata.name for pool in pools if _selects(pool, node)]
+    custom = sorted(set(found) - set(BUILT_IN))
+    if "master" in found:
+        return "master"
+    if custom:
+        return custom[0] if len(custom) == 1 else ""
+    return "worker" if "worker" in found else ""
+
+
 def _selects(pool: MachineConfigPool, node: Node) -> bool:
     selector = pool.spec.node_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):

@@ -80,4 +80,5 @@ CHECK = Check(
     (resource_of(ClusterOperator),),
     _run,
     unknown_risk="ClusterOperatorHealthUnknown",
+    severity="critical",
 )

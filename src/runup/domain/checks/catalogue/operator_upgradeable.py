@@ -48,4 +48,5 @@ CHECK = Check(
     _run,
     minor_or_major,
     unknown_risk=f"{NAME}Unknown",
+    updates="minor and major updates",
 )

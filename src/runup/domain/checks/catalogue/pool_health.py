@@ -104,4 +104,11 @@ def _finding(
     )
 
 
-CHECK = Check("MachineConfigPoolHealth", "machine-config", READS, _run, unknown_risk="MachineConfigPoolHealthUnknown")
+CHECK = Check(
+    "MachineConfigPoolHealth",
+    "machine-config",
+    READS,
+    _run,
+    unknown_risk="MachineConfigPoolHealthUnknown",
+    severity="critical",
+)

@@ -1,0 +1,169 @@
+"""`operators.coreos.com/v1alpha1` and `olm.operatorframework.io/v1`: operators that administrators installed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from runup.api.meta_v1 import Condition, Object, Wire
+
+
+class CRDDescription(Wire, frozen=True):
+    """A kind that an operator owns or needs; `name` is that of its CustomResourceDefinition."""
+
+    name: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class CRDDescriptions(Wire, frozen=True):
+    """`spec.customresourcedefinitions` of a ClusterServiceVersion."""
+
+    owned: tuple[CRDDescription, ...] = ()
+    required: tuple[CRDDescription, ...] = ()
+
+
+class NativeAPI(Wire, frozen=True):
+    """An API that is not a custom one and that an operator says that it needs."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class ClusterServiceVersionSpec(Wire, frozen=True):
+    """`spec` of a ClusterServiceVersion; `replaces` names the version before it."""
+
+    version: str = ""
+    replaces: str = ""
+    customresourcedefinitions: CRDDescriptions = CRDDescriptions()
+    native_apis: tuple[NativeAPI, ...] = msgspec.field(default=(), name="nativeAPIs")
+
+
+class ClusterServiceVersionStatus(Wire, frozen=True):
+    """`status` of a ClusterServiceVersion; `phase` is Succeeded while all is well."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class ClusterServiceVersion(Object, frozen=True):
+    """One version of an operator, as OLM installed it."""
+
+    spec: ClusterServiceVersionSpec = ClusterServiceVersionSpec()
+    status: ClusterServiceVersionStatus = ClusterServiceVersionStatus()
+
+
+class SubscriptionSpec(Wire, frozen=True):
+    """`spec` of a Subscription; `name` is the package's."""
+
+    name: str = ""
+    channel: str = ""
+    source: str = ""
+    source_namespace: str = ""
+    install_plan_approval: str = ""
+
+
+class LooseCondition(Wire, frozen=True):
+    """A condition of a component that sends its status as it likes."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class SubscriptionStatus(Wire, frozen=True):
+    """`status` of a Subscription; `state` is AtLatestKnown, UpgradeAvailable, UpgradePending or UpgradeFailed."""
+
+    state: str = ""
+    current_csv: str = msgspec.field(default="", name="currentCSV")
+    installed_csv: str = msgspec.field(default="", name="installedCSV")
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class Subscription(Object, frozen=True):
+    """Which package an administrator wants, out of which catalog and channel."""
+
+    spec: SubscriptionSpec = SubscriptionSpec()
+    status: SubscriptionStatus = SubscriptionStatus()
+
+
+class InstallPlanSpec(Wire, frozen=True):
+    """`spec` of an InstallPlan."""
+
+    approval: str = ""
+    approved: bool = False
+    cluster_service_version_names: tuple[str, ...] = ()
+
+
+class BundleLookup(Wire, frozen=True):
+    """A bundle that a plan brings; `properties` is JSON: `{"properties": [{"type": ..., "value": ...}]}`."""
+
+    identifier: str = ""
+    replaces: str = ""
+    properties: str = ""
+
+
+class InstallPlanStatus(Wire, frozen=True):
+    """`status` of an InstallPlan; `phase` is Complete, RequiresApproval, Installing, Planning or Failed."""
+
+    phase: str = ""
+    message: str = ""
+    bundle_lookups: tuple[BundleLookup, ...] = ()
+
+
+class InstallPlan(Object, frozen=True):
+    """What OLM is going to install, or has."""
+
+    spec: InstallPlanSpec = InstallPlanSpec()
+    status: InstallPlanStatus = InstallPlanStatus()
+
+
+class ConnectionState(Wire, frozen=True):
+    """How OLM reaches a catalog: READY, CONNECTING, TRANSIENT_FAILURE, ..."""
+
+    last_observed_state: str = ""
+
+
+class CatalogSourceStatus(Wire, frozen=True):
+    """`status` of a CatalogSource."""
+
+    connection_state: ConnectionState | None = None
+    message: str = ""
+
+
+class CatalogSource(Object, frozen=True):
+    """A catalog of operators."""
+
+    status: CatalogSourceStatus = CatalogSourceStatus()
+
+
+class ClusterExtensionStatus(Wire, frozen=True):
+    """`status` of a ClusterExtension."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class ClusterExtension(Object, frozen=True):
+    """An operator that the newer OLM installed."""
+
+    status: ClusterExtensionStatus = ClusterExtensionStatus()
+
+
+class Property(Wire, frozen=True):
+    """A property of a bundle; `value` is any JSON."""
+
+    type: str = ""
+    value: Any = None
+
+
+class Properties(Wire, frozen=True):
+    """The text of annotation `operatorframework.io/properties`, and of a bundle's lookup."""
+
+    properties: tuple[Property, ...] = ()

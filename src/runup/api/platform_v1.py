@@ -1,0 +1,197 @@
+"""Volumes and how they are attached, certificates asked for, and other kinds of which checks read little."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from runup.api.meta_v1 import Object, ObjectMeta, Wire
+from runup.api.olm_v1alpha1 import LooseCondition
+
+
+class PersistentVolume(Object, frozen=True):
+    """A volume; which plug-in it is of is the key of `spec` that names one, so all of `spec` is a map."""
+
+    spec: dict[str, Any] = {}
+
+
+class VolumeError(Wire, frozen=True):
+    """What went wrong, and when."""
+
+    time: datetime | None = None
+    message: str = ""
+
+
+class VolumeAttachmentSpec(Wire, frozen=True):
+    """`spec` of a VolumeAttachment."""
+
+    attacher: str = ""
+    node_name: str = ""
+
+
+class VolumeAttachmentStatus(Wire, frozen=True):
+    """`status` of a VolumeAttachment."""
+
+    attached: bool = False
+    attach_error: VolumeError | None = None
+    detach_error: VolumeError | None = None
+
+
+class VolumeAttachment(Object, frozen=True):
+    """A volume on its way to a node, or from it."""
+
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+    status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+
+class ConditionsStatus(Wire, frozen=True):
+    """A status of which only the conditions are read."""
+
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class StorageVersionMigration(Object, frozen=True):
+    """Objects being rewritten in another version."""
+
+    status: ConditionsStatus = ConditionsStatus()
+
+
+class CSRSpec(Wire, frozen=True):
+    """`spec` of a CertificateSigningRequest; the request itself is not read."""
+
+    signer_name: str = ""
+    username: str = ""
+
+
+class CertificateSigningRequest(Object, frozen=True):
+    """Somebody asks for a certificate; without a condition nobody has answered."""
+
+    spec: CSRSpec = CSRSpec()
+    status: ConditionsStatus = ConditionsStatus()
+
+
+class ServiceSpec(Wire, frozen=True):
+    """`spec` of a Service; one of type ExternalName or without a selector has no pods of its own."""
+
+    type: str = ""
+    selector: dict[str, str] = {}
+
+
+class Service(Object, frozen=True):
+    """A name for pods."""
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class NamespaceStatus(Wire, frozen=True):
+    """`status` of a Namespace."""
+
+    phase: str = ""
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class StatusNamespace(Object, frozen=True):
+    """A Namespace with how far it is from being gone."""
+
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class ManagedFieldsEntry(Wire, frozen=True):
+    """Who wrote fields of an object, in which version of its API, and when last."""
+
+    manager: str = ""
+    api_version: str = ""
+    operation: str = ""
+    time: datetime | None = None
+
+
+class ManagedMeta(ObjectMeta, frozen=True):
+    """Metadata with its managers; which fields they own is not read."""
+
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
+
+
+class Managed(Object, frozen=True):
+    """An object of any kind, as far as it says who wrote it."""
+
+    metadata: ManagedMeta = ManagedMeta()
+
+
+class MachineStatus(Wire, frozen=True):
+    """`status` of a Machine; `phase` is Running while all is well."""
+
+    phase: str = ""
+    error_reason: str = ""
+    error_message: str = ""
+
+
+class Machine(Object, frozen=True):
+    """A machine that the machine API made."""
+
+    status: MachineStatus = MachineStatus()
+
+
+class VMISpec(Wire, frozen=True):
+    """`spec` of a VirtualMachineInstance."""
+
+    eviction_strategy: str = ""
+
+
+class VMIStatus(Wire, frozen=True):
+    """`status` of a VirtualMachineInstance."""
+
+    phase: str = ""
+    node_name: str = ""
+    eviction_strategy: str = ""
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class VirtualMachineInstance(Object, frozen=True):
+    """A virtual machine that runs in a pod."""
+
+    spec: VMISpec = VMISpec()
+    status: VMIStatus = VMIStatus()
+
+
+class KMMSpec(Wire, frozen=True):
+    """`spec` of a PreflightValidation or PreflightValidationOCP."""
+
+    kernel_version: str = ""
+    release_image: str = ""
+
+
+class KMMStatusEntry(Wire, frozen=True):
+    """What a validation found of a module; `verification_status` is True/False, Success/Failure or InProgress."""
+
+    name: str = ""
+    namespace: str = ""
+    verification_status: str = ""
+    verification_stage: str = ""
+    status_reason: str = ""
+
+
+class KMMStatus(Wire, frozen=True):
+    """Both shapes: a map (v1beta1) and a list (v1beta2)."""
+
+    cr_statuses: dict[str, KMMStatusEntry] = msgspec.field(default={}, name="crStatuses")
+    modules: tuple[KMMStatusEntry, ...] = ()
+
+
+class PreflightValidation(Object, frozen=True):
+    """Whether kernel modules exist for a kernel."""
+
+    spec: KMMSpec = KMMSpec()
+    status: KMMStatus = KMMStatus()
+
+
+class PreflightValidationOCP(Object, frozen=True):
+    """Whether kernel modules exist for the kernel of a release."""
+
+    spec: KMMSpec = KMMSpec()
+    status: KMMStatus = KMMStatus()
+
+
+class Module(Object, frozen=True):
+    """A kernel module that the cluster loads."""

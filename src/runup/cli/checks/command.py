@@ -1,0 +1,284 @@
+"""`runup checks`: write, test and list the checks of a release; nothing here talks to a cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli.errors import CommandError
+from runup.cli.lazy import Group
+
+if TYPE_CHECKING:
+    from runup.cli.checks.files import Found
+    from runup.domain.checks.model import Check
+    from runup.domain.version import Version
+
+
+@click.group("checks", cls=Group)
+def checks() -> None:
+    """Write, test and list the checks of a release.
+
+    \b
+      runup checks new my-check --resource routes.v1.route.openshift.io --kind Route
+      runup checks lint preflight-checks
+      runup checks test preflight-checks
+    """
+
+
+def _write(text: str) -> None:
+    from runup.cli.output import write
+
+    write([("out", text)])
+
+
+def _all(words: tuple[str, ...]) -> tuple[Found, ...]:
+    from runup.cli.checks import files
+
+    return files.read(words)
+
+
+@checks.command("lint")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--strict", is_flag=True, help="What is only likely a mistake is one.")
+def lint(paths: tuple[str, ...], strict: bool) -> int:
+    """Read PreflightChecks and say what is wrong with them, by file, line and field.
+
+    \b
+      runup checks lint preflight-checks
+      runup checks lint 0000_20_dns_old-records.yaml --strict
+    """
+    found = _all(paths)
+    errors = [error for one in found for error in one.errors]
+    notes = [note for one in found for note in one.notes]
+    number = sum(len(one.checks) for one in found)
+    for line in (*errors, *(f"note: {note}" for note in notes)):
+        _write(f"{line}\n")
+    if not number and not errors:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    bad = len(errors) + (len(notes) if strict else 0)
+    _write(f"{number} checks read, {len(errors)} errors, {len(notes)} notes\n")
+    return 1 if bad else 0
+
+
+@checks.command("test")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+def test(paths: tuple[str, ...]) -> int:
+    """Run the cases (PreflightCheckTest) of PreflightChecks: clear, applies, unknown and an empty cluster at least.
+
+    \b
+      runup checks test preflight-checks
+      runup checks test old-records.yaml old-records.test.yaml
+    """
+    from runup.domain.checks import cases
+
+    found = _all(paths)
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    by_name = {check.name: check for one in found for check in one.checks}
+    held = {each.check: each for one in found for each in one.cases}
+    failed = 0
+    for name in sorted(held.keys() - by_name.keys()):
+        failed += 1
+        _write(f"FAIL {name}: there are cases and no such check\n")
+    for name, check in sorted(by_name.items()):
+        if name not in held:
+            failed += 1
+            _write(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
+            continue
+        for verdict in cases.judge(check, held[name]):
+            failed += bool(verdict.problem)
+            _write(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_why(verdict.problem)}\n")
+    if not by_name:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    return 1 if failed else 0
+
+
+def _why(problem: str) -> str:
+    return f": {problem}" if problem else ""
+
+
+@checks.command("list")
+@click.option("--release-dir", default="", metavar="DIR", help="Also the declarative checks of this release.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+def list_(release_dir: str, output: str | None) -> None:
+    """List the built-in checks, and those of a release's folder.
+
+    \b
+      runup checks list
+      runup checks list --release-dir release -o json
+    """
+    from runup.cli.output import screen_of
+    from runup.cli.render.table import Column, Row, Table, drawn
+    from runup.cli.render.text import machine
+
+    rows = [_data(check) for check in _known(release_dir)]
+    if output:
+        _write(machine(rows, output))
+        return
+    columns = (Column("CHECK"), Column("COMPONENT"), Column("SEVERITY"), Column("UPDATES"), Column("READS", flows=True))
+    lines = [Row((r["name"], r["component"], r["severity"], r["updates"], ", ".join(r["reads"]))) for r in rows]
+    _write(drawn(Table(columns, lines), screen_of(sys.stdout)))
+
+
+def _known(release_dir: str) -> tuple[Check, ...]:
+    from runup.domain.checks.catalogue import CHECKS
+
+    folder = Path(release_dir) / "preflight-checks"
+    if not release_dir:
+        return CHECKS
+    if not folder.is_dir():
+        raise CommandError(f"--release-dir {release_dir}: there is no folder {folder}")
+    return (*CHECKS, *(check for one in _all((str(folder),)) for check in one.checks))
+
+
+def _data(check: Check) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        "component": check.component,
+        "severity": check.severity,
+        "updates": check.updates,
+        "reads": sorted({read.name for read in check.reads}),
+        "unknownRisk": check.unknown_risk,
+    }
+
+
+@checks.command("explain")
+@click.argument("name")
+def explain(name: str) -> None:
+    """Print the page of a built-in check, and the rights that it needs.
+
+    \b
+      runup checks explain HeadroomShort
+      runup checks explain OperatorMaxOpenShiftVersion
+    """
+    import difflib
+
+    from runup import pages
+    from runup.domain.checks import rights
+    from runup.domain.checks.catalogue import CHECKS
+
+    check = next((each for each in CHECKS if each.name == name), None)
+    if check is None:
+        near = difflib.get_close_matches(name, [each.name for each in CHECKS], 1)
+        hint = f"; did you mean {near[0]}?" if near else "; `runup checks list` names them"
+        raise CommandError(f"there is no check {name}{hint}")
+    rules = "\n".join(
+        f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
+        + (f", in namespace {right.namespace}" if right.namespace else "")
+        for right in rights.of_checks([check])
+    )
+    _write(f"{pages.find(name)}\n**Rights**\n\n{rules}\n")
+
+
+@checks.command("coverage")
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    required=True,
+    metavar="VERSION=DIR",
+    help="A release and its checks' folder.",
+)
+@click.option(
+    "--update",
+    "updates",
+    multiple=True,
+    required=True,
+    metavar="FROM..TO",
+    help="An update that is offered; or a graph: FILE.",
+)
+def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
+    """Fail when a check that covered a source version is gone from a later release that it can still update to.
+
+    \b
+      runup checks coverage --release 5.1.0=a --release 5.2.0=b --update 5.0.3..5.1.0 --update 5.0.3..5.2.0
+      runup checks coverage --release 5.1.0=a --release 5.2.0=b --update graph.json
+    """
+    from runup.domain.checks.coverage import gaps
+
+    held = {}
+    for typed in releases:
+        version, _, folder = typed.partition("=")
+        found = _all((folder,)) if folder else ()
+        if errors := [error for one in found for error in one.errors]:
+            raise CommandError("\n".join(errors))
+        held[_version(version, "--release")] = tuple(check for one in found for check in one.checks)
+    edges = {edge for typed in updates for edge in _edges(typed)}
+    missing = list(gaps(held, edges))
+    for gap in missing:
+        _write(f"{gap}\n")
+    _write(f"{len(held)} releases, {len(edges)} updates, {len(missing)} gaps\n")
+    return 1 if missing else 0
+
+
+def _edges(typed: str) -> list[tuple[Version, Version]]:
+    """`FROM..TO`, or a file as the update service answers: nodes, and edges by their numbers."""
+    import json
+
+    if ".." in typed and not Path(typed).is_file():
+        source, _, target = typed.partition("..")
+        return [(_version(source, "--update"), _version(target, "--update"))]
+    try:
+        graph = json.loads(Path(typed).read_text(encoding="utf-8"))
+        versions = [_version(node["version"], "--update") for node in graph["nodes"]]
+        plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
+        return plain + [
+            (_version(edge["from"], "--update"), _version(edge["to"], "--update"))
+            for group in graph.get("conditionalEdges") or ()
+            for edge in group["edges"]
+        ]
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise CommandError(f"--update {typed}: is neither FROM..TO nor an update graph: {error}") from error
+
+
+def _version(text: str, flag: str) -> Version:
+    from runup.domain.version import Version, VersionError
+
+    try:
+        return Version(text)
+    except VersionError as error:
+        raise CommandError(f"{flag}: {error}") from error
+
+
+@checks.command("new")
+@click.argument("name")
+@click.option("--component", default="my-component", show_default=True, help="Whose check it is.")
+@click.option(
+    "--resource", default="configmaps.v1", show_default=True, metavar="PLURAL.VERSION.GROUP", help="What it reads."
+)
+@click.option("--kind", default="ConfigMap", show_default=True, help="The kind of that.")
+@click.option(
+    "--target", default="5.2.0", show_default=True, metavar="VERSION", help="The first release that it is for."
+)
+@click.option("--in", "folder", default=".", show_default=True, metavar="DIR", help="Where the files go.")
+def new(name: str, component: str, resource: str, kind: str, target: str, folder: str) -> None:
+    """Write a check and its cases, to be filled in; nothing that exists is replaced.
+
+    \b
+      runup checks new old-routes --resource routes.v1.route.openshift.io --kind Route --in preflight-checks
+      runup checks new old-maps
+    """
+    import re
+
+    from runup.cli.checks.new import skeleton
+
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        raise CommandError(f"{name!r} is no name such as old-routes: small letters, digits and dashes")
+    _version(target, "--target")
+    into = Path(folder)
+    paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")
+    for path in paths:
+        if path.exists():
+            raise CommandError(f"{path} exists; it is not replaced")
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(paths, skeleton(name, component, resource, kind, target, str(paths[0])), strict=True):
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{into}: cannot be written: {error}") from error
+    _write(
+        f"Wrote {paths[0]} and {paths[1]}. Fill them in, then: runup checks lint {into} && runup checks test {into}\n"
+    )

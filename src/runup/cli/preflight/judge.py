@@ -1,0 +1,229 @@
+"""What `runup preflight run` looks at: a cluster or a dump, and a release; out comes the target's report. No operator.
+
+The checks, their names and the report are those of the target's process in a cluster (decision D13). A cluster is only
+read; a dump is read as the sandbox's import and `upgrade status --dump` read it, and what it lacks is Unknown.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runup import __version__
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.api.scheme import Resource
+from runup.cli.errors import CommandError
+from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
+from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
+from runup.domain.checks import manifests
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.engine import evaluate
+from runup.domain.checks.model import Check, Context
+from runup.domain.checks.objects import snapshot_of
+from runup.domain.checks.payload import declared_checks
+from runup.domain.checks.results import Header, completed
+from runup.domain.errors import Terminal
+from runup.domain.preflight.report import Report, read
+from runup.domain.version import Version, VersionError
+
+if TYPE_CHECKING:
+    from runup.kube.config import ClusterConfig
+    from runup.oci.access import Access
+    from runup.sandbox.dump.load import Dump
+
+AGENT = f"runup-preflight-run/{__version__}"
+FOLDERS = ("manifests", "release-manifests", "preflight-checks")
+FOUR = 4
+NAMESPACE = "openshift-cluster-version-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which update is judged: `target` and `source` as typed, empty for the release's or the cluster's own."""
+
+    release: TargetRelease
+    target: str = ""
+    source: str = ""
+    image: str = ""
+    check_timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one cluster came to: its report, or `problem`, why there is none. `where` is what was looked at.
+
+    `cluster` is what the cluster says of itself, where it does; `notes` are about the dump.
+    """
+
+    where: str
+    report: Report | None = None
+    cluster: ClusterVersion | None = None
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
+    """The release in a folder or an image; without either none but this program's own checks. Raises Terminal."""
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise CommandError(f"--release-dir {release_dir}: there is no such folder")
+        return load_release(Path(release_dir))
+    if not image:
+        return TargetRelease()
+    from runup.oci.places import files_of, place_of
+
+    files, _ = files_of(place_of(image), FOLDERS, access)
+    with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
+        for name, data in files.items():
+            path = Path(scratch) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return load_release(Path(scratch))
+
+
+def of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    """Judge a live cluster, as the target's process does it once. Raises what the client raises."""
+    import asyncio
+
+    return asyncio.run(_of_cluster(config, wanted))
+
+
+class _Kept:
+    """A report's sink that is a value."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> None:
+        """See `Sink.write`."""
+        self.data = data
+
+
+async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from runup.controllers.preflight_target.client import ReadOnlyClient
+    from runup.controllers.preflight_target.target import Timing
+    from runup.kube import calls
+    from runup.kube.clock import SystemClock
+
+    kept = _Kept()
+    async with ReadOnlyClient(config, namespace=NAMESPACE, user_agent=AGENT) as client:
+        cluster = await client.send(calls.get(ClusterVersion, "version"))
+        target = _target(wanted, cluster)
+        release = _with_kubernetes(wanted.release, target)
+        request = Request(target, wanted.source, target_image=wanted.image, engine_version=__version__)
+        timing = Timing(check_limit_s=wanted.check_timeout_s)
+        run = PreflightTarget(
+            client, request, release, kept, SystemClock(), _Quiet(), extra=python_checks(), timing=timing
+        )
+        await run.run(once=True)
+    return Judged("the cluster", read(kept.data), cluster)
+
+
+class _Quiet:
+    """The target's log: what it could not read is in the report."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_args, **_fields: None
+
+
+def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
+    """Judge the dump at `path`, at its own time; what is wrong with it is the result's `problem`."""
+    from runup.sandbox.dump.layout import BadDump
+    from runup.sandbox.dump.load import moment_of
+    from runup.sandbox.dump.load import read as read_dump
+
+    extra = python_checks()
+    try:
+        dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
+        return _of_dump(dump, wanted, moment_of(dump) or now, extra)
+    except BadDump as error:
+        return Judged(path.name, problem=error.message)
+    except (Terminal, CommandError, codec.DecodeError) as error:
+        return Judged(path.name, problem=getattr(error, "message", "") or str(error))
+
+
+def dumps_in(path: Path) -> Iterator[Path]:
+    """The dump at `path`, or each of the cases in it where it is a folder of several."""
+    marks = sorted(path.glob("*-cv.yaml")) if path.is_dir() else []
+    yield from (mark.with_name(mark.name.removesuffix("-cv.yaml")) for mark in marks)
+    if not marks:
+        yield path
+
+
+def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) -> Judged:
+    cluster = codec.convert(ClusterVersion, dump.cluster_version)
+    raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
+    gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
+    target = _target(wanted, cluster)
+    release = _with_kubernetes(wanted.release, target)
+    source = _version(wanted.source or cluster.status.desired.version, "source")
+    request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
+    filters = filters_of(request, source, cluster, gate)
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
+    held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
+    context = Context(source, _version(target, "target"), now, release.kubernetes, NAMESPACE, held)
+    snapshot = snapshot_of(
+        (read for check in checks for read in check.reads),
+        dump.objects,
+        lacking=lambda resource: _lacking(dump, resource),
+        partly=lambda resource: _partly(dump, resource),
+    )
+    header = Header(
+        source_version=str(source),
+        target_version=target,
+        started_time=now,
+        target_image=wanted.image,
+        engine_version=__version__,
+        documentation_base=release.documentation_base,
+    )
+    report = completed(header, evaluate(checks, snapshot, context), now)
+    return Judged(dump.name, report, cluster, notes=tuple(dump.problems))
+
+
+def _lacking(dump: Dump, resource: Resource) -> str:
+    if (resource.group, resource.plural) in dump.collected.whole:
+        return ""
+    return f"the dump holds no {resource.name}: whether there were any is not known"
+
+
+def _partly(dump: Dump, resource: Resource) -> str:
+    key = (resource.group, resource.plural)
+    return dump.collected.why_partly(key) if key in dump.collected.partly else ""
+
+
+def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
+    """What is read of a tree; of one with declarative checks all, since what they read is known only with its gates."""
+    if release.check_files:
+        return frozenset()
+    always = {"clusterversions", "featuregates"}
+    return frozenset(always | {read.plural for check in checks for read in check.reads})
+
+
+def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
+    """What was asked for, else what the release is, else the next minor version."""
+    named = wanted.target or wanted.release.version
+    if named:
+        return str(_version(named, "target"))
+    source = _version(wanted.source or cluster.status.desired.version, "source")
+    return f"{source.major}.{source.minor + 1}.0"
+
+
+def _version(text: str, whose: str) -> Version:
+    try:
+        return Version(text)
+    except VersionError as error:
+        hint = "give it with --from" if whose == "source" else "give it with --to"
+        raise CommandError(f"the {whose} version is not known: {error}; {hint}") from error
+
+
+def _with_kubernetes(release: TargetRelease, target: str) -> TargetRelease:
+    """A release that does not say which Kubernetes it ships: 4.y has 1.(y+13); of others it is not known."""
+    version = Version(target)
+    if release.kubernetes or version.major != FOUR:
+        return release
+    return replace(release, kubernetes=f"1.{version.minor + 13}.0")

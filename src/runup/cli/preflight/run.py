@@ -1,0 +1,142 @@
+"""`runup preflight run`: a preflight without an operator, of a cluster that is only read, or of dumps.
+
+Reads flags, has `judge` look, makes one `Findings` a cluster, and prints them in one form; what it comes to is the exit
+code, as for `--wait`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runup.api.meta_v1 import Condition
+from runup.cli.errors import CommandError
+from runup.cli.findings import COULD_NOT_RUN, Findings, Risk, accepted_names, ordered, reasons
+from runup.cli.output import screen_of, write
+from runup.cli.preflight import judge, suppress
+from runup.cli.render import preflight_forms as forms
+from runup.cli.render.text import err, machine, out
+from runup.domain import documentation
+from runup.domain.preflight.conditions import COMPLETED, FAILED
+from runup.domain.preflight.report import Report
+from runup.kube.clock import SystemClock
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.cli.render.text import Output
+    from runup.oci.access import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What was typed."""
+
+    to: str
+    from_: str
+    to_image: str
+    release_dir: str
+    dumps: tuple[str, ...]
+    output: str | None
+    fail_on: str
+    suppressions: str
+    check_timeout_s: float
+
+
+def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
+    """Judge, print, and say by the exit code what it comes to."""
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    rules = _suppressions(flags.suppressions)
+    release = judge.release_of(flags.release_dir, flags.to_image, access())
+    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s)
+    now = SystemClock().now()
+    if flags.dumps:
+        paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]
+        judged = [judge.of_dump(path, wanted, now) for path in paths]
+    else:
+        judged = [judge.of_cluster(connection.config(), wanted)]
+    found, notes = _findings(judged, rules, now.date())
+    write([*(err(f"warning: {note}\n") for note in notes), *_printed(found, flags.output, many=len(judged) > 1)])
+    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in found])
+
+
+def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
+    if not path:
+        return ()
+    try:
+        return suppress.parse(Path(path).read_text(encoding="utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
+
+
+def _findings(
+    judged: Sequence[judge.Judged], rules: Sequence[suppress.Suppression], today: date
+) -> tuple[list[forms.One], list[str]]:
+    found: list[forms.One] = []
+    notes: list[str] = []
+    for one in judged:
+        notes += [f"{one.where}: {note}" for note in one.notes]
+        whole = findings_of(one)
+        risks, over = suppress.applied(whole.risks, rules, one.where, today)
+        notes += over
+        found.append(forms.One(one.where, replace(whole, risks=ordered(risks))))
+    notes += suppress.unused(rules, [(one.where, one.found.risks) for one in found])
+    return found, list(dict.fromkeys(notes))
+
+
+def findings_of(judged: judge.Judged) -> Findings:
+    """A report as what is printed; a cluster that could not be judged has the reason in its conditions."""
+    report = judged.report
+    if report is None:
+        why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
+        return Findings(source="", target="", conditions=(why,))
+    cluster = judged.cluster
+    accepted, because = (accepted_names(cluster), reasons(cluster)) if cluster else (frozenset[str](), {})
+    return Findings(
+        source=report.source_version,
+        target=report.target_version,
+        image=report.target_image,
+        conditions=_conditions(report),
+        risks=ordered(
+            Risk(
+                name=risk.name,
+                applies="True" if risk.applies == "True" else "Unknown",
+                accepted=risk.name in accepted,
+                message=risk.message,
+                url=risk.url or documentation.page(risk.name),
+                reason=risk.reason,
+                fix=risk.remediation,
+                severity=risk.severity,
+                from_preflight=True,
+                since=report.observed_time,
+                resources=risk.resources,
+                because=because.get(risk.name, ""),
+            )
+            for risk in report.risks
+        ),
+        checks=report.checks,
+        observed=report.observed_time,
+    )
+
+
+def _conditions(report: Report) -> tuple[Condition, ...]:
+    if report.execution_status == "completed":
+        return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
+    return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
+
+
+def _printed(found: Sequence[forms.One], output: str | None, *, many: bool) -> list[Output]:
+    if output in ("json", "yaml"):
+        data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
+        return [out(machine(data, output))]
+    if output is not None:
+        return [out(forms.FORMS[output](found))]
+    if many:
+        return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
+    if found[0].found.exit_code == COULD_NOT_RUN and found[0].found.failed:
+        raise CommandError(found[0].found.failed.message)
+    return [out(forms.text(found[0], screen_of(sys.stdout)))]

@@ -1,0 +1,107 @@
+"""Suppressions: a file that says which risks a team lives with, why, and until when. Pure but for the text's reading.
+
+    suppressions:
+    - risk: MachineConfigPoolPaused-*
+      reason: the GPU pool is updated by hand after the release
+      until: 2027-03-31
+
+What is suppressed is still listed, as accepted, with the reason. An entry that is over counts no more, and one that
+matched nothing is named: both are mistakes that nobody else would notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from runup.cli.errors import CommandError
+from runup.cli.findings import Risk
+from runup.lang import yaml as kyaml
+
+_FIELDS = frozenset({"risk", "reason", "until", "cluster"})
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One entry; `risk` and `cluster` are globs, `until` is its last day (none: for ever)."""
+
+    risk: str
+    reason: str
+    until: date | None = None
+    cluster: str = "*"
+
+    def __str__(self) -> str:
+        return f"{self.risk}{f' ({self.cluster})' if self.cluster != '*' else ''}"
+
+
+def parse(text: str, name: str) -> tuple[Suppression, ...]:
+    """The entries of the file `name`; raises CommandError with the entry and the field."""
+    try:
+        document = kyaml.load(text, name=name)
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+    entries = document.get("suppressions") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise CommandError(f"{name}: has no list `suppressions`")
+    return tuple(_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
+
+
+def _entry(entry: Any, where: str) -> Suppression:
+    if not isinstance(entry, dict):
+        raise CommandError(f"{where}: is no map")
+    if unknown := sorted(map(str, entry.keys() - _FIELDS)):
+        raise CommandError(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
+    risk, reason = _text(entry, "risk", where), _text(entry, "reason", where)
+    return Suppression(risk, reason, _day(entry.get("until"), where), str(entry.get("cluster") or "*"))
+
+
+def _text(entry: dict[Any, Any], key: str, where: str) -> str:
+    value = entry.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise CommandError(f"{where}: {key} is missing")
+    return value
+
+
+def _day(value: Any, where: str) -> date | None:
+    if value is None or isinstance(value, date):
+        return value.date() if isinstance(value, datetime) else value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError as error:
+        raise CommandError(f"{where}: until {str(value)!r} is no day such as 2027-03-31") from error
+
+
+def applied(
+    risks: Iterable[Risk], suppressions: Sequence[Suppression], cluster: str, today: date
+) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
+    """The risks with what is suppressed as accepted, and warnings: entries that are over."""
+    found: list[Risk] = []
+    over: set[str] = set()
+    for risk in risks:
+        matching = [each for each in suppressions if _matches(each, risk, cluster)]
+        valid = [each for each in matching if each.until is None or today <= each.until]
+        over |= {
+            f"{each} was suppressed until {each.until}, and counts again" for each in matching if each not in valid
+        }
+        if valid and not risk.accepted:
+            until = f" (until {valid[0].until})" if valid[0].until else ""
+            risk = replace(risk, accepted=True, because=f"suppressed: {valid[0].reason}{until}")
+        found.append(risk)
+    return tuple(found), tuple(sorted(over))
+
+
+def unused(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequence[Risk]]]) -> tuple[str, ...]:
+    """Entries that matched no risk of any cluster (name and risks)."""
+    pairs = [(cluster, risk) for cluster, risks in seen for risk in risks]
+    return tuple(
+        f"{each} suppresses nothing: no such risk was found"
+        for each in suppressions
+        if not any(_matches(each, risk, cluster) for cluster, risk in pairs)
+    )
+
+
+def _matches(suppression: Suppression, risk: Risk, cluster: str) -> bool:
+    return fnmatchcase(risk.name, suppression.risk) and fnmatchcase(cluster, suppression.cluster)

@@ -1,0 +1,61 @@
+"""Pods of the platform cannot run: their image does not come, or their containers end again and again.
+
+Applies when a pod in a namespace of the platform (`openshift-*`, `kube-system`) has a container in CrashLoopBackOff,
+ImagePullBackOff or a state like it. All of them are one risk.
+
+Why it matters an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
+be pulled then, and an operator without its pods does not finish.
+
+What to do `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, or the container's own log.
+
+Accepting it means that the update may wait for these pods.
+
+Source of the rule kubernetes, `pkg/kubelet` (reasons of waiting containers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.domain.checks.catalogue.declaring import declared, named, risk
+from runup.domain.checks.catalogue.pods import ENDED, PODS
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.model import Context, Finding, Snapshot
+
+NAME = "SystemPodsFailing"
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: console-5d9, namespace: openshift-console}
+spec: {nodeName: worker-0}
+status:
+  phase: Pending
+  containerStatuses: [{name: console, state: {waiting: {reason: ImagePullBackOff}}}]
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    failing = [
+        pod
+        for pod in snapshot.listed(PODS)
+        if pod.waiting and pod.status.phase not in ENDED and is_system(pod.metadata.namespace)
+        if pod.metadata.deletion_timestamp is None
+    ]
+    if failing:
+        failing.sort(key=named)
+        told = names([f"{named(pod)} ({pod.waiting})" for pod in failing])
+        yield risk(
+            NAME,
+            f"{count(len(failing), 'pod')} of the platform cannot run: {told}.",
+            failing,
+            fix="See `oc describe pod NAME -n NAMESPACE`, and mend what it names; `oc get pods -A` shows them Running.",
+            kind=PODS,
+        )
+
+
+def is_system(namespace: str) -> bool:
+    """Whether the namespace is the platform's."""
+    return namespace == "kube-system" or namespace.startswith("openshift-")
+
+
+CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, example=EXAMPLE)

@@ -1,0 +1,59 @@
+"""Pods may take longer to end than a drain waits.
+
+Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour: the machine-config
+operator gives up a drain after that time, reports the node, and begins again.
+
+Why it matters a node that such a pod is on can hold up its pool for hours.
+
+What to do make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
+custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
+
+Accepting it is right where the pods end sooner than they may.
+
+Source of the rule machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import Infrastructure
+from runup.domain.checks.catalogue.declaring import declared, named, risk
+from runup.domain.checks.catalogue.pods import PODS, drained
+from runup.domain.checks.catalogue.topology import control_plane
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.model import Context, Finding, Snapshot
+
+NAME = "LongTerminationGrace"
+DRAIN_TIMEOUT_S = 3600
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: "1"}]}
+spec: {nodeName: worker-0, terminationGracePeriodSeconds: 7200}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    slow = [
+        pod
+        for pod in snapshot.listed(PODS)
+        if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)
+    ]
+    if slow:
+        slow.sort(key=named)
+        told = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
+        yield risk(
+            NAME,
+            f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {told}.",
+            slow,
+            severity="info",
+            fix="Shorten terminationGracePeriodSeconds, or move these pods before their nodes are drained.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)

@@ -1,0 +1,60 @@
+"""Pods that nothing brings back: a drain deletes them for good.
+
+Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
+those of the node itself, do not count. All of them are one risk.
+
+Why it matters the machine-config operator drains with force: such a pod is deleted with its node's update, and with it
+whatever it kept on the node.
+
+What to do give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
+
+Accepting it is right where nobody needs these pods any more.
+
+Source of the rule kubectl drain (pkg/drain, unmanaged pods) and machine-config-operator, `pkg/controller/drain`
+(Force).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import Infrastructure
+from runup.domain.checks.catalogue.declaring import declared, named, risk
+from runup.domain.checks.catalogue.pods import PODS, drained
+from runup.domain.checks.catalogue.system_pods import is_system
+from runup.domain.checks.catalogue.topology import control_plane
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.model import Context, Finding, Snapshot
+
+NAME = "UnmanagedPods"
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: debug, namespace: shop}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    lost = [
+        pod
+        for pod in snapshot.listed(PODS)
+        if not pod.metadata.owner_references and drained(pod) and not is_system(pod.metadata.namespace)
+    ]
+    if lost:
+        lost.sort(key=named)
+        yield risk(
+            NAME,
+            f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
+            f"{'it' if len(lost) == 1 else 'them'} back after a drain: {names([named(pod) for pod in lost])}.",
+            lost,
+            severity="info",
+            fix="Give them a Deployment, StatefulSet or Job, or delete them; `oc get pods -A` shows what is left.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)

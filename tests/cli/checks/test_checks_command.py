@@ -1,0 +1,174 @@
+"""`runup checks`: from an empty folder to a tested check, every mistake with its line, and no gap between releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from tests.cli.conftest import Run
+
+from runup.domain.checks import cases
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.schema import cases_schema, check_schema
+from runup.lang import yaml as kyaml
+
+SPEC = Path(__file__).parents[3] / "docs" / "spec"
+
+
+@pytest.fixture
+def made(tmp_path: Path, run: Run) -> Path:
+    """What `new` writes."""
+    words = ("--resource", "routes.v1.route.openshift.io", "--kind", "Route", "--in", tmp_path / "checks")
+    assert run("checks", "new", "old-routes", *words).code == 0
+    return tmp_path / "checks"
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace words that are there."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_skeleton_is_read_and_does_not_pass_unchanged(made: Path, run: Run) -> None:
+    """It is a check without a mistake, and its cases are still to be written; once they are, they pass."""
+    ran = run("checks", "lint", made, "--strict")
+    assert (ran.code, ran.out) == (0, "1 checks read, 0 errors, 0 notes\n")
+    ran = run("checks", "test", made)
+    assert ran.code == 1
+    assert ran.out.count("FAIL") == len(ran.out.splitlines()) == 4
+    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    ran = run("checks", "test", made)
+    assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
+
+
+CHANGES = [
+    pytest.param("spec: {old: false}", "spec: {old: true}", "expected Clear, found Applies", id="another answer"),
+    pytest.param("lacking: [routes.route.openshift.io]", "lacking: [pods]", "does not read", id="a read that is none"),
+    pytest.param("resources: [shop]", "resources: [other]", "expected it to be about other, found shop", id="objects"),
+    pytest.param("resources: [shop]", "message: who", "expected a message with 'who'", id="words"),
+    pytest.param("expect: Unknown", "expect: Clear", "there is no case that expects Unknown", id="a kind is missing"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), CHANGES)
+def test_a_case_that_is_not_as_expected(old: str, new: str, message: str, made: Path, run: Run) -> None:
+    """It says what was found instead."""
+    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    edit(made / "old-routes.test.yaml", old, new)
+    ran = run("checks", "test", made)
+    assert ran.code == 1
+    assert message in ran.out
+
+
+MISTAKES = [
+    pytest.param("severity: warning", "severity: grave", "line 24: spec.risk.severity", id="a severity that is none"),
+    pytest.param("  for: objects", "  fro: objects", "unknown field `fro`", id="a typo"),
+    pytest.param("object.spec.old", "object.spec.old +", "spec.expression", id="CEL that cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_a_mistake_has_its_line(old: str, new: str, message: str, made: Path, run: Run) -> None:
+    """File, line and field; exit code 1."""
+    edit(made / "old-routes.yaml", old, new)
+    ran = run("checks", "lint", made)
+    assert ran.code == 1
+    assert f"{made / 'old-routes.yaml'}" in ran.out
+    assert message in ran.out
+
+
+def test_secrets_may_not_be_read(made: Path, run: Run) -> None:
+    """A check that would get no right says so when it is written, not on a cluster."""
+    edit(made / "old-routes.yaml", "group: route.openshift.io", 'group: ""')
+    edit(made / "old-routes.yaml", "resource: routes", "resource: secrets")
+    ran = run("checks", "lint", made)
+    assert ran.code == 1
+    assert "may not be read" in ran.out
+
+
+def test_what_is_likely_a_mistake(made: Path, run: Run) -> None:
+    """A note; with --strict an error."""
+    edit(made / "old-routes.yaml", "name: OldRoutes", "name: HeadroomShort")
+    ran = run("checks", "lint", made)
+    assert ran.code == 0
+    assert "risk HeadroomShort is a built-in check's" in ran.out
+    assert run("checks", "lint", made, "--strict").code == 1
+
+
+def test_nothing_that_exists_is_replaced(made: Path, run: Run) -> None:
+    """Somebody's work."""
+    ran = run("checks", "new", "old-routes", "--in", made)
+    assert ran.code == 1
+    assert "exists; it is not replaced" in ran.err
+
+
+def test_cases_are_no_check_of_a_release(made: Path, run: Run) -> None:
+    """They lie beside it in the same folder."""
+    release = made.parent / "release"
+    release.mkdir()
+    made.rename(release / "preflight-checks")
+    ran = run("checks", "list", "--release-dir", release, "-o", "json")
+    names = [each["name"] for each in json.loads(ran.out)]
+    assert names == [*(check.name for check in CHECKS), "old-routes"]
+
+
+def test_a_check_that_goes_leaves_a_gap(made: Path, tmp_path: Path, run: Run) -> None:
+    """A later release that can be updated to from a covered version must cover it, too."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.yaml").write_text((made / "old-routes.yaml").read_text().replace("old-routes", "another"))
+    edit(other / "x.yaml", "OldRoutes", "Another")
+    words = ("--release", f"5.2.0={made}", "--release", f"5.3.0={other}", "--update", "5.1.3..5.2.0")
+    assert run("checks", "coverage", *words).code == 0
+    ran = run("checks", "coverage", *words, "--update", "5.1.3..5.3.0")
+    assert ran.code == 1
+    told = "old-routes of 5.2.0 covers updates from 5.1.3; 5.3.0 can be updated to from 5.1.3 and does not cover it"
+    assert told in ran.out
+    graph = tmp_path / "graph.json"
+    graph.write_text(json.dumps({"nodes": [{"version": "5.1.3"}, {"version": "5.3.0"}], "edges": [[0, 1]]}))
+    assert run("checks", "coverage", *words, "--update", graph).code == 1
+    (other / "y.yaml").write_text((made / "old-routes.yaml").read_text())
+    assert run("checks", "coverage", *words, "--update", graph).code == 0
+    edit(other / "y.yaml", '">=5.2.0-0"', '">=5.2.0-0 <5.3.0-0"')
+    assert run("checks", "coverage", *words, "--update", graph).code == 1
+
+
+def test_explain_has_the_page_and_the_rights(run: Run) -> None:
+    """And a name that is nearly one."""
+    told = run("checks", "explain", "HeadroomShort").out
+    assert told.startswith("# HeadroomShort\n")
+    assert '- apiGroups: [""], resources: [pods], verbs: [get, list, watch]' in told
+    assert "did you mean HeadroomShort?" in run("checks", "explain", "HeadromShort").err
+
+
+def test_list_names_every_check(run: Run) -> None:
+    """With what it reads."""
+    rows = json.loads(run("checks", "list", "-o", "json").out)
+    assert {row["name"] for row in rows} == {check.name for check in CHECKS}
+    assert all(row["reads"] for row in rows)
+
+
+def test_the_schemas_are_current_and_take_the_skeleton(made: Path) -> None:
+    """`python tools/report_schema.py` writes them; what they refuse the command refuses, too."""
+    assert json.loads((SPEC / "preflightcheck-v1alpha1.schema.json").read_text()) == json.loads(
+        json.dumps(check_schema())
+    )
+    assert json.loads((SPEC / "preflightchecktest-v1alpha1.schema.json").read_text()) == json.loads(
+        json.dumps(cases_schema())
+    )
+    check = kyaml.load((made / "old-routes.yaml").read_text())
+    validator = jsonschema_rs.validator_for(check_schema())
+    assert validator.is_valid(check)
+    assert not validator.is_valid({**check, "spec": {**check["spec"], "fro": "x"}})
+    tests = jsonschema_rs.validator_for(cases_schema())
+    assert tests.is_valid(kyaml.load((made / "old-routes.test.yaml").read_text()))
+    assert not tests.is_valid({"check": "x"})
+
+
+def test_folders_that_hold_nothing(tmp_path: Path, run: Run) -> None:
+    """One line that names them."""
+    assert "no such file or folder" in run("checks", "lint", tmp_path / "x").err
+    assert "holds no YAML" in run("checks", "test", tmp_path).err

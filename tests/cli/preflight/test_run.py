@@ -1,0 +1,266 @@
+"""`preflight run`: of a cluster that is only read, of dumps, in every form; what it comes to is the exit code."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.conftest import Run, Server
+
+from runup.cli.errors import CommandError
+from runup.cli.findings import Findings, Risk
+from runup.cli.preflight import suppress
+from runup.cli.render import preflight_forms as forms
+from runup.domain.checks.catalogue import CHECKS
+from runup.lang import yaml as kyaml
+
+JSON = dict[str, Any]
+SINCE = "2026-01-14T09:30:00Z"
+
+
+def conditions(since: str = SINCE, **statuses: str) -> list[JSON]:
+    """Conditions that have held since then; the newest of a dump is its own time."""
+    return [{"type": type_, "status": status, "lastTransitionTime": since} for type_, status in statuses.items()]
+
+
+CLUSTER: JSON = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "ClusterVersion",
+    "metadata": {"name": "version"},
+    "spec": {"clusterID": "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"},
+    "status": {
+        "desired": {"version": "4.15.3", "image": "quay.io/x@sha256:1"},
+        "history": [{"state": "Completed", "version": "4.15.3", "image": "quay.io/x@sha256:1", "startedTime": SINCE}],
+        "conditions": conditions(Available="True", Failing="False", Progressing="False"),
+    },
+}
+OPERATOR: JSON = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "ClusterOperator",
+    "metadata": {"name": "dns"},
+    "status": {"conditions": conditions("2026-01-14T08:00:00Z", Available="True", Degraded="True")},
+}
+
+
+def dump(folder: Path, *objects: JSON) -> Path:
+    """A flat dump."""
+    folder.mkdir()
+    for number, obj in enumerate(objects):
+        (folder / f"{number}.json").write_text(json.dumps(obj))
+    return folder
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    """A dump with a degraded operator."""
+    return dump(tmp_path / "one", CLUSTER, OPERATOR)
+
+
+def found_in(folder: Path, run: Run, *words: str) -> JSON:
+    """What `-o json` says of a dump."""
+    found: JSON = json.loads(run("preflight", "run", "--dump", folder, "-o", "json", *words).out)
+    return found
+
+
+def test_a_dump_is_judged_for_the_next_minor(one: Path, run: Run) -> None:
+    """At its own time, with every check; what it lacks is Unknown, and never silently."""
+    found = found_in(one, run)
+    assert (found["cluster"], found["source"], found["target"]) == ("one", "4.15.3", "4.16.0")
+    assert {check["name"] for check in found["checks"]} == {check.name for check in CHECKS}
+    applying = {risk["name"] for risk in found["risks"] if risk["applies"] == "True"}
+    assert applying == {"ClusterOperatorDegraded-dns"}
+    unknown = {risk["name"] for risk in found["risks"] if risk["applies"] == "Unknown"}
+    assert {"SystemPodsFailingUnknown", "WebhookBlocksUpdateUnknown", "OperatorMaxOpenShiftVersionUnknown"} <= unknown
+    (pods,) = [risk for risk in found["risks"] if risk["name"] == "SystemPodsFailingUnknown"]
+    assert "the dump holds no pods" in pods["message"]
+    assert found["exitCode"] == 2
+
+
+def test_a_kind_that_no_definition_makes_is_not_there(tmp_path: Path, run: Run) -> None:
+    """Of a dump with all definitions it is known that there is no OLM; of pods it is not known."""
+    definitions: JSON = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "clusterversions.config.openshift.io"},
+        "spec": {"group": "config.openshift.io", "names": {"kind": "ClusterVersion", "plural": "clusterversions"}},
+    }
+    results = {
+        check["name"]: check["result"]
+        for check in found_in(dump(tmp_path / "two", CLUSTER, definitions), run)["checks"]
+    }
+    assert results["OperatorMaxOpenShiftVersion"] == "Clear"
+    assert results["SystemPodsFailing"] == "Unknown"
+    assert results["APIServiceUnavailable"] == "Unknown"
+
+
+FAIL_ON = [
+    pytest.param("unknown", 2, id="everything counts"),
+    pytest.param("info", 2, id="what applies"),
+    pytest.param("warning", 2, id="a warning applies"),
+    pytest.param("critical", 0, id="nothing critical applies"),
+    pytest.param("never", 0, id="nothing counts"),
+]
+
+
+@pytest.mark.parametrize(("level", "code"), FAIL_ON)
+def test_fail_on(level: str, code: int, one: Path, run: Run) -> None:
+    """What a pipeline stops at is its own choice."""
+    assert run("preflight", "run", "--dump", one, "--fail-on", level).code == code
+
+
+def test_several_dumps_are_one_table(one: Path, tmp_path: Path, run: Run) -> None:
+    """A line each; one that is none does not keep the others back, and the exit code says so."""
+    other = dump(tmp_path / "none", OPERATOR)
+    ran = run("preflight", "run", "--dump", one, "--dump", other)
+    lines = ran.out.splitlines()
+    assert lines[0].split() == ["CLUSTER", "FROM", "TO", "RESULT", "APPLY", "UNKNOWN", "ACCEPTED", "GRAVEST"]
+    assert lines[1].split()[:5] == ["one", "4.15.3", "4.16.0", "RisksApply", "1"]
+    assert "CouldNotRun" in lines[2]
+    assert "no ClusterVersion" in lines[2]
+    assert ran.code == 1
+    data = json.loads(run("preflight", "run", "--dump", one, "--dump", one, "-o", "json").out)
+    assert [each["cluster"] for each in data] == ["one", "one"]
+
+
+def test_a_dump_that_is_none_is_one_error(tmp_path: Path, run: Run) -> None:
+    """It names the dump."""
+    ran = run("preflight", "run", "--dump", tmp_path / "missing")
+    assert (ran.code, ran.out) == (1, "")
+    assert "missing" in ran.err
+
+
+def test_forms(one: Path, run: Run) -> None:
+    """Each is what its readers take: XML, SARIF 2.1.0, a checklist, a page, YAML."""
+
+    def printed(form: str) -> str:
+        ran = run("preflight", "run", "--dump", one, "-o", form)
+        assert ran.code == 2
+        return ran.out
+
+    suite = ElementTree.fromstring(printed("junit"))[0]
+    failed = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert failed == ["ClusterOperatorDegraded-dns"]
+    assert int(suite.get("tests", "0")) == len(suite) > len(CHECKS) - 5
+    sarif = json.loads(printed("sarif"))
+    assert sarif["version"] == "2.1.0"
+    results = sarif["runs"][0]["results"]
+    assert [each["level"] for each in results if each["ruleId"] == "ClusterOperatorDegraded-dns"] == ["warning"]
+    assert {each["ruleId"] for each in results} == {rule["id"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"]}
+    assert "- [ ] **ClusterOperatorDegraded-dns** (warning, applies): Cluster operator dns is degraded" in printed(
+        "markdown"
+    )
+    assert "<html" in printed("html")
+    assert kyaml.load(printed("yaml"))["exitCode"] == 2
+
+
+def test_suppressed_is_still_listed(one: Path, tmp_path: Path, run: Run) -> None:
+    """By globs, with its reason; an entry that is over counts no more, one that matches nothing is named."""
+    file = tmp_path / "suppressions.yaml"
+    file.write_text(
+        "suppressions:\n"
+        "- {risk: ClusterOperatorDegraded-*, reason: known flake, until: 2099-12-31}\n"
+        "- {risk: '*Unknown', reason: a small dump}\n"
+        "- {risk: FeatureSetForbidsUpdates, reason: a small dump, cluster: o*}\n"
+        "- {risk: NodeNotRaedy, reason: a typo}\n"
+    )
+    ran = run("preflight", "run", "--dump", one, "--suppressions", file)
+    assert ran.code == 0
+    assert "accepted" in ran.out
+    assert "ClusterOperatorDegraded-dns" in ran.out
+    assert "warning: NodeNotRaedy suppresses nothing: no such risk was found" in ran.err
+    found = found_in(one, run, "--suppressions", str(file))
+    assert {risk["accepted"] for risk in found["risks"]} == {True}
+    file.write_text("suppressions:\n- {risk: ClusterOperatorDegraded-*, reason: r, until: 2020-01-01}\n")
+    ran = run("preflight", "run", "--dump", one, "--suppressions", file, "--fail-on", "warning")
+    assert ran.code == 2
+    assert "was suppressed until 2020-01-01, and counts again" in ran.err
+
+
+BAD = [
+    pytest.param("[]", "has no list `suppressions`", id="no list"),
+    pytest.param("suppressions: [x]", "suppressions[0]: is no map", id="no map"),
+    pytest.param("suppressions: [{risk: A}]", "suppressions[0]: reason is missing", id="no reason"),
+    pytest.param("suppressions: [{reason: A}]", "suppressions[0]: risk is missing", id="no risk"),
+    pytest.param("suppressions: [{risk: A, reason: b, utnil: x}]", "does not know utnil", id="a typo"),
+    pytest.param("suppressions: [{risk: A, reason: b, until: soon}]", "until 'soon' is no day", id="no day"),
+    pytest.param("suppressions: [", "f.yaml", id="no YAML"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD)
+def test_a_file_of_suppressions_that_cannot_be_used(text: str, words: str) -> None:
+    """It says which entry, and which field: a typo must not hide a risk."""
+    with pytest.raises(CommandError) as caught:
+        suppress.parse(text, "f.yaml")
+    assert words in caught.value.message
+
+
+def test_the_last_day_still_counts() -> None:
+    """And the day after does not."""
+    rules = suppress.parse("suppressions: [{risk: A, reason: r, until: 2026-03-31}]", "f")
+    risk = Risk("A", "True", accepted=False, message="m", url="u")
+    (kept,), over = suppress.applied([risk], rules, "c", date(2026, 3, 31))
+    assert (kept.accepted, kept.because, over) == (True, "suppressed: r (until 2026-03-31)", ())
+    (back,), over = suppress.applied([risk], rules, "c", date(2026, 4, 1))
+    assert back == risk
+    assert over == ("A was suppressed until 2026-03-31, and counts again",)
+
+
+def test_what_could_not_be_judged_is_the_worst() -> None:
+    """Of many clusters one number."""
+    assert [forms.worst(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
+    assert forms.exit_code(Findings("", ""), "never") == 1
+
+
+def test_words_of_others_stay_words() -> None:
+    """Markdown and XML are not made by a cluster."""
+    risk = Risk("A", "True", accepted=False, message="<b>x</b> [y](http://z)\n# h\x1b", url="u", severity="warning")
+    odd = forms.One("a<b", Findings("1", "2", risks=(risk,)))
+    assert ElementTree.fromstring(forms.junit([odd])) is not None
+
+
+def test_a_live_cluster_is_only_read(server: Server, run: Run) -> None:
+    """The same report as the target's process would write, without an operator."""
+    server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "quay.io/x@sha256:1"}})
+    ran = run("preflight", "run", "--kubeconfig", server.kubeconfig, "--to", "5.2.0", "-o", "json")
+    found = json.loads(ran.out)
+    assert (found["source"], found["target"], found["result"]) == ("5.0.0", "5.2.0", "Unknown")
+    assert {check["name"] for check in found["checks"]} >= {check.name for check in CHECKS}
+    results = {check["name"]: check["result"] for check in found["checks"]}
+    assert results["OperatorMaxOpenShiftVersion"] == "Clear"
+    assert results["SystemPodsFailing"] == "Clear"
+
+
+WRONG = [
+    pytest.param(("--to", "soon"), "the target version is not known", id="a version that is none"),
+    pytest.param(("--to-image", "x", "--release-dir", "y"), "give one of them", id="two releases"),
+    pytest.param(("--release-dir", "/nowhere"), "there is no such folder", id="a folder that is not there"),
+    pytest.param(("--suppressions", "/nowhere"), "cannot be read", id="a file that is not there"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_what_cannot_be_asked(words: tuple[str, ...], message: str, one: Path, run: Run) -> None:
+    """One line, exit code 1, nothing printed."""
+    ran = run("preflight", "run", "--dump", one, *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err
+
+
+def test_a_release_folder_brings_its_own_checks(one: Path, tmp_path: Path, run: Run) -> None:
+    """Its declarative checks are run, and its manifests judged by."""
+    release = tmp_path / "release"
+    (release / "preflight-checks").mkdir(parents=True)
+    (release / "preflight-checks" / "a.yaml").write_text(
+        "apiVersion: preflight.runup.dev/v1alpha1\nkind: PreflightCheck\n"
+        "metadata: {name: mine, annotations: {include.release.openshift.io/self-managed-high-availability: 'true'}}\n"
+        "spec:\n  component: dns\n  reads:\n"
+        "  - {name: operators, group: config.openshift.io, version: v1, kind: ClusterOperator, fields: [status]}\n"
+        "  for: operators\n  expression: object.metadata.name == 'dns'\n  risk: {name: MyRisk, message: It is there.}\n"
+    )
+    found = found_in(one, run, "--release-dir", str(release), "--to", "4.16.1")
+    assert [risk["applies"] for risk in found["risks"] if risk["name"] == "MyRisk"] == ["True"]

@@ -1,0 +1,659 @@
+"""The checks that carry an example: it applies, what is nearly it does not, and an empty cluster is as it should be.
+
+A row is the check's own example with some words replaced, and what the check then says: `Name` where it applies,
+`Name?` where it could not be told. What a check says without its rights is in `test_needs.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+from tests.factories import context
+
+from runup.domain.checks import page
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.engine import run_check
+from runup.domain.checks.model import Check, Context
+from runup.domain.checks.objects import snapshot_of
+from runup.domain.preflight.report import NAME
+
+BY_NAME = {check.name: check for check in CHECKS if check.about}
+PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")
+NO_KUBERNETES = context(kubernetes="")
+OLD = context("4.15.9", "4.16.0", "1.29.3")
+
+
+class Row(NamedTuple):
+    """The example of a check after some replacements, and the risks expected."""
+
+    id: str
+    check: str
+    changes: tuple[tuple[str, str], ...] = ()
+    risks: tuple[str, ...] = ()
+    context: Context | None = None
+
+
+ROWS = (
+    Row("overrides: one that is managed again", "ClusterVersionOverrides", (("true", "false"),)),
+    Row("overrides: a patch is not held back", "ClusterVersionOverrides", (), (), PATCH),
+    Row("ack: of a minor version that is behind", "AdminAck", (("ack-5.0", "ack-4.20"),)),
+    Row("ack: of the target is for the next update", "AdminAck", (("ack-5.0", "ack-5.2"),)),
+    Row(
+        "ack: of a hop in between",
+        "AdminAck",
+        (("ack-5.0", "ack-5.1"),),
+        ("AdminAck-ack-5.1-kube-1.37-api-removals-in-5.1",),
+    ),
+    Row(
+        "ack: acknowledged",
+        "AdminAck",
+        (
+            (
+                "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-gates",
+                "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-acks, namespace: openshift-config}\n"
+                'data: {ack-5.0-kube-1.37-api-removals-in-5.1: "true"}\n---\n'
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-gates",
+            ),
+        ),
+    ),
+    Row(
+        "ack: True is not true",
+        "AdminAck",
+        (
+            (
+                "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-gates",
+                "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-acks, namespace: openshift-config}\n"
+                'data: {ack-5.0-kube-1.37-api-removals-in-5.1: "True"}\n---\n'
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: admin-gates",
+            ),
+        ),
+        ("AdminAck-ack-5.0-kube-1.37-api-removals-in-5.1",),
+    ),
+    Row(
+        "ack: a gate that says nothing",
+        "AdminAck",
+        (('"Kubernetes 1.37 removes APIs: see https://example.com/removed."', '""'),),
+        ("AdminAckUnknown?",),
+    ),
+    Row("ack: a gate that names no version", "AdminAck", (("ack-5.0-kube", "ask-me-kube"),), ("AdminAckUnknown?",)),
+    Row(
+        "ack: the target brings the gate",
+        "AdminAck",
+        (
+            (
+                "namespace: openshift-config-managed}",
+                "namespace: openshift-config-managed, annotations: {example: target}}",
+            ),
+        ),
+        ("AdminAck-ack-5.0-kube-1.37-api-removals-in-5.1",),
+    ),
+    Row("csr: just made", "CertificateRequestsPending", (("08:00:00Z", "09:55:00Z"),)),
+    Row(
+        "csr: of another signer", "CertificateRequestsPending", (("kubernetes.io/kubelet-serving", "example.com/mine"),)
+    ),
+    Row(
+        "csr: approved",
+        "CertificateRequestsPending",
+        (("spec:", 'status: {conditions: [{type: Approved, status: "True"}]}\nspec:'),),
+    ),
+    Row("authority: no bundle in it", "CertificateAuthorityExpires", (("ca-bundle.crt", "dashboard.json"),)),
+    Row(
+        "authority: weeks away",
+        "CertificateAuthorityExpires",
+        (),
+        (),
+        replace(context(), now=context().now.replace(month=1, day=5)),
+    ),
+    Row(
+        "authority: over",
+        "CertificateAuthorityExpires",
+        (),
+        ("CertificateAuthorityExpires",),
+        replace(context(), now=context().now.replace(month=3)),
+    ),
+    Row(
+        "authority: a bundle that is none",
+        "CertificateAuthorityExpires",
+        (("BEGIN CERTIFICATE", "BEGIN NOTHING"),),
+        ("CertificateAuthorityExpiresUnknown?",),
+    ),
+    Row("mixed: one release", "NodeReleasesMixed", (("v1.35.7", "v1.36.2"),)),
+    Row("mixed: builds of one version", "NodeReleasesMixed", (("v1.35.7", "v1.36.2+abc"),)),
+    Row("mixed: in no pool", "NodeReleasesMixed", (("kind: MachineConfigPool", "kind: Pool"),)),
+    Row(
+        "mixed: a kubelet that says nothing",
+        "NodeReleasesMixed",
+        (("kubeletVersion: v1.35.7", ""),),
+        ("NodeReleasesMixedUnknown?",),
+    ),
+    Row("webhook: may be ignored", "WebhookBlocksUpdate", (("failurePolicy: Fail", "failurePolicy: Ignore"),)),
+    Row(
+        "webhook: Fail is the default",
+        "WebhookBlocksUpdate",
+        (("  failurePolicy: Fail\n", ""),),
+        ("WebhookBlocksUpdate",),
+    ),
+    Row(
+        "webhook: reached by a URL",
+        "WebhookBlocksUpdate",
+        (("service: {namespace: policies, name: webhook}", "url: 'https://policies.example.com'"),),
+    ),
+    Row("webhook: about its own kinds", "WebhookBlocksUpdate", (('apiGroups: [""]', "apiGroups: [example.com]"),)),
+    Row(
+        "webhook: not in the release's namespaces",
+        "WebhookBlocksUpdate",
+        (
+            (
+                "failurePolicy: Fail",
+                "namespaceSelector: {matchExpressions: [{key: openshift.io/run-level, operator: DoesNotExist}]}",
+            ),
+        ),
+    ),
+    Row(
+        "webhook: narrowed by conditions",
+        "WebhookBlocksUpdate",
+        (("failurePolicy: Fail", "matchConditions: [{name: a, expression: 'false'}]"),),
+    ),
+    Row(
+        "webhook: a backend that is ready",
+        "WebhookBlocksUpdate",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: policies}\n"
+                "spec: {selector: {app: w}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: w, namespace: policies, "
+                'labels: {app: w, x: z}}\nstatus: {conditions: [{type: Ready, status: "True"}]}\n---\napiVersion',
+            ),
+        ),
+    ),
+    Row(
+        "webhook: a backend that is not",
+        "WebhookBlocksUpdate",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: policies}\n"
+                "spec: {selector: {app: w}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: w, namespace: policies, "
+                'labels: {app: w, x: z}}\nstatus: {conditions: [{type: Ready, status: "False"}]}\n---\napiVersion',
+            ),
+        ),
+        ("WebhookBlocksUpdate",),
+    ),
+    Row(
+        "webhook: a Service without a selector has its backends elsewhere",
+        "WebhookBlocksUpdate",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: v1\nkind: Service\nmetadata: {name: webhook, namespace: policies}\n---\napiVersion",
+            ),
+        ),
+    ),
+    Row("old webhook: asked about equivalents", "WebhookRemovedVersion", (("Exact", "Equivalent"),)),
+    Row("old webhook: also about what is served", "WebhookRemovedVersion", (("[v1beta3]", "[v1beta3, v1]"),)),
+    Row("old webhook: dead before the update", "WebhookRemovedVersion", (("v1.31.4", "v1.32.0"),)),
+    Row(
+        "old webhook: no Kubernetes told",
+        "WebhookRemovedVersion",
+        (),
+        ("WebhookRemovedVersionUnknown?",),
+        NO_KUBERNETES,
+    ),
+    Row("policy: not in force", "AdmissionPolicyParamMissing", (("[Deny]", "[Warn]"),)),
+    Row("policy: lets through", "AdmissionPolicyParamMissing", (("failurePolicy: Fail", "failurePolicy: Ignore"),)),
+    Row(
+        "policy: parameters of a built-in kind",
+        "AdmissionPolicyParamMissing",
+        (("constraints.gatekeeper.sh/v1beta1, kind: AllowedRepos", "v1, kind: ConfigMap"),),
+    ),
+    Row(
+        "policy: the kind is there",
+        "AdmissionPolicyParamMissing",
+        (
+            (
+                "\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n",
+                "\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: "
+                "a}\nspec: {group: "
+                "constraints.gatekeeper.sh, names: {kind: AllowedRepos}, versions: [{name: v1beta1, served: "
+                "true}]}\n---\n"
+                "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n",
+            ),
+        ),
+    ),
+    Row("api: removed later", "RemovedAPIRequested", (('"1.32"', '"1.39"'),)),
+    Row("api: nobody asked", "RemovedAPIRequested", (("requestCount: 12", "requestCount: 0"),)),
+    Row(
+        "api: a scanner lists it",
+        "RemovedAPIRequested",
+        (("shop-operator/v0.9", "argocd-application-controller/v2"), ("verb: update", "verb: list")),
+    ),
+    Row(
+        "api: a scanner that writes it",
+        "RemovedAPIRequested",
+        (("shop-operator/v0.9", "argocd-application-controller/v2"),),
+        ("RemovedAPIRequested-flowschemas.v1beta3.flowcontrol.apiserver.k8s.io",),
+    ),
+    Row(
+        "api: nobody noted who",
+        "RemovedAPIRequested",
+        (("byUser:", "others:"),),
+        ("RemovedAPIRequested-flowschemas.v1beta3.flowcontrol.apiserver.k8s.io",),
+    ),
+    Row("api: no Kubernetes told", "RemovedAPIRequested", (), ("RemovedAPIRequestedUnknown?",), NO_KUBERNETES),
+    Row("api: of another numbering", "RemovedAPIRequested", (('"1.32"', '"5.2"'),)),
+    Row("soon: far away", "DeprecatedAPIRequested", (("1.40", "1.42"),)),
+    Row("soon: now is another risk", "DeprecatedAPIRequested", (("1.40", "1.38"),)),
+    Row("soon: no Kubernetes told", "DeprecatedAPIRequested", (), ("DeprecatedAPIRequestedUnknown?",), NO_KUBERNETES),
+    Row("stored: an entry of long ago", "RemovedAPIStored", (("2026-01-13", "2025-10-13"),)),
+    Row("stored: in a version that stays", "RemovedAPIStored", (("/v1beta3", "/v1"),)),
+    Row(
+        "stored: removed before the source",
+        "RemovedAPIStored",
+        (("v1.31.4", "v1.32.1"),),
+        ("RemovedAPIStoredUnknown?",),
+    ),
+    Row("stored: beyond the table", "RemovedAPIStored", (("v1.31.4", "v1.37.0"),), ("RemovedAPIStoredUnknown?",)),
+    Row(
+        "stored: 1.28 removes nothing, so nothing is read",
+        "RemovedAPIStored",
+        (("v1.31.4", "v1.27.2"),),
+        (),
+        context("4.14.1", "4.15.0", "1.28.4"),
+    ),
+    Row("stored: no Kubernetes told", "RemovedAPIStored", (), ("RemovedAPIStoredUnknown?",), NO_KUBERNETES),
+    Row("gate: still known", "RemovedFeatureGate", (("AppArmor", "MyGate"),), (), OLD),
+    Row("gate: removed later", "RemovedFeatureGate", (), (), OLD),
+    Row("gate: beyond the table", "RemovedFeatureGate", (("AppArmor", "MyGate"),), ("RemovedFeatureGateUnknown?",)),
+    Row("gate: no Kubernetes told", "RemovedFeatureGate", (), ("RemovedFeatureGateUnknown?",), NO_KUBERNETES),
+    Row(
+        "gate: in a set of one's own",
+        "RemovedFeatureGate",
+        (
+            ("machineconfiguration.openshift.io/v1", "config.openshift.io/v1"),
+            ("kind: KubeletConfig", "kind: FeatureGate"),
+            ("kubeletConfig: {featureGates: {AppArmor: true}}", "customNoUpgrade: {enabled: [AppArmor]}"),
+        ),
+        ("RemovedFeatureGate",),
+    ),
+    Row(
+        "gate: as a flag",
+        "RemovedFeatureGate",
+        (
+            ("machineconfiguration.openshift.io/v1", "operator.openshift.io/v1"),
+            ("kind: KubeletConfig", "kind: KubeScheduler"),
+            (
+                "kubeletConfig: {featureGates: {AppArmor: true}}",
+                "unsupportedConfigOverrides: {arguments: {feature-gates: ['X=false,AppArmor=true']}}",
+            ),
+        ),
+        ("RemovedFeatureGateUnknown?", "RemovedFeatureGate"),
+    ),
+    Row("flag: still known", "RemovedFlag", (("cloud-config", "audit-log-path"),), (), OLD),
+    Row("flag: of another component", "RemovedFlag", (("KubeAPIServer", "KubeScheduler"),), ("RemovedFlagUnknown?",)),
+    Row("flag: beyond the table", "RemovedFlag", (("cloud-config", "audit-log-path"),), ("RemovedFlagUnknown?",)),
+    Row(
+        "flag: overrides that are no map",
+        "RemovedFlag",
+        (("{apiServerArguments: {cloud-config: [/etc/cloud.conf]}}", "7"),),
+    ),
+    Row("plug-in: still known", "RemovedAdmissionPlugin", (("SecurityContextDeny", "NodeRestriction"),), (), OLD),
+    Row(
+        "plug-in: beyond the table",
+        "RemovedAdmissionPlugin",
+        (("SecurityContextDeny", "NodeRestriction"),),
+        ("RemovedAdmissionPluginUnknown?",),
+    ),
+    Row("unsupported: empty", "UnsupportedConfigOverrides", (('{arguments: {v: ["9"]}}', "null"),)),
+    Row("crd: every stored version stays", "CRDStoredVersionDropped", (("[v1alpha1, v1beta1]", "[v1beta1]"),)),
+    Row(
+        "crd: the release does not bring it",
+        "CRDStoredVersionDropped",
+        (("machines.machine.openshift.io, annotations", "others.example.com, annotations"),),
+    ),
+    Row("conversion: none", "CRDConversionWebhookDown", (("strategy: Webhook", "strategy: None"),)),
+    Row(
+        "conversion: one version needs none",
+        "CRDConversionWebhookDown",
+        (("{name: v1beta1, served: true}", "{name: v1beta1, served: false}"),),
+    ),
+    Row("definition: in force", "CRDNotInForce", (("Terminating", "Established"),)),
+    Row(
+        "definition: names taken",
+        "CRDNotInForce",
+        (("Terminating", "NamesAccepted"), ('"True"', '"False"')),
+        ("CRDNotInForce",),
+    ),
+    Row("aggregated: answers", "APIServiceUnavailable", (('"False"', '"True"'),)),
+    Row(
+        "aggregated: the server's own",
+        "APIServiceUnavailable",
+        (("service: {namespace: metrics, name: adapter}, ", ""),),
+    ),
+    Row("rewriting: done", "StorageVersionMigrationFailed", (("type: Failed", "type: Succeeded"),)),
+    Row("cgroup: v2", "CgroupV1", (("v1}", "v2}"),)),
+    Row("cgroup: the release's choice", "CgroupV1", (("v1}", '""}'),)),
+    Row("cgroup: 4.16 still has it", "CgroupV1", (), (), OLD),
+    Row("runtime: new enough", "ContainerRuntimeTooOld", (("1.7.27", "2.1.0"),)),
+    Row("runtime: 1.29 takes it", "ContainerRuntimeTooOld", (), (), OLD),
+    Row("runtime: the release's own", "ContainerRuntimeTooOld", (("containerd://1.7.27", "cri-o://1.20.0"),)),
+    Row(
+        "runtime: no Kubernetes told", "ContainerRuntimeTooOld", (), ("ContainerRuntimeTooOldUnknown?",), NO_KUBERNETES
+    ),
+    Row("network: OVN", "NetworkTypeRemoved", (("OpenShiftSDN", "OVNKubernetes"),)),
+    Row("network: 4.16 still has it", "NetworkTypeRemoved", (), (), OLD),
+    Row("network: 4.16 has no Kuryr", "NetworkTypeRemoved", (("OpenShiftSDN", "Kuryr"),), ("NetworkTypeRemoved",), OLD),
+    Row(
+        "network: not told", "NetworkTypeRemoved", (("networkType: OpenShiftSDN", ""),), ("NetworkTypeRemovedUnknown?",)
+    ),
+    Row("accounts: made by the operator", "CloudCredentialsNotReady", (("Manual", "Mint"),)),
+    Row(
+        "accounts: confirmed",
+        "CloudCredentialsNotReady",
+        (("name: cluster", "name: cluster, annotations: {cloudcredential.openshift.io/upgradeable-to: v5.2}"),),
+    ),
+    Row(
+        "accounts: confirmed for the version before",
+        "CloudCredentialsNotReady",
+        (("name: cluster", 'name: cluster, annotations: {cloudcredential.openshift.io/upgradeable-to: "5.1.3"}'),),
+        ("CloudCredentialsNotReady",),
+    ),
+    Row("architectures: one", "ArchitecturesMixed", (("arm64", "amd64"),)),
+    Row("architectures: a release for several", "ArchitecturesMixed", (("version: 5.0.0", "architecture: Multi"),)),
+    Row("maximum: allows the target", "OperatorMaxOpenShiftVersion", (('value":"5.0', 'value":"5.2'),)),
+    Row("maximum: allows a later one", "OperatorMaxOpenShiftVersion", (('value":"5.0', 'value":"6.0'),)),
+    Row(
+        "maximum: the highest counts",
+        "OperatorMaxOpenShiftVersion",
+        (('"value":"5.0"}', '"value":"5.0"},{"type":"olm.maxOpenShiftVersion","value":"v5.2.0"}'),),
+    ),
+    Row("maximum: none", "OperatorMaxOpenShiftVersion", (('"5.0"', '""'),)),
+    Row(
+        "maximum: a number",
+        "OperatorMaxOpenShiftVersion",
+        (('"5.0"', "5.0"),),
+        ("OperatorMaxOpenShiftVersionUnknown?",),
+    ),
+    Row(
+        "maximum: no version",
+        "OperatorMaxOpenShiftVersion",
+        (('"5.0"', '"soon"'),),
+        ("OperatorMaxOpenShiftVersionUnknown?",),
+    ),
+    Row(
+        "maximum: properties that are no JSON",
+        "OperatorMaxOpenShiftVersion",
+        (('{"properties":[', "{["),),
+        ("OperatorMaxOpenShiftVersionUnknown?",),
+    ),
+    Row(
+        "maximum: a copy in another namespace",
+        "OperatorMaxOpenShiftVersion",
+        (("namespace: openshift-logging\n", "namespace: shop\n  labels: {olm.copiedFrom: openshift-logging}\n"),),
+    ),
+    Row("maximum: a patch is not held back", "OperatorMaxOpenShiftVersion", (), (), PATCH),
+    Row(
+        "first: nothing newer is known",
+        "OperatorUpdateFirst",
+        (("currentCSV: logging.v5.9.0", "currentCSV: logging.v5.8.1"),),
+    ),
+    Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'),)),
+    Row("installed: in order", "OperatorFailed", (("phase: Failed", "phase: Succeeded"),)),
+    Row("installed: on its way", "OperatorFailed", (("phase: Failed", "phase: Installing"),)),
+    Row(
+        "installed: a plan failed",
+        "OperatorFailed",
+        (("ClusterServiceVersion", "InstallPlan"), ("status:", "spec: {clusterServiceVersionNames: [a.v2]}\nstatus:")),
+        ("OperatorFailed-logging.v5.8.1",),
+    ),
+    Row("waits: approved", "OperatorUpdateWaits", (("RequiresApproval", "Installing"),)),
+    Row(
+        "waits: it is there already",
+        "OperatorUpdateWaits",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: "
+                "logging.v5.9.0, namespace: openshift-logging}\n---\napiVersion",
+            ),
+        ),
+    ),
+    Row("end of life: not said", "OperatorDeprecated", (('"True"', '"False"'),)),
+    Row("catalog: reached", "OperatorCatalogUnreachable", (("TRANSIENT_FAILURE", "READY"),)),
+    Row(
+        "catalog: not asked yet",
+        "OperatorCatalogUnreachable",
+        (("{connectionState: {lastObservedState: TRANSIENT_FAILURE}}", "{}"),),
+    ),
+    Row("needs: what is served", "OperatorNeedsRemovedAPI", (("v1beta1", "v1"),)),
+    Row(
+        "needs: no Kubernetes told", "OperatorNeedsRemovedAPI", (), ("OperatorNeedsRemovedAPIUnknown?",), NO_KUBERNETES
+    ),
+    Row("extension: installed", "ClusterExtensionNotInstalled", (('"False"', '"True"'),)),
+    Row(
+        "extension: at its end",
+        "ClusterExtensionNotInstalled",
+        (("type: Installed", "type: Deprecated"), ('"False"', '"True"')),
+        ("ClusterExtensionNotInstalled-argocd",),
+    ),
+    Row("modules: verified", "KernelModuleNotVerified", (('"False"', '"True"'),)),
+    Row("modules: verified, by the later words", "KernelModuleNotVerified", (('"False"', "Success"),)),
+    Row(
+        "modules: failed, by the later words",
+        "KernelModuleNotVerified",
+        (('"False"', "Failure"),),
+        ("KernelModuleNotVerified",),
+    ),
+    Row(
+        "modules: under way",
+        "KernelModuleNotVerified",
+        (('"False"', "InProgress"),),
+        ("KernelModuleNotVerifiedUnknown?",),
+    ),
+    Row(
+        "modules: by the older version of the API",
+        "KernelModuleNotVerified",
+        (
+            ("v1beta2", "v1beta1"),
+            (
+                "  modules:\n  - name: simple-kmod\n    namespace: drivers\n",
+                "  crStatuses:\n    drivers/simple-kmod:\n",
+            ),
+            ("    verification", "      verification"),
+            ("    statusReason", "      statusReason"),
+        ),
+        ("KernelModuleNotVerified",),
+    ),
+    Row(
+        "modules: nobody has looked",
+        "KernelModuleNotVerified",
+        (
+            (
+                "v1beta2\nkind: PreflightValidationOCP\nmetadata: {name: preflight}",
+                "v1beta1\nkind: Module\nmetadata: {name: simple-kmod, namespace: drivers}",
+            ),
+        ),
+        ("KernelModuleNotVerified",),
+    ),
+    Row(
+        "machines: may stay",
+        "VirtualMachineNotMigratable",
+        (("evictionStrategy: LiveMigrate", "evictionStrategy: None"),),
+    ),
+    Row("machines: can move", "VirtualMachineNotMigratable", (('"False"', '"True"'),)),
+    Row("machines: off", "VirtualMachineNotMigratable", (("phase: Running", "phase: Succeeded"),)),
+    Row("room: enough", "HeadroomShort", (('cpu: "3"', 'cpu: "2"'),)),
+    Row(
+        "room: exactly enough",
+        "HeadroomShort",
+        (
+            (
+                "big-1, namespace: shop}\nspec: {nodeName: worker-1, containers: [{name: a, "
+                'resources: {requests: {cpu: "3"',
+                "big-1, namespace: shop}\nspec: {nodeName: worker-1, containers: [{name: a, "
+                'resources: {requests: {cpu: "1"',
+            ),
+        ),
+    ),
+    Row("room: memory counts, too", "HeadroomShort", (('cpu: "3"', "memory: 12Gi"),), ("HeadroomShort-worker",)),
+    Row(
+        "room: pods of DaemonSets stay",
+        "HeadroomShort",
+        (("namespace: shop}", "namespace: shop, ownerReferences: [{kind: DaemonSet, name: d}]}"),),
+    ),
+    Row("room: pods that ended take none", "HeadroomShort", (("phase: Running", "phase: Succeeded"),)),
+    Row(
+        "room: the other node is cordoned",
+        "HeadroomShort",
+        (
+            (
+                'name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}',
+                'name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}\nspec: {unschedulable: true}',
+            ),
+            ('cpu: "3"', 'cpu: "1"'),
+        ),
+        ("HeadroomShort-worker",),
+    ),
+    Row(
+        "room: a node that tells nothing",
+        "HeadroomShort",
+        (('allocatable: {cpu: "4", memory: 16Gi}, ', ""),),
+        ("HeadroomShortUnknown?",),
+    ),
+    Row("unavailable: one", "MaxUnavailableUnsafe", (("maxUnavailable: 2", "maxUnavailable: 1"),)),
+    Row("unavailable: a third of three", "MaxUnavailableUnsafe", (("maxUnavailable: 2", "maxUnavailable: 33%"),)),
+    Row(
+        "unavailable: two thirds",
+        "MaxUnavailableUnsafe",
+        (("maxUnavailable: 2", "maxUnavailable: 67%"),),
+        ("MaxUnavailableUnsafe",),
+    ),
+    Row("unavailable: of workers", "MaxUnavailableUnsafe", (("name: master", "name: worker"),)),
+    Row("pressure: none", "NodePressure", (('DiskPressure, status: "True"', 'DiskPressure, status: "False"'),)),
+    Row("uninitialized: new", "NodeUninitialized", (("2026-01-10T08:00:00Z", "2026-01-14T09:55:00Z"),)),
+    Row(
+        "uninitialized: another taint",
+        "NodeUninitialized",
+        (("node.cloudprovider.kubernetes.io/uninitialized", "gpu"),),
+    ),
+    Row("machine: runs", "MachineFailed", (("phase: Failed", "phase: Running"),)),
+    Row("platform pods: of an application", "SystemPodsFailing", (("openshift-console", "shop"),)),
+    Row("platform pods: only starting", "SystemPodsFailing", (("ImagePullBackOff", "ContainerCreating"),)),
+    Row("platform pods: ended", "SystemPodsFailing", (("phase: Pending", "phase: Failed"),)),
+    Row(
+        "platform pods: an init container counts",
+        "SystemPodsFailing",
+        (("containerStatuses", "initContainerStatuses"),),
+        ("SystemPodsFailing",),
+    ),
+    Row("going: for a moment", "StuckTerminating", (("2026-01-10T12:00:00Z", "2026-01-14T09:30:00Z"),)),
+    Row(
+        "going: a pod",
+        "StuckTerminating",
+        (("kind: Namespace", "kind: Pod"), ("metadata:", "spec: {nodeName: worker-0}\nmetadata:")),
+        ("StuckTerminating",),
+    ),
+    Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),
+    Row("grace: an hour", "LongTerminationGrace", (("7200", "3600"),)),
+    Row("grace: of a DaemonSet's pod", "LongTerminationGrace", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row("unmanaged: of the platform", "UnmanagedPods", (("namespace: shop", "namespace: openshift-etcd"),)),
+    Row(
+        "unmanaged: has an owner",
+        "UnmanagedPods",
+        (("namespace: shop", "namespace: shop, ownerReferences: [{kind: Job, name: j}]"),),
+    ),
+    Row("unmanaged: ended", "UnmanagedPods", (("Running", "Succeeded"),)),
+    Row("volumes: taken over by a driver", "RemovedVolumePlugin", (("cephfs", "awsElasticBlockStore"),)),
+    Row("volumes: 1.29 still mounts it", "RemovedVolumePlugin", (), (), OLD),
+    Row("volumes: no Kubernetes told", "RemovedVolumePlugin", (), ("RemovedVolumePluginUnknown?",), NO_KUBERNETES),
+    Row("attaching: a moment ago", "VolumeAttachmentStuck", (("08:00:00Z", "09:55:00Z"),)),
+    Row("attaching: an old error of one that is attached", "VolumeAttachmentStuck", (("detachError", "attachError"),)),
+    Row("registry: a volume", "ImageRegistryEphemeral", (("emptyDir: {}", "pvc: {claim: registry}"),)),
+    Row("registry: removed", "ImageRegistryEphemeral", (("Managed", "Removed"),)),
+    Row("proxy: no authority of its own", "ProxyTrustBroken", (("trustedCA: {name: user-ca-bundle}", ""),)),
+    Row(
+        "proxy: an empty bundle",
+        "ProxyTrustBroken",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: user-ca-bundle, namespace: openshift-config}\n"
+                "---\napiVersion",
+            ),
+        ),
+        ("ProxyTrustBroken",),
+    ),
+    Row("backup: done", "EtcdBackupFailed", (("type: BackupFailed", "type: BackupCompleted"),)),
+    Row(
+        "backup: a later one came to its end",
+        "EtcdBackupFailed",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: operator.openshift.io/v1alpha1\nkind: EtcdBackup\nmetadata: {name: nightly-4, "
+                'creationTimestamp: "2026-01-14T02:00:00Z"}\n---\napiVersion',
+            ),
+        ),
+    ),
+)
+
+
+def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
+    """The check with another example; a replacement that replaces nothing is a mistake of the row."""
+    text = check.example
+    for old, new in changes:
+        assert old in text, f"{old!r} is not in the example"
+        text = text.replace(old, new)
+    return replace(check, example=text)
+
+
+def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
+    """What the check says of its example."""
+    snapshot, usual = page.example(check)
+    judged = replace(given, manifests=usual.manifests) if given else usual
+    outcome = run_check(check, snapshot, judged)
+    assert "the check failed" not in outcome.message
+    for finding in outcome.findings:
+        assert NAME.fullmatch(finding.name)
+        assert finding.message.endswith(".")
+        assert finding.remediation
+        assert len(finding.remediation.splitlines()) == 1
+    return tuple(found.name + ("" if found.applies.value == "True" else "?") for found in outcome.findings)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_what_is_nearly_the_example(row: Row) -> None:
+    """No more than what is wrong is said to be."""
+    assert sorted(row.risks) == sorted(said(changed(BY_NAME[row.check], row.changes), row.context))
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_the_example_applies(name: str) -> None:
+    """Each check finds what its page shows, and is as grave as it says."""
+    check = BY_NAME[name]
+    assert list(page.problems(check)) == []
+    found = run_check(check, *page.example(check)).findings
+    assert {finding.name.partition("-")[0] for finding in found} == {name}
+    assert {finding.severity for finding in found} == {check.severity}
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_each_has_a_row_that_is_clear(name: str) -> None:
+    """A check that finds something everywhere would pass all else."""
+    assert [row for row in ROWS if row.check == name and not row.risks]
+
+
+# What nothing can be told of an empty cluster; all others say nothing.
+EMPTY = {
+    "ClusterVersionOverrides": ("ClusterVersionOverridesUnknown?",),
+    "RemovedAPIStored": ("RemovedAPIStoredUnknown?",),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_an_empty_cluster(name: str) -> None:
+    """Nothing is there, and that is known."""
+    outcome = run_check(BY_NAME[name], snapshot_of(BY_NAME[name].reads, ()), context())
+    found = tuple(each.name + ("" if each.applies.value == "True" else "?") for each in outcome.findings)
+    assert EMPTY.get(name, ()) == found

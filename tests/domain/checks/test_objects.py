@@ -1,0 +1,148 @@
+"""Objects as JSON become what checks look at: the right ones, bad ones named, what is not there not called absent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.api.extension_v1 import CustomResourceDefinition
+from runup.api.olm_v1alpha1 import Subscription
+from runup.api.platform_v1 import VolumeAttachment
+from runup.api.scheme import resource_of
+from runup.controllers.preflight_target.release import load_release
+from runup.domain.checks import manifests
+from runup.domain.checks.catalogue.config_maps import CONFIG, MANAGED
+from runup.domain.checks.catalogue.kernel_modules import OCP
+from runup.domain.checks.catalogue.olm import CSVS
+from runup.domain.checks.catalogue.presence import all_or_none, listed_any
+from runup.domain.checks.model import Snapshot, Unreadable
+from runup.domain.checks.objects import snapshot_of
+from runup.domain.release.inclusion import Filters
+
+JSON = dict[str, Any]
+DEFINITIONS, SUBSCRIPTIONS = resource_of(CustomResourceDefinition), resource_of(Subscription)
+ATTACHMENTS = resource_of(VolumeAttachment)
+FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gates=frozenset(), major=5)
+INCLUDED = {"include.release.openshift.io/self-managed-high-availability": "true"}
+
+
+def config_map(name: str, namespace: str, **data: str) -> JSON:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def definition(plural: str, group: str) -> JSON:
+    """A definition of a kind."""
+    spec = {"group": group, "names": {"plural": plural, "kind": "X"}, "versions": [{"name": "v1", "schema": {"a": 1}}]}
+    metadata = {"name": f"{plural}.{group}", "annotations": INCLUDED}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_a_namespace_is_a_list_of_its_own_and_only_what_is_asked_about_is_kept() -> None:
+    """Dashboards by the megabyte stand beside the gates."""
+    objects = [
+        config_map("admin-gates", "openshift-config-managed", gate="x"),
+        config_map("grafana-dashboard", "openshift-config-managed", json="x" * 1000),
+        config_map("admin-acks", "openshift-config", gate="true"),
+        config_map("mine", "shop", a="b"),
+    ]
+    found = snapshot_of((CONFIG, MANAGED), objects)
+    assert [(each.metadata.name, each.data) for each in found.listed(MANAGED)] == [
+        ("admin-gates", {"gate": "x"}),
+        ("grafana-dashboard", {}),
+    ]
+    assert [each.metadata.name for each in found.listed(CONFIG)] == ["admin-acks"]
+
+
+def test_copies_of_operators_are_left_out() -> None:
+    """By the label that the server is asked by."""
+    csv: JSON = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": "a"},
+    }
+    copy = {**csv, "metadata": {"name": "b", "labels": {"olm.copiedFrom": "x"}}}
+    assert [each.metadata.name for each in snapshot_of((CSVS,), [csv, copy]).listed(CSVS)] == ["a"]
+
+
+def test_one_object_that_is_not_as_its_kind_should_be() -> None:
+    """It is named, and the others are there."""
+    good: JSON = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": "a"}}
+    bad = {**good, "metadata": {"name": "b"}, "status": {"attached": "yes"}}
+    found = snapshot_of((ATTACHMENTS,), [good, bad])
+    assert [each.metadata.name for each in found.listed(ATTACHMENTS)] == ["a"]
+    assert [each.name for each in found.undecoded[ATTACHMENTS]] == ["b"]
+
+
+def test_an_older_version_counts_where_the_newer_has_none() -> None:
+    """As a server has it that knows only the older one."""
+    old: JSON = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "PreflightValidationOCP", "metadata": {"name": "p"}}
+    assert [each.metadata.name for each in listed_any(snapshot_of(OCP, [old]), OCP)] == ["p"]
+
+
+LACKING = {"lacking": lambda resource: "" if resource == DEFINITIONS else f"no {resource.plural} here"}
+PRESENCE = [
+    pytest.param((), {}, (), id="a live cluster without objects"),
+    pytest.param((), LACKING, (), id="no definition makes the kind"),
+    pytest.param((definition("routes", "route.openshift.io"),), LACKING, (), id="others do"),
+    pytest.param((definition("subscriptions", "operators.coreos.com"),), LACKING, None, id="one makes it"),
+    pytest.param((), {"lacking": lambda resource: "nothing is known"}, None, id="the definitions are not known"),
+    pytest.param((), {**LACKING, "partly": lambda _: "a part"}, None, id="not all definitions are known"),
+]
+
+
+@pytest.mark.parametrize(("objects", "known", "expected"), PRESENCE)
+def test_what_a_missing_kind_means(
+    objects: tuple[JSON, ...], known: dict[str, Any], expected: tuple[()] | None
+) -> None:
+    """None of it, or nothing is known: never the one for the other."""
+    found = snapshot_of((SUBSCRIPTIONS, DEFINITIONS), objects, **known)
+    if expected is None:
+        with pytest.raises(Unreadable, match=r"subscriptions\.operators\.coreos\.com"):
+            all_or_none(found, Subscription)
+    else:
+        assert all_or_none(found, Subscription) == expected
+
+
+def test_a_built_in_kind_is_never_called_absent() -> None:
+    """No definition could tell whether a dump left it out."""
+    found = snapshot_of((ATTACHMENTS, DEFINITIONS), (), **LACKING)
+    assert found.absent == frozenset()
+    with pytest.raises(Unreadable):
+        all_or_none(found, VolumeAttachment)
+
+
+def test_a_definition_that_could_not_be_read_may_be_the_one() -> None:
+    """Its name is all that is known of it."""
+    broken = {**definition("x", "y"), "spec": {"names": "none"}}
+    with pytest.raises(Unreadable):
+        all_or_none(snapshot_of((SUBSCRIPTIONS, DEFINITIONS), (broken,), **LACKING), Subscription)
+
+
+def test_a_snapshot_that_nobody_made_absent_is_as_before() -> None:
+    """Nothing was asked about definitions."""
+    assert all_or_none(Snapshot({SUBSCRIPTIONS: ()}), Subscription) == ()
+
+
+def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
+    """Definitions without their schemas, for the clusters that get them; what cannot be parsed is not nothing."""
+    folder = tmp_path / "release-manifests"
+    folder.mkdir()
+    assert load_release(tmp_path).manifests is None
+
+    (folder / "a.json").write_text(json.dumps(definition("routes", "route.openshift.io")))
+    (folder / "b.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}))
+    found = load_release(tmp_path).manifests
+    assert found is not None
+    (route,) = manifests.for_cluster(found, FILTERS)
+    assert route["spec"]["versions"] == [{"name": "v1"}]
+    (folder / "c.yaml").write_text("kind: CustomResourceDefinition\nmetadata: [")
+    assert load_release(tmp_path).manifests is None

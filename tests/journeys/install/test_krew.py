@@ -1,0 +1,135 @@
+"""The krew plugin: its manifest is one that krew takes, and the archive that it names runs as `kubectl runup`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import semver
+import yaml
+
+import runup
+
+ROOT = Path(__file__).parents[3]
+LIMIT_S = 110
+
+
+def problems(plugin: dict[str, Any], file: str) -> list[str]:
+    """What krew would refuse (kubernetes-sigs/krew, internal/index/validation/validate.go)."""
+    spec = plugin["spec"]
+    found = {
+        "apiVersion": plugin["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": plugin["kind"] == "Plugin",
+        "name": bool(re.fullmatch(r"[\w-]+", plugin["metadata"]["name"]))
+        and file == f"{plugin['metadata']['name']}.yaml",
+        "version": spec["version"][:1] == "v" and semver.Version.is_valid(spec["version"][1:]),
+        "shortDescription": bool(spec["shortDescription"]) and "\n" not in spec["shortDescription"],
+        # krew-index' own rule, beyond the validation.
+        "length of shortDescription": len(spec["shortDescription"]) <= 50,
+        "platforms": bool(spec["platforms"]),
+        "unknown fields": plugin.keys() == {"apiVersion", "kind", "metadata", "spec"}
+        and spec.keys() <= {"version", "homepage", "shortDescription", "description", "caveats", "platforms"},
+    }
+    for platform in spec["platforms"]:
+        labels = platform["selector"]["matchLabels"]
+        found |= {
+            "uri": platform["uri"].startswith("https://"),
+            "sha256": bool(re.fullmatch(r"[a-f0-9]{64}", platform["sha256"])),
+            "bin": bool(platform["bin"]),
+            "selector": bool(labels) and labels.keys() <= {"os", "arch"},
+            "files": platform.get("files", True) != [],
+        }
+    return [rule for rule, holds in found.items() if not holds]
+
+
+def test_the_template_is_taken_once_it_is_filled_in() -> None:
+    """As it stands it has no checksum and no version, and nothing else is wrong with it."""
+    template = (ROOT / "deploy" / "krew" / "runup.yaml").read_text()
+    assert problems(yaml.safe_load(template), "runup.yaml") == ["version", "sha256"]
+    filled = template.replace("VERSION", "v1.2.3").replace("SHA256", "0" * 64)
+    assert problems(yaml.safe_load(filled), "runup.yaml") == []
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the manifest and the archive, which lacks the libraries."""
+    folder = tmp_path_factory.mktemp("krew")
+    command = [sys.executable, str(ROOT / "tools" / "krew_archive.py"), str(folder), "--alone"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def installed(made: Path, tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody for whom krew unpacked the archive: a store, and a link in a folder of PATH."""
+    (platform,) = yaml.safe_load((made / "runup.yaml").read_text())["spec"]["platforms"]
+    store, programs = tmp_path / "store" / "runup" / "v1", tmp_path / "bin"
+    programs.mkdir()
+    with tarfile.open(made / platform["uri"].rpartition("/")[2]) as archive:
+        archive.extractall(store, filter="data")
+    (programs / "kubectl-runup").symlink_to(store / platform["bin"])
+    # The libraries are those of the tests, the Python is the one that they run on.
+    (programs / "python3.11").symlink_to(sys.executable)
+    libraries = os.pathsep.join({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": libraries}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_manifest_names_the_archive(made: Path) -> None:
+    """Its name, its checksum and the version."""
+    plugin = yaml.safe_load((made / "runup.yaml").read_text())
+    assert problems(plugin, "runup.yaml") == []
+    assert plugin["spec"]["version"] == f"v{runup.__version__}"
+    (platform,) = plugin["spec"]["platforms"]
+    archive = made / platform["uri"].rpartition("/")[2]
+    assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+    with tarfile.open(archive) as tar:
+        assert {"kubectl-runup", "LICENSE", "lib/bin/kubectl-runup"} <= set(tar.getnames())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs the Python that the archive is for, 3.11")
+def test_what_krew_unpacks_is_run(installed: dict[str, str], tmp_path: Path) -> None:
+    """By kubectl where there is one; the second time the environment is there, and help shows how it was called."""
+    kubectl = shutil.which("kubectl")
+    command = [kubectl, "runup"] if kubectl else ["kubectl-runup"]
+    for words, wanted in ((["version"], f"Client Version: {runup.__version__}"), (["-h"], "Usage: kubectl runup ")):
+        done = subprocess.run(
+            [*command, *words], env=installed, capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
+        assert done.returncode == 0, done.stderr
+        assert wanted in done.stdout
+    assert [path.name for path in (tmp_path / "store" / "runup" / "v1").glob("venv*")] == ["venv"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_another_python_is_told(installed: dict[str, str], tmp_path: Path) -> None:
+    """No traceback of a library that does not fit; nothing is left behind."""
+    for name in ("python3.11", "python3"):
+        (tmp_path / "bin" / name).unlink(missing_ok=True)
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    done = subprocess.run(
+        [str(tmp_path / "bin" / "kubectl-runup"), "version"],
+        env=installed,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: kubectl runup needs Python 3.11")
+    assert not list((tmp_path / "store" / "runup" / "v1").glob("venv*"))

@@ -1,0 +1,37 @@
+"""Write the pages of the catalogue's checks: `python tools/check_pages.py`. `make docs` and a test say when they are
+old.
+
+Only checks that carry a docstring for it have a page of this kind; the others' are written by hand.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from runup.domain.checks import page
+from runup.domain.checks.catalogue import CHECKS
+
+FOLDER = Path(__file__).parents[1] / "docs" / "checks"
+
+
+def pages() -> dict[str, str]:
+    """Name of the file -> its text."""
+    made = [check for check in CHECKS if check.about]
+    return {f"{check.name}.md": page.page(check) for check in made} | {
+        f"{check.unknown_risk}.md": page.unknown_page(check) for check in made
+    }
+
+
+def main() -> int:
+    """Write what differs, and name it."""
+    for name, text in pages().items():
+        path = FOLDER / name
+        if not path.is_file() or path.read_text() != text:
+            path.write_text(text)
+            print(path.relative_to(FOLDER.parents[1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

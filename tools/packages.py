@@ -1,0 +1,47 @@
+"""The built wheel, and installations of it: what `krew_archive.py` and `sizes.py` share. Needs uv and the index."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+UV = str(Path(sys.executable).with_name("uv"))
+
+
+def wheel(folder: Path) -> Path:
+    """The wheel, built into `folder`."""
+    _run("build", "-q", "--wheel", "--out-dir", str(folder))
+    return next(folder.glob("runup-*.whl"))
+
+
+def install(built: Path, where: str, folder: Path, *, alone: bool = False) -> None:
+    """`built` and, unless `alone`, the locked versions of what it needs.
+
+    `where` is `--target` or `--python`, `folder` its value.
+    """
+    libraries = () if alone else (("--require-hashes", "-r", "requirements.lock"),)
+    for what in (*libraries, ("--no-deps", str(built))):
+        _run("pip", "install", "-q", where, str(folder), *what)
+
+
+def uninstall(venv: Path, names: Sequence[str]) -> None:
+    """Take `names` out of an environment again."""
+    _run("pip", "uninstall", "-q", "--python", str(venv), *names)
+
+
+def environment(folder: Path) -> None:
+    """An empty virtual environment of this Python."""
+    _run("venv", "-q", "--python", sys.executable, str(folder))
+
+
+def size(folder: Path, *, without: str = "") -> int:
+    """Bytes of the files below `folder`, byte code left out, and what is below a folder of the name `without`."""
+    files = (file for file in folder.rglob("*") if file.is_file() and not file.is_symlink() and file.suffix != ".pyc")
+    return sum(file.stat().st_size for file in files if without not in file.relative_to(folder).parts)
+
+
+def _run(*words: str) -> None:
+    subprocess.run([UV, *words], cwd=ROOT, check=True)

@@ -1,0 +1,40 @@
+"""`python tools/sizes.py`: how large an installation is, in the words of docs/install.md. Needs the package index."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import packages
+
+
+def main() -> int:
+    """Build, install and measure; prints the rows of the table."""
+    with tempfile.TemporaryDirectory(prefix="runup-sizes-") as temporary:
+        built = packages.wheel(Path(temporary))
+        venv = Path(temporary, "venv")
+        packages.environment(venv)
+        empty = packages.size(venv)
+        packages.install(built, "--python", venv)
+        own = next(venv.glob("lib/python*/site-packages/runup"))
+        rows = {
+            "the wheel": built.stat().st_size,
+            "runup, installed": packages.size(own),
+            "of it the sandbox": packages.size(own) - packages.size(own, without="sandbox"),
+            "with all that it needs": packages.size(venv) - empty,
+        }
+        left_out = re.search(r"pip uninstall -y (.+) \\", (packages.ROOT / "deploy" / "Containerfile").read_text())
+        assert left_out is not None
+        packages.uninstall(venv, left_out[1].split())
+        shutil.rmtree(own / "sandbox")
+        rows["what the operator's image adds to Python's"] = packages.size(venv) - empty
+    for what, number in rows.items():
+        print(f"| {what} | {number / 1e6:.1f} MB |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
