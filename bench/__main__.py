@@ -9,7 +9,17 @@ import platform
 import sys
 from typing import Any
 
-NAMES = ("startup", "checks", "api", "preflight", "registry_client", "update_status", "applying", "hostile")
+NAMES = (
+    "startup",
+    "checks",
+    "api",
+    "preflight",
+    "registry_client",
+    "update_status",
+    "update_advice",
+    "applying",
+    "hostile",
+)
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),

@@ -6,17 +6,16 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.core_v1 import ConfigMap
-from runup.api.names import OPERATOR_NAMESPACE
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write as write
+from runup.cli.place import operator_namespace
 from runup.cli.render.cluster_name import cluster_name
 from runup.domain.preflight import history
 from runup.kube import calls
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "version"
 FIELD_MANAGER = "runup"
+namespace = operator_namespace
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
     "current version"
@@ -43,9 +43,12 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
-def namespace() -> str:
-    """Where the operator and its history live; CVO_NAMESPACE moves them (decision D19)."""
-    return os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE
+def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> dict[str, Any]:
+    """The same as it was sent."""
+    try:
+        return client.send(calls.get_raw(resource_of(ClusterVersion), NAME))
+    except NotFound as error:
+        raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
@@ -67,6 +70,14 @@ def read_history(client: SyncClient, namespace: str) -> history.History:
         return history.read(client.send(calls.get(ConfigMap, history.NAME, namespace)))
     except (NotFound, Forbidden):
         return history.History()
+
+
+def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
+    """A ConfigMap of the operator as it was sent; none where there is none, or it may not be read."""
+    try:
+        return client.send(calls.get_raw(resource_of(ConfigMap), name, namespace()))
+    except (NotFound, Forbidden):
+        return None
 
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:

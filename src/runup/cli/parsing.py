@@ -1,84 +1,16 @@
-"""Versions and pull specs as `oc`'s libraries read them, with their error texts.
+"""Pull specs as `oc`'s libraries read them, with their error texts.
 
-Out comes a value, or ValueError whose text is what `oc` shows after its own prefix. Versions: blang/semver 4, strict.
-Pull specs: distribution/reference and openshift/library-go's pkg/image/reference, quirks included.
+Out comes a value, or ValueError whose text is what `oc` shows after its own prefix: distribution/reference and
+openshift/library-go's pkg/image/reference, quirks included.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import cmp_to_key
-from typing import TypeVar
 
 import msgspec
 
-from runup.domain.version import Version, parse
-from runup.lang.gotext import quoted
 from runup.lang.pattern import Pattern
-
-T = TypeVar("T")
-
-_ALPHANUMERIC = Pattern(r"[0-9A-Za-z-]*")
-_DIGITS = Pattern(r"[0-9]*")
-
-
-def check_version(text: str) -> None:
-    """Raise ValueError with blang/semver's text where `text` is no semantic version."""
-    if not text:
-        raise ValueError("Version string empty")
-    parts = text.split(".", 2)
-    if len(parts) != 3:
-        raise ValueError("No Major.Minor.Patch elements found")
-    _check_number(parts[0], "Major", "major")
-    _check_number(parts[1], "Minor", "minor")
-    patch, plus, build = parts[2].partition("+")
-    patch, dash, prerelease = patch.partition("-")
-    _check_number(patch, "Patch", "patch")
-    for piece in prerelease.split(".") if dash else ():
-        _check_prerelease(piece)
-    for piece in build.split(".") if plus else ():
-        if not piece:
-            raise ValueError("Build meta data is empty")
-        if not _ALPHANUMERIC.fullmatch(piece):
-            raise ValueError(f"Invalid character(s) found in build meta data {quoted(piece)}")
-
-
-def _check_number(text: str, upper: str, lower: str) -> None:
-    if not _DIGITS.fullmatch(text):
-        raise ValueError(f"Invalid character(s) found in {lower} number {quoted(text)}")
-    if len(text) > 1 and text[0] == "0":
-        raise ValueError(f"{upper} number must not contain leading zeroes {quoted(text)}")
-    if not text:
-        raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
-
-
-def _check_prerelease(piece: str) -> None:
-    if not piece:
-        raise ValueError("Prerelease is empty")
-    if _DIGITS.fullmatch(piece):
-        if len(piece) > 1 and piece[0] == "0":
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {quoted(piece)}")
-    elif not _ALPHANUMERIC.fullmatch(piece):
-        raise ValueError(f"Invalid character(s) found in prerelease {quoted(piece)}")
-
-
-def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:
-    """`items` by version, descending; what does not parse comes last, in descending order of its text."""
-
-    def compare(left: T, right: T) -> int:
-        return _compare(version(right), version(left))
-
-    return sorted(items, key=cmp_to_key(compare))
-
-
-def _compare(left: str, right: str) -> int:
-    parsed: tuple[Version | None, Version | None] = (parse(left), parse(right))
-    if parsed[0] is not None and parsed[1] is not None:
-        return (parsed[0] > parsed[1]) - (parsed[0] < parsed[1])
-    if parsed[0] is None and parsed[1] is None:
-        return (left > right) - (left < right)
-    return -1 if parsed[0] is None else 1
 
 
 class PullSpec(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
 from runup.controllers.sources.own_release import OwnRelease
+from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
@@ -33,12 +34,15 @@ from runup.controllers.story import Story
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
-from runup.domain.clusterversion.reconcile import NAME, RETRIEVE_UPDATES, reconcile
+from runup.domain.clusterversion.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.plan import Plan
 from runup.domain.preflight import history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
+from runup.domain.updates import acceptance
+from runup.domain.updates.promql import NOTHING
+from runup.domain.updates.risks import admin_acks
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -63,6 +67,8 @@ class Caches:
     config_maps: Cache[ConfigMap]
     settings: Cache[ConfigMap]
     warnings: Cache[Event]
+    admin_gates: Cache[ConfigMap]
+    admin_acks: Cache[ConfigMap]
 
     @classmethod
     def new(cls) -> Caches:
@@ -76,12 +82,14 @@ class Caches:
             Cache(ConfigMap),
             Cache(ConfigMap),
             Cache(Event),
+            Cache(ConfigMap),
+            Cache(ConfigMap),
         )
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Every cache."""
         own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
-        return (self.versions, self.operators, self.gates, *own)
+        return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own)
 
     def feature_gate(self) -> FeatureGate | None:
         """FeatureGate `cluster`, None where there is none or none can be read."""
@@ -103,7 +111,7 @@ class Caches:
         for cache in vital:
             for bad in cache.undecoded:
                 return f"{cache.kind.__name__} {bad}"
-        told: tuple[Cache[Any], ...] = (self.operators, self.gates)
+        told: tuple[Cache[Any], ...] = (self.operators, self.gates, self.admin_gates, self.admin_acks)
         for cache in told:
             if not cache.synced and cache.error is None:
                 return f"{cache.kind.__name__} is not listed yet"
@@ -123,10 +131,16 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.deployments, ours),
         (caches.pods, ours),
         (caches.config_maps, ours),
+        (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+        (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
     return tuple(
         Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors) for cache, selectors in wanted
     )
+
+
+def _named(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "field_selector": f"metadata.name={name}"}
 
 
 class ClusterVersionController:
@@ -140,6 +154,7 @@ class ClusterVersionController:
         own: OwnRelease,
         executor: Executor,
         service: UpdateService,
+        prometheus: Prometheus | None = None,
         checks: ReleaseChecks,
         reader: ReportReader,
         queue: WorkQueue[str],
@@ -153,6 +168,7 @@ class ClusterVersionController:
         self._own = own
         self._executor = executor
         self._service = service
+        self._prometheus = prometheus
         self._checks = checks
         self._reader = reader
         self._queue = queue
@@ -166,6 +182,7 @@ class ClusterVersionController:
         self._refused = Refused()
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
+            EVALUATE_RULES: self._evaluate,
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
             READ_RIGHTS: checks.read_rights,
@@ -267,7 +284,16 @@ class ClusterVersionController:
             refused=self._refused,
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
+            prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
+            admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+            admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+            admin_unreadable=_unreadable(caches.admin_gates, caches.admin_acks),
+            acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
         )
+
+    def _evaluate(self, queries: tuple[str, ...]) -> None:
+        if self._prometheus is not None:
+            self._prometheus.want(queries)
 
     def _hash(self) -> str:
         """Of an operator that only records; the worker says what that of the release which it applies is."""
@@ -291,6 +317,16 @@ class ClusterVersionController:
         else:
             self._reader.follow(preflight_id)
         return self._reader.seen
+
+
+def _unreadable(*caches: Cache[ConfigMap]) -> str:
+    """Why one of them could not be listed, or holds what is no ConfigMap."""
+    for cache in caches:
+        if not cache.synced:
+            return cache.error or "it is not listed yet"
+        for bad in cache.undecoded:
+            return str(bad)
+    return ""
 
 
 def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:

@@ -30,6 +30,7 @@ from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
+from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
@@ -60,6 +61,9 @@ class Options:
     payload: Path = Path("/")
     update_service: str = ""
     update_service_ca: str = ""
+    # Who evaluates PromQL and knows the alerts; empty: nobody is asked.
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
@@ -171,6 +175,9 @@ class Manager:
         queue: WorkQueue[str] = WorkQueue(self._clock)
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
         service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
+        prometheus = Prometheus(
+            self._options.prometheus_url, self._config.auth, self._clock, wake, ca_file=self._options.prometheus_ca
+        )
         images = ReleaseImages(
             client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
         )
@@ -187,6 +194,7 @@ class Manager:
             own=own,
             executor=Executor(client, self._clock),
             service=service,
+            prometheus=prometheus,
             checks=checks,
             reader=reader,
             queue=queue,
@@ -205,6 +213,7 @@ class Manager:
             await cancel(tasks)
             await loads.close()
             await service.close()
+            await prometheus.close()
             await checks.close()
 
     def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> Payloads:

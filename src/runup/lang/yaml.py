@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from runup.lang import yaml_plain
 from runup.lang.yaml_errors import YamlError
 from runup.lang.yaml_scalars import scalar
@@ -39,6 +37,8 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
     decoded = _decoded(text, name)
     if not strict and decoded.lstrip()[:1] == "{":
         # JSON may be indented with tabs, which YAML forbids; and decoding it as JSON is many times as fast.
+        import msgspec  # which YAML does not need
+
         try:
             return [msgspec.json.decode(decoded)]
         except (msgspec.DecodeError, RecursionError):

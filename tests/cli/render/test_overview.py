@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.cli.conftest import cluster
 
+from runup.cli import facts
 from runup.cli.render.overview import overview
 
 IMAGE = "quay.io/openshift-release-dev/ocp-release@sha256:36783a"
@@ -22,7 +22,7 @@ FINE = [_condition("Failing", "False"), _condition("Progressing", "False", messa
 def _printed(
     *, conditions: list[dict[str, Any]], spec: dict[str, Any] | None = None, flag: bool = False, **status: Any
 ) -> tuple[str, str]:
-    seen = cluster({"spec": {"clusterID": "x", **(spec or {})}, "status": {"conditions": conditions, **status}})
+    seen = facts.read({"spec": {"clusterID": "x", **(spec or {})}, "status": {"conditions": conditions, **status}})
     printed = list(overview(seen, include_not_recommended=flag))
     return tuple("".join(text for stream, text in printed if stream == wanted) for wanted in ("out", "err"))  # type: ignore[return-value]
 

@@ -6,12 +6,14 @@ import json
 from typing import Any
 
 import pytest
+from tests.factories import NOW
 
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.domain.updates.graph import BadGraph, advice, parse_graph, reachable
+from runup.domain.updates.promql import NOTHING
 from runup.domain.updates.recommended import recommended
 from runup.domain.updates.service import NotAsked, query_for
 from runup.domain.version import Version
@@ -119,8 +121,9 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
     only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
     both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
-    assert (rules.applies(only).status, rules.applies(only).reason) == ("Unknown", "EvaluationFailed")
-    assert rules.applies(both).status == "True"
+    found = rules.applies(only, NOTHING, NOW)
+    assert (found.status, found.reason) == ("Unknown", "EvaluationFailed")
+    assert rules.applies(both, NOTHING, NOW).status == "True"
 
 
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:

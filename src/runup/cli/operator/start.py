@@ -30,6 +30,8 @@ OPTIONS = (
     click.option(
         "--update-service-ca", default="", metavar="FILE", help="Certificate authorities for the update service."
     ),
+    click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
+    click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
     click.option(
         "--release-source",
         type=click.Choice(["pod", "registry"]),
@@ -134,7 +136,16 @@ def options_of(flags: Mapping[str, Any]) -> Options:
 
     from runup.controllers.manager import Options
 
-    same = ("release_image", "update_service", "update_service_ca", "listen", "serving_cert_file", "serving_key_file")
+    same = (
+        "release_image",
+        "update_service",
+        "update_service_ca",
+        "prometheus_url",
+        "prometheus_ca",
+        "listen",
+        "serving_cert_file",
+        "serving_key_file",
+    )
     return Options(
         **{name: flags[name] for name in same},
         place=_workplace(flags),

@@ -48,6 +48,11 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     return "".join(text)
 
 
+def aligned(rows: Iterable[Sequence[str]]) -> str:
+    """`rows` with three blanks between columns and none at a line's end, the same in a terminal and in a pipe."""
+    return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
+
+
 def _measure(
     lines: list[list[str]], widths: list[list[int]], start: int, end: int, column: int, minwidth: int, padding: int
 ) -> None:

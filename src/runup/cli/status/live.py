@@ -7,32 +7,28 @@ operators there is no report at all.
 
 from __future__ import annotations
 
-import http.client
-import ssl
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource, resource_of
+from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli import cluster as clusters
+from runup.cli import thanos
 from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
 from runup.domain.conditions import find
-from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.read import report as read_report
-from runup.domain.updatestatus.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order, is_drain_wanted
+from runup.domain.updatestatus.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
 from runup.kube import calls
-from runup.kube.errors import ApiError, Forbidden, KubeError, NotFound
-from runup.kube.tls import context_for
+from runup.kube.errors import ApiError, Forbidden, NotFound
 from runup.lang.gotext import nanoseconds
 
 if TYPE_CHECKING:
@@ -43,9 +39,6 @@ K = TypeVar("K", bound=Object)
 JSON = dict[str, Any]
 
 MCO_NAMESPACE = "openshift-machine-config-operator"
-_ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
-_MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
-_ALERTS_TIMEOUT_S = 30.0
 
 
 def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False) -> Found:
@@ -62,8 +55,8 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
     if written is not None and not (whole and _is_incomplete(written)):
         return Found(written, now_ns, alerts_problem=_alerts_problem(written))
     snapshot = observe(client, now)
-    alerts = snapshot.alerts
-    problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
+    known = snapshot.alerts
+    problem = alerts_note(known.why) if isinstance(known, Unreadable) else ""
     return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
 
 
@@ -132,7 +125,7 @@ def observe(client: SyncClient, now: datetime) -> Snapshot:
         nodes=nodes,
         machine_configs=_try(lambda: _configurations(client, odd, partly)),
         machine_config_operator=_deployment(client),
-        alerts=_alerts(client, now) if _asks_for_alerts(cluster) else None,
+        alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
         pending_pods=_try(lambda: _all(client, Pod, odd, partly, "status.phase=Pending")),
         draining_pods=_try(
             lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, partly, f"spec.nodeName={name}"))
@@ -190,42 +183,3 @@ def _try(read: Callable[[], T]) -> T | Unreadable:
         return read()
     except (Forbidden, NotFound) as error:
         return Unreadable(error.message)
-
-
-def _alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
-    """The alerts of the cluster's Thanos, by its route and with the user's token, as oc asks for them."""
-    credential = client.config.auth.credential(now)
-    if not credential.authorization.startswith("Bearer "):
-        return Unreadable("no token is currently in use for this session")
-    try:
-        route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
-    except KubeError as error:
-        return Unreadable(f"failed to get alerts from Thanos: {error.message}")
-    hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
-    causes = []
-    for host in hosts:
-        try:
-            return read_alerts(_ask(client, host, credential.authorization, now))
-        except (OSError, http.client.HTTPException, ssl.SSLError, codec.DecodeError) as error:
-            causes.append(f"{host}->{error}")
-    where = "the openshift-monitoring/thanos-querier Route"
-    if len(causes) == 1:
-        why = f"unable to get {PATH} from URI in {where}: {causes[0]}"
-    else:
-        why = f"unable to get {PATH} from any of {len(causes)} URIs in {where}: [{', '.join(causes)}]"
-    return Unreadable(f"failed to get alerts from Thanos: {why}")
-
-
-def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
-    context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
-    context.load_default_certs()
-    connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)
-    try:
-        connection.request("GET", PATH, headers={"Authorization": authorization, "Accept": "application/json"})
-        response = connection.getresponse()
-        body = response.read()
-    finally:
-        connection.close()
-    if response.status != 200:
-        raise OSError(f"GET status code={response.status}")
-    return body

@@ -1,11 +1,13 @@
 """`runup upgrade accept RISK[,RISK-...]`: which risks the administrator takes, by name. `plan` is pure.
 
-Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one.
+Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one,
+and why, who and until when are recorded beside the API's names (`records`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -93,10 +95,20 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
 @click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @click.option("--clear", is_flag=True, help="Accept no risk any more.")
-@click.option("--because", metavar="TEXT", default="", help="Why, for whoever reads the list later.")
+@click.option("--reason", "--because", "because", metavar="TEXT", default="", help="Why; recorded with your name.")
+@click.option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
-def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: bool, because: str) -> None:
+def accept(
+    ctx: click.Context,
+    risks: tuple[str, ...],
+    replace: bool,
+    clear: bool,
+    because: str,
+    until: str,
+    output: str | None,
+) -> None:
     """Accept risks exposed to conditional updates.
 
     \b
@@ -105,6 +117,7 @@ def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: boo
       runup upgrade accept A-           accept A no longer
       runup upgrade accept --replace C  accept C and nothing else
       runup upgrade accept --clear      accept nothing
+      runup upgrade accept A --until 30d --reason "fixed in 5.2.3"
     """
     for word in risks:
         if word.startswith("--"):
@@ -114,7 +127,16 @@ def accept(ctx: click.Context, risks: tuple[str, ...], replace: bool, clear: boo
     except ValueError as error:
         raise UsageProblem(str(error), ctx) from error
     check_because(change, because, ctx)
-    _carry_out(change, because, ctx)
+    if until and not change.add:
+        raise UsageProblem("--until says how long risks are accepted; name some", ctx)
+    _carry_out(change, ctx, Why(because.strip(), until), output)
+
+
+class Why(NamedTuple):
+    """What was typed about the acceptance; empty where nothing was."""
+
+    because: str = ""
+    until: str = ""
 
 
 def check_because(change: Change, because: str, ctx: click.Context) -> None:
@@ -137,24 +159,31 @@ def _suffixed(argument: str) -> str:
     return ",".join(f"{item[1:]}-" if len(item) > 1 and item[0] == "-" else item for item in items)
 
 
-def _carry_out(change: Change, because: str, ctx: click.Context) -> None:
+def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
     from runup.api import codec
     from runup.cli import cluster as clusters
     from runup.cli.findings import BECAUSE, known_risk_names, reasons
+    from runup.cli.upgrade import records
+    from runup.cli.upgrade.telling import Teller
     from runup.kube.errors import KubeError
 
+    teller = Teller("accept", output)
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client, no="no", server="")
         desired = cluster.spec.desired_update
         existing = tuple(risk.name for risk in desired.accept_risks) if desired else ()
         known = known_risk_names(cluster)
         check_names(change, existing, known)
-        clusters.write([("err", line) for line in unknown_names(change, existing, known)])
+        teller.extend(("err", line) for line in unknown_names(change, existing, known))
         after = change.applied(existing)
         before = reasons(cluster)
-        why = kept_reasons(before, change, after, because)
+        why = kept_reasons(before, change, after, told.because)
+        # The record goes first: a name without it would count for ever, a record without its name counts for nothing.
+        recorded = records.keep(client, change.add, after, told.because, told.until)
         if after == existing and why == before:
-            clusters.write([("out", "info: Accept risks are not changed\n")])
+            text = f"Accept risks are [{', '.join(after)}]" if recorded else "Accept risks are not changed"
+            teller.say(("out", f"info: {text}\n"))
+            teller.done(None, acceptRisks=list(after), recorded=recorded)
             return
         body: clusters.Patch = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
         if why != before:
@@ -164,4 +193,5 @@ def _carry_out(change: Change, because: str, ctx: click.Context) -> None:
             clusters.patch(client, body, strict=True)
         except KubeError as error:
             raise CommandError(f"unable to accept risks: {message_of(error)}") from error
-        clusters.write([("out", f"info: Accept risks are [{', '.join(after)}]\n")])
+        teller.say(("out", f"info: Accept risks are [{', '.join(after)}]\n"))
+        teller.done(body, acceptRisks=list(after), recorded=recorded)

@@ -13,15 +13,16 @@ from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, current, ended_findings, wanted
+from runup.cli.findings import Findings, current, wanted
 from runup.cli.output import screen_of
-from runup.cli.render import overview
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
 from runup.cli.upgrade import going_on, targets
 from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
+from runup.cli.upgrade.telling import Teller
+from runup.domain.preflight import history as histories
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
@@ -55,8 +56,9 @@ def _check(request: Request) -> None:
         raise CommandError("--timeout needs --wait")
     if request.output == "html" and request.preflight and not request.wait:
         raise CommandError("-o html is a page of the result, so it needs --wait")
-    if request.output and not request.preflight and (flags.names_target or flags.clear or request.clear_preflight):
-        raise CommandError("--output is for showing updates and for --mode=preflight; an action prints one line")
+    acts = flags.names_target or flags.clear or request.clear_preflight
+    if request.output in ("wide", "html") and acts and not request.preflight:
+        raise CommandError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
 
 
 def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
@@ -73,29 +75,22 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 
 def _show(request: Request, client: SyncClient) -> None:
-    cluster = clusters.read(client)
-    history = clusters.read_history(client, namespace())
-    found = current(cluster, history)
-    ended = ended_findings(cluster, history)
     if request.output == "html":
-        if found is None:
-            raise CommandError(_NO_PAGE)
-        write([("out", _page(found, client, cluster))])
+        _show_page(client)
         return
-    if request.for_program:
-        data = overview.as_data(cluster) | {
-            "preflight": rendered.as_data(found) if found else None,
-            "endedPreflights": [rendered.as_data(one) for one in ended],
-        }
-        write([("out", machine(data, str(request.output)))])
-        return
-    screen = screen_of(sys.stdout)
-    write(overview.overview(cluster, include_not_recommended=request.flags.include_not_recommended))
-    write(going_on.unasked(cluster))
-    if found:
-        write(rendered.section(found, screen, wide=request.wide))
-    if ended:
-        write(rendered.ended(ended, screen, now=SystemClock().now()))
+    from runup.cli.upgrade.show import Shown, show
+
+    document = clusters.read_raw(client)
+    history = clusters.read_record(client, histories.NAME)
+    show(document, history, client.now(), Shown(request.flags.include_not_recommended, request.output))
+
+
+def _show_page(client: SyncClient) -> None:
+    cluster = clusters.read(client)
+    found = current(cluster, clusters.read_history(client, namespace()))
+    if found is None:
+        raise CommandError(_NO_PAGE)
+    write([("out", _page(found, client, cluster))])
 
 
 _NO_PAGE = (
@@ -111,21 +106,23 @@ def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
 
 
 def _start(request: Request, client: SyncClient) -> None:
-    flags = request.flags
+    flags, teller = request.flags, Teller("update", request.output)
     cluster = clusters.read(client)
     found = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
-    write(found.said)
+    teller.extend(found.said)
     if isinstance(found, targets.Nothing):
+        teller.done(None)
         return
     if flags.force:
-        write([("err", targets.FORCE_WARNING)])
+        teller.say(("err", targets.FORCE_WARNING))
     if not found.takes_back:
-        write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+        teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     body = targets.update_patch(
         cluster.spec.desired_update, version=found.version, image=found.image, force=flags.force
     )
     _ask(client, body)
-    write([("out", f"Requested update to {found.name}\n")])
+    teller.say(("out", f"Requested update to {found.name}\n"))
+    teller.done(body, version=found.version, image=found.image)
 
 
 def _ask(client: SyncClient, body: clusters.Patch) -> None:
@@ -141,22 +138,25 @@ def _ask(client: SyncClient, body: clusters.Patch) -> None:
 
 
 def _to_multi_arch(request: Request, client: SyncClient) -> None:
-    flags = request.flags
+    flags, teller = request.flags, Teller("update", request.output)
     cluster = clusters.read(client)
     desired = cluster.spec.desired_update
     if desired is not None and desired.architecture == "Multi":
         raise CommandError("info: Update to multi cluster architecture has already been requested")
-    write(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     if flags.force:
-        write([("err", targets.FORCE_WARNING)])
+        teller.say(("err", targets.FORCE_WARNING))
     version = cluster.status.desired.version
-    _ask(client, targets.update_patch(desired, version=version, architecture="Multi", force=flags.force))
-    write([("out", "Requested update to multi cluster architecture\n")])
+    body = targets.update_patch(desired, version=version, architecture="Multi", force=flags.force)
+    _ask(client, body)
+    teller.say(("out", "Requested update to multi cluster architecture\n"))
+    teller.done(body, version=version, architecture="Multi")
 
 
-def _clear(_: Request, client: SyncClient) -> None:
+def _clear(request: Request, client: SyncClient) -> None:
+    teller = Teller("clear", request.output)
     try:
-        before, _answer = clusters.change(
+        before, answer = clusters.change(
             client,
             clusters.read(client),
             lambda seen: going_on.clearing(seen).patch,
@@ -164,16 +164,20 @@ def _clear(_: Request, client: SyncClient) -> None:
         )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    write(going_on.clearing(before).said)
+    found = going_on.clearing(before)
+    teller.extend(found.said)
+    teller.done(found.patch if answer else None)
 
 
-def _clear_preflight(_: Request, client: SyncClient) -> None:
+def _clear_preflight(request: Request, client: SyncClient) -> None:
+    teller = Teller("clear-preflight", request.output)
     cluster = clusters.read(client)
     before, after = clusters.change(
         client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
     )
-    write([("out", rendered.cleared(before if after else None))])
-    write(going_on.goes_on(going_on.going_on(before)) if after else ())
+    teller.say(("out", rendered.cleared(before if after else None)))
+    teller.extend(going_on.goes_on(going_on.going_on(before)) if after else ())
+    teller.done(preflight_request.clear_patch(before) if after else None)
 
 
 def _preflight(request: Request, client: SyncClient) -> int | None:

@@ -41,6 +41,7 @@ _OUR_FLAGS = (
     click.option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
     click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
     click.option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
+    click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
     click.option(
         "-o",
         "--output",
@@ -56,8 +57,17 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
 @click.command(
     "upgrade",
     cls=LazyGroup,
-    places={"accept": "runup.cli.upgrade.accept:accept", "status": "runup.cli.status.command:status"},
+    places={
+        "recommend": "runup.cli.upgrade.recommend.command:recommend",
+        "channel": "runup.cli.upgrade.channel:channel",
+        "accept": "runup.cli.upgrade.accept:accept",
+        "rollback": "runup.cli.upgrade.rollback:rollback",
+        "status": "runup.cli.status.command:status",
+    },
     summaries={
+        "recommend": "Displays cluster update recommendations.",
+        "channel": "Set or clear the update channel",
+        "rollback": "Rollback the cluster to the previous release.",
         "accept": "Accept risks exposed to conditional updates.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
     },
@@ -65,7 +75,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),
         ("Update", ("to", "to_image", "to_latest", "to_multi_arch", "clear")),
         ("Go on in spite of", _IN_SPITE_OF),
-        ("Show", ("include_not_recommended", "output")),
+        ("Show", ("include_not_recommended", "dump", "output")),
     ),
     invoke_without_command=True,
 )
@@ -80,6 +90,7 @@ def upgrade(
     wait: bool,
     timeout: str | None,
     clear_preflight: bool,
+    dump: str | None,
     output: str | None,
     **flags: Any,
 ) -> int | None:
@@ -94,6 +105,9 @@ def upgrade(
     """
     if ctx.invoked_subcommand is not None:
         _no_flags_before(ctx)
+        return None
+    if dump is not None:
+        _of_dump(ctx, dump, output, include_not_recommended=flags["include_not_recommended"])
         return None
     from runup.cli.upgrade.actions import run
     from runup.cli.upgrade.request import Request
@@ -113,11 +127,25 @@ def upgrade(
     return run(request, connection_of(ctx))
 
 
+def _of_dump(ctx: click.Context, dump: str, output: str | None, *, include_not_recommended: bool) -> None:
+    """A dump can be shown, and nothing else can be done with it."""
+    for param in ctx.command.params:
+        if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
+            raise CommandError(
+                f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
+            )
+    from runup.cli.upgrade import show
+
+    show.of_dump(dump, show.Shown(include_not_recommended, output))
+
+
+def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
+    source = ctx.get_parameter_source(param.name) if param.name is not None else None
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def _no_flags_before(ctx: click.Context) -> None:
     """`upgrade --to=X accept Y` would drop the first half without a word."""
     for param in ctx.command.params:
-        given = (
-            param.name is not None and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
-        )
-        if given and param.name not in ("kubeconfig", "context", "as_user", "as_group"):
+        if _is_given(ctx, param) and param.name not in ("kubeconfig", "context", "as_user", "as_group"):
             raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

@@ -38,7 +38,7 @@ def _matching(items: Iterable[tuple[str, str]], incomplete: str) -> list[Complet
 
 
 def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
-    from runup.cli.parsing import newest_first
+    from runup.cli.versions import newest_first
 
     named = {release.version: "recommended" for release in cluster.status.available_updates or ()}
     for update in cluster.status.conditional_updates:

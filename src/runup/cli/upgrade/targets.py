@@ -16,8 +16,9 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Upda
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
 from runup.cli.findings import accepted_names, not_recommended
-from runup.cli.parsing import PullSpec, check_version, newest_first, pull_spec
+from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import Output, err, out, reason_and_message
+from runup.cli.versions import check_version, newest_first
 from runup.domain.conditions import find
 from runup.domain.preflight import results
 from runup.lang.gotext import quoted

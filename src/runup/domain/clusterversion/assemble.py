@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.outcome import Tally
 from runup.domain.preflight.results import Checked
 from runup.domain.updates.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
-from runup.domain.updates.risks import in_cluster
+from runup.domain.updates.risks import alerts, in_cluster
 from runup.domain.updates.risks.source import Cluster, SourceRisk
 
 
@@ -35,15 +36,21 @@ def candidates(
     return fitting, len(found) - len(fitting)
 
 
-def cluster(observed: Observed) -> Cluster:
-    """What the sources of the cluster's own risks see of it."""
-    return Cluster(
-        observed.cluster_version,
-        observed.operators,
-        observed.operators_error,
-        observed.unread_operators,
-        observed.progress.deleting if observed.progress is not None else (),
+def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
+    """What speaks against updates whatever the update service says: the cluster's own state, and its alerts."""
+    found = in_cluster(
+        Cluster(
+            facts.cluster_version,
+            facts.operators,
+            facts.operators_error,
+            facts.unread_operators,
+            facts.progress.deleting if facts.progress is not None else (),
+            facts.admin_gates,
+            facts.admin_acks,
+            facts.admin_unreadable,
+        )
     )
+    return tuple(sorted((*found, *alerts.risks(facts.prometheus.alerting, now)), key=lambda risk: risk.name))
 
 
 def tally(view: View, target: Checked) -> Tally:
@@ -51,7 +58,7 @@ def tally(view: View, target: Checked) -> Tally:
 
     What stands for a preflight that is still going on is none of them.
     """
-    found = in_cluster(cluster(view.observed))
+    found = in_the_cluster(view.observed, view.now)
     digest = digest_of(target.release.image)
     fitting = _fitting(view, _assemble(view, [target], found))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
@@ -69,8 +76,9 @@ def _assemble(view: View, checked: Sequence[Checked], risks: Sequence[SourceRisk
             index = len(found) - 1
         found[index] = add_risks(found[index], _found_by(view, target))
     if view.accepts_risks:
-        judged = [risk.judged() for risk in risks]
-        found = [add_risks(c, judged) if leaves_minor(c, view.current.version) else c for c in found]
+        everywhere = [risk.judged() for risk in risks if risk.everywhere]
+        of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
+        found = [add_risks(c, of_minor if leaves_minor(c, view.current.version) else everywhere) for c in found]
     return tuple(_linked(view, candidate) for candidate in ordered(found))
 
 

@@ -17,6 +17,7 @@ from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.updates.service import ServiceState
 
 
@@ -98,3 +99,10 @@ class Observed:
     refused: Refused = field(default_factory=Refused)
     loads: Mapping[str, Loading] = field(default_factory=dict)
     progress: Progress | None = None
+    # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.
+    acceptances: ConfigMap | None = None
+    prometheus: Known = NOTHING
+    # ConfigMaps `admin-gates` and `admin-acks`, and why they could not be read.
+    admin_gates: ConfigMap | None = None
+    admin_acks: ConfigMap | None = None
+    admin_unreadable: str = ""

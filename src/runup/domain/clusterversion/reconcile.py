@@ -6,6 +6,7 @@ risks; all candidates; the update's part; then conditions and one patch. Reconci
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -29,12 +30,13 @@ from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
-from runup.domain.updates import risks, service, upgradeable
+from runup.domain.updates import acceptance, promql, service, upgradeable
 from runup.domain.updates.risks.source import SourceRisk
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")
 RETRIEVE_UPDATES = "retrieve-updates"
+EVALUATE_RULES = "evaluate-rules"
 # Conditions that go away when nothing says them any more, and the older names that nobody sets any more.
 _OURS = (
     validation.INVALID,
@@ -84,7 +86,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan:
 def _decide(observed: Observed, now: datetime) -> _Decided:
     seen = view.look(observed, now)
     preflight = preflights.decide(seen)
-    found = risks.in_cluster(assemble.cluster(observed))
+    found = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
     update = updates.decide(seen, candidates, workload_gone=preflight.gone)
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
@@ -96,7 +98,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = fit.left_out(seen.advised.condition, left_out)
     said = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (_upgradeable(seen, found, status),)),
+        *filter(None, (_upgradeable(observed, found, status),)),
         *filter(None, (settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,
@@ -105,9 +107,11 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
 
 
-def _upgradeable(seen: View, found: tuple[SourceRisk, ...], status: ClusterVersionStatus) -> Condition | None:
-    before = find(status.conditions, upgradeable.UPGRADEABLE)
-    return upgradeable.upgradeable(found, before, applies=seen.observed.progress is not None)
+def _upgradeable(observed: Observed, found: Sequence[SourceRisk], status: ClusterVersionStatus) -> Condition | None:
+    """An operator that deletes nothing does not know of deletions, nor of gates where there is no ConfigMap of them."""
+    not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
+    not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
+    return upgradeable.upgradeable(found, find(status.conditions, upgradeable.UPGRADEABLE), not_known=not_known)
 
 
 def _is_refused(update: Decision) -> bool:
@@ -182,14 +186,22 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
 def _work(decided: _Decided) -> tuple[tuple[str, Any], ...]:
     due = decided.view.advised.due
     asking = ((RETRIEVE_UPDATES, due),) if due is not None else ()
+    rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)
+    if decided.view.observed.prometheus.configured:
+        asking = (*asking, (EVALUATE_RULES, rules))
     return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
 
 
 def _requeue(decided: _Decided) -> float:
+    seen = decided.view
+    end = acceptance.next_end(seen.accepted, seen.acceptances, seen.now)
+    ends = (end - seen.now).total_seconds() if end else None
     waits = (
         decided.preflight.requeue_after_s,
         decided.update.requeue_after_s,
         applying.next_look(decided.view),
+        ends,
+        promql.AGAIN[True].total_seconds() if seen.observed.prometheus.configured else None,
         service.INTERVAL.total_seconds(),
     )
     return min(wait for wait in waits if wait is not None)

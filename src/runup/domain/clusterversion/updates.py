@@ -27,6 +27,7 @@ from runup.domain.errors import Terminal, Waiting
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.steps import Trust
+from runup.domain.updates import acceptance
 from runup.domain.updates.candidates import Candidate, holding
 from runup.domain.updates.recommended import recommended, unaccepted
 from runup.domain.version import parse
@@ -271,8 +272,15 @@ def _unaccepted_text(view: View, target: Release, exposed: Sequence[str]) -> str
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
         f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
-        f"accept them one by one (`runup upgrade accept NAME`)."
+        f"accept them one by one (`runup upgrade accept NAME`).{_lapsed(view, exposed)}"
     )
+
+
+def _lapsed(view: View, exposed: Sequence[str]) -> str:
+    """What was accepted once and does not count any more."""
+    records = (view.acceptances[name] for name in exposed if name in view.acceptances)
+    said = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
+    return f" {joined(said, '; ', _MAX_NAMES)}." if said else ""
 
 
 def _unfinished(candidate: Candidate | None, target: Release) -> str:

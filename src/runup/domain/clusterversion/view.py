@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,8 @@ from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.request import Request
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.history import History
+from runup.domain.updates import acceptance
+from runup.domain.updates.acceptance import Acceptance
 from runup.domain.updates.advise import Advised, advise
 
 
@@ -25,6 +28,8 @@ class View:
     current: Release
     request: Request
     accepted: frozenset[str]
+    # What is known of accepted names, those that do not count any more included.
+    acceptances: Mapping[str, Acceptance]
     advised: Advised
     history: History
 
@@ -64,6 +69,8 @@ def look(observed: Observed, now: datetime) -> View:
     asked = request.read(spec.desired_update, open_gates, observed.feature_gate, own.version)
     history = histories.read(observed.history)
     generation = observed.cluster_version.metadata.generation
+    names = request.accepted_names(spec.desired_update, open_gates)
+    records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
     current = goal(
         asked, status, own, generation=generation, asked_at=history.update_asked_at, applied=_applied(observed)
     )
@@ -73,7 +80,8 @@ def look(observed: Observed, now: datetime) -> View:
         gates=open_gates,
         current=current,
         request=asked,
-        accepted=request.accepted_names(spec.desired_update, open_gates),
+        accepted=acceptance.counting(names, records, now),
+        acceptances={name: record for name, record in records.items() if name in names},
         advised=advise(
             spec,
             status,
@@ -82,6 +90,7 @@ def look(observed: Observed, now: datetime) -> View:
             configured_url=observed.facts.update_service,
             architecture=observed.facts.architecture,
             now=now,
+            known=observed.prometheus,
         ),
         history=history,
     )

@@ -16,6 +16,7 @@ from runup.domain.updates import graph as graphs
 from runup.domain.updates import risks, service
 from runup.domain.updates.candidates import Candidate, from_advice
 from runup.domain.updates.graph import MULTI, Advice, BadGraph, Graph
+from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.updates.service import Failure, Query, ServiceState
 from runup.domain.version import Version, parse
 
@@ -37,6 +38,16 @@ class Advised:
     settled: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """What every reading of advice needs."""
+
+    current: Release
+    due: Query | None
+    known: Known
+    now: datetime
+
+
 def advise(
     spec: ClusterVersionSpec,
     status: ClusterVersionStatus,
@@ -46,8 +57,12 @@ def advise(
     configured_url: str,
     architecture: str,
     now: datetime,
+    known: Known = NOTHING,
 ) -> Advised:
-    """See the module. `configured_url` is the operator's flag, empty for none; `architecture` the operator's own."""
+    """See the module. `configured_url` is the operator's flag, empty for none; `architecture` the operator's own.
+
+    `known` is what Prometheus said.
+    """
     try:
         query = service.query_for(
             spec, current, configured_url=configured_url, architecture=current.architecture or architecture
@@ -57,12 +72,16 @@ def advise(
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
-        return _from_graph(graph, spec, status, state.failure, current=current, due=due)
+        return _from_graph(graph, spec, status, state.failure, _Pass(current, due, known, now))
     failure = state.failure if state.query == query else None
     if failure is None:
-        return Advised(candidates=_kept(status, current), due=due, settled=False)
+        return Advised(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
     keep = failure.reason in _KEEPS
-    return Advised(candidates=_kept(status, current) if keep else (), condition=service.retrieved(failure), due=due)
+    return Advised(
+        candidates=_kept(status, _Pass(current, due, known, now)) if keep else (),
+        condition=service.retrieved(failure),
+        due=due,
+    )
 
 
 def _from_graph(
@@ -70,10 +89,9 @@ def _from_graph(
     spec: ClusterVersionSpec,
     status: ClusterVersionStatus,
     failure: Failure | None,
-    *,
-    current: Release,
-    due: Query | None,
+    on: _Pass,
 ) -> Advised:
+    current, due = on.current, on.due
     wanted = spec.desired_update.architecture if spec.desired_update else ""
     here = Version(current.version)
     try:
@@ -81,20 +99,26 @@ def _from_graph(
             graph, current=here, channel=spec.channel, migrating=wanted == MULTI and current.architecture != MULTI
         )
     except BadGraph as error:
-        kept = () if error.reason == "VersionNotFound" else _kept(status, current)
+        kept = () if error.reason == "VersionNotFound" else _kept(status, on)
         failure = Failure(error.reason, service.unable(error.message))
         return Advised(kept, nodes=graph.releases, condition=service.retrieved(failure), due=due)
-    return Advised(from_advice(found), graphs.reachable(graph, here), graph.releases, service.retrieved(failure), due)
+    return Advised(
+        from_advice(found, on.known, on.now),
+        graphs.reachable(graph, here),
+        graph.releases,
+        service.retrieved(failure),
+        due,
+    )
 
 
-def _kept(status: ClusterVersionStatus, current: Release) -> tuple[Candidate, ...]:
+def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
     """The service's earlier advice as ClusterVersion has it, with what we added ourselves taken off again."""
     conditional = tuple(update for update in map(_service_part, status.conditional_updates) if update is not None)
     guarded = {update.release.image for update in status.conditional_updates}
     plain = [release for release in status.available_updates or () if release.image not in guarded]
     plain.extend(update.release for update in conditional if not update.risks)
     advice = Advice(tuple(plain), tuple(update for update in conditional if update.risks))
-    return tuple(c for c in from_advice(advice) if _is_newer(c.release, current))
+    return tuple(c for c in from_advice(advice, on.known, on.now) if _is_newer(c.release, on.current))
 
 
 def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
@@ -102,9 +126,7 @@ def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
     if any(risk.name == results.NOT_OFFERED for risk in update.risks):
         return None
     theirs = tuple(
-        graphs.known_rules(risk)
-        for risk in update.risks
-        if not results.is_preflights(risk) and not risks.owns(risk.name)
+        graphs.known_rules(risk) for risk in update.risks if not results.is_preflights(risk) and not risks.owns(risk)
     )
     return ConditionalUpdate(release=update.release, risks=theirs)
 

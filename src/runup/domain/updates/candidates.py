@@ -6,6 +6,7 @@ A candidate without risks is an available update; with risks it is a conditional
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.graph import Advice
+from runup.domain.updates.promql import Known
 from runup.domain.version import Version, is_minor_or_major, parse
 
 ALWAYS = (MatchingRule(type="Always"),)
@@ -50,11 +52,11 @@ class Candidate(msgspec.Struct, frozen=True):
     offered: bool = True
 
 
-def from_advice(advice: Advice) -> tuple[Candidate, ...]:
+def from_advice(advice: Advice, known: Known, now: datetime) -> tuple[Candidate, ...]:
     """The service's offers, newest first, rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [
-        Candidate(update.release, tuple(JudgedRisk(risk, rules.applies(risk)) for risk in update.risks))
+        Candidate(update.release, tuple(JudgedRisk(risk, rules.applies(risk, known, now)) for risk in update.risks))
         for update in advice.conditional
     ]
     return ordered([*plain, *conditional])

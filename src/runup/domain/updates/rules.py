@@ -1,21 +1,25 @@
 """Whether a risk applies: its matching rules, walked in order; the first that can be evaluated decides.
 
-PromQL rules are not evaluated yet. That is no "does not apply": they answer Unknown and say so.
+What Prometheus has not answered, or not for long, is no "does not apply": it is Unknown and says why.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
 from runup.api.meta_v1 import Condition
+from runup.domain.updates import promql
+from runup.domain.updates.promql import Known
 
 APPLIES = "Applies"
 
 
-def applies(risk: ConditionalUpdateRisk) -> Condition:
+def applies(risk: ConditionalUpdateRisk, known: Known, now: datetime) -> Condition:
     """The `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:
-        answer = _evaluate(rule)
+        answer = _evaluate(rule, known, now)
         if isinstance(answer, str):
             problems.append(answer)
             continue
@@ -38,10 +42,10 @@ def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
     return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
 
 
-def _evaluate(rule: MatchingRule) -> bool | str:
+def _evaluate(rule: MatchingRule, known: Known, now: datetime) -> bool | str:
     """True or False where the rule could be evaluated, else why not."""
     if rule.type == "Always":
         return True
-    if rule.type == "PromQL":
-        return "PromQL rules are not evaluated by this release"
+    if rule.type == "PromQL" and rule.promql is not None:
+        return promql.evaluate(rule.promql.promql, known, now)
     return f"unknown matching rule type {rule.type!r}"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from runup.domain.updates.risks import cluster_operators, deletion, overrides, updating
+from runup.api.config_v1 import ConditionalUpdateRisk
+from runup.domain.updates.risks import admin_acks, alerts, cluster_operators, deletion, overrides, updating
 from runup.domain.updates.risks.source import Cluster, Source, SourceRisk
 
-SOURCES: tuple[Source, ...] = (updating.risks, overrides.risks, deletion.risks, cluster_operators.risks)
+SOURCES: tuple[Source, ...] = (
+    updating.risks,
+    overrides.risks,
+    deletion.risks,
+    admin_acks.risks,
+    cluster_operators.risks,
+)
 
 
 def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
@@ -13,8 +20,10 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 
 
-def owns(name: str) -> bool:
-    """Whether a risk of this name comes from a source of this package (as opposed to the update service)."""
-    return name in (updating.NAME, overrides.NAME, deletion.NAME, cluster_operators.UNKNOWN) or name.startswith(
-        cluster_operators.PREFIX
-    )
+def owns(risk: ConditionalUpdateRisk) -> bool:
+    """Whether a risk comes from a source of this package (as opposed to the update service)."""
+    name = risk.name
+    if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
+        return True
+    own = (updating.NAME, overrides.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

@@ -1,4 +1,4 @@
-"""What a source of in-cluster risks sees, and what it yields. Every risk here concerns minor and major updates."""
+"""What a source of in-cluster risks sees, and what it yields. Most concern minor and major updates."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
+from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, JudgedRisk
@@ -17,25 +18,33 @@ class Cluster:
     """The part of the cluster that sources read.
 
     `operators` is None where the listing failed; `unreadable` says why. `unread` are operators that are there and are
-    not as their kind should be.
+    not as their kind should be. `deleting` are objects whose deletion is not done; `admin_unreadable` says why the two
+    ConfigMaps about acknowledgements could not be read.
     """
 
     version: ClusterVersion
     operators: tuple[ClusterOperator, ...] | None = ()
     unreadable: str = ""
     unread: tuple[Undecodable, ...] = ()
-    # Objects that the release removes and that are not gone yet.
     deleting: tuple[str, ...] = ()
+    admin_gates: ConfigMap | None = None
+    admin_acks: ConfigMap | None = None
+    admin_unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRisk:
-    """A risk of every update that leaves the minor version. `unknown` says why the source could not tell."""
+    """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
+
+    `unknown` says why the source could not tell; `found` is the source's own condition where it has more to say.
+    """
 
     name: str
     message: str
     url: str
     unknown: str = ""
+    everywhere: bool = False
+    found: Condition | None = None
 
     def judged(self) -> JudgedRisk:
         """The risk as an update carries it."""
@@ -43,8 +52,10 @@ class SourceRisk:
         return JudgedRisk(risk, self.applies(risk))
 
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
-        """Match, or Unknown where the source could not tell."""
-        return rules.could_not_evaluate(risk, self.unknown) if self.unknown else rules.match()
+        """Match or the source's own condition, or Unknown where the source could not tell."""
+        if self.unknown:
+            return rules.could_not_evaluate(risk, self.unknown)
+        return self.found or rules.match()
 
 
 Source = Callable[[Cluster], Iterable[SourceRisk]]

@@ -1,0 +1,73 @@
+"""Update advice: a graph built and read by a client, and how long PromQL risks take until all of them are known.
+
+The first needs a folder of graph data beside the checkout, the second a Prometheus on PATH; each says what it lacked.
+One query a second, which is what clusters do today, is the line to compare with: as many seconds as there are risks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.prometheus import PROGRAM, prometheus
+
+from bench.measure import process
+from runup.api import codec
+from runup.cli.graph import source
+from runup.controllers.sources.prometheus import Prometheus
+from runup.domain.updates.building import of_channel
+from runup.domain.updates.graph import advice, parse_graph
+from runup.domain.version import Version
+from runup.kube.auth import Static
+from runup.kube.clock import SystemClock
+
+DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"
+CHANNEL, ORIGIN = "stable-4.16", "4.14.20"
+
+
+def run() -> dict[str, Any]:
+    """Both parts."""
+    return {"graph": _graph() if DATA.exists() else "no graph data", "rules": _rules() if PROGRAM else "no prometheus"}
+
+
+def _graph() -> dict[str, Any]:
+    runup = str(Path(sys.executable).with_name("runup"))
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "graph.json")
+        build = process([runup, "graph", "build", str(DATA), "--to", file])
+        assert build.code == 0
+        found = source.load(file, None, (), "amd64")
+    body = codec.encode(of_channel(found.document, CHANNEL))
+    started = time.perf_counter()
+    told = advice(parse_graph(body), current=Version(ORIGIN), channel=CHANNEL)
+    seconds = time.perf_counter() - started
+    return {
+        "build_seconds": round(build.seconds, 2),
+        "build_peak_mib": round(build.peak_mib, 1),
+        "nodes": len(found.document["nodes"]),
+        "answer_kib": round(len(body) / 1024),
+        "client_seconds": round(seconds, 4),
+        "client_updates": len(told.updates) + len(told.conditional),
+    }
+
+
+def _rules() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, prometheus(Path(folder), []) as real:
+        return {str(count): round(asyncio.run(_until_known(real.url, count)), 3) for count in (10, 100)}
+
+
+async def _until_known(url: str, count: int) -> float:
+    """Seconds until as many different queries have their first answers."""
+    queries = [f"0 * group(up) or vector({number})" for number in range(count)]
+    asks = Prometheus(url, Static(), SystemClock(), lambda: None)
+    started = time.perf_counter()
+    asks.want(queries)
+    while len(asks.state.answers) < count:  # noqa: ASYNC110 -- looked at, as the controller's passes do
+        await asyncio.sleep(0.001)
+    seconds = time.perf_counter() - started
+    await asks.close()
+    return seconds

@@ -1,0 +1,129 @@
+"""What `upgrade`, `recommend`, `channel` and `rollback` read of a ClusterVersion, out of its JSON. Pure.
+
+Plain tuples and no wire types: these commands also read files, and there importing a decoder takes longer than all
+that it would decode. What is not as it should be (a dump is anybody's text) counts as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+JSON = dict[str, Any]
+
+
+class Condition(NamedTuple):
+    """A condition, without its time."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class Release(NamedTuple):
+    """A release as update advice names it."""
+
+    version: str = ""
+    image: str = ""
+    url: str = ""
+
+
+class Risk(NamedTuple):
+    """A risk of an update."""
+
+    name: str
+    message: str
+
+
+class Update(NamedTuple):
+    """An update that is offered; one without risks is recommended whatever its conditions say."""
+
+    release: Release
+    risks: tuple[Risk, ...] = ()
+    recommended: Condition | None = None
+
+
+class Facts(NamedTuple):
+    """A ClusterVersion as far as update advice is concerned. `json` is the whole object as it was read."""
+
+    json: JSON
+    channel: str
+    upstream: str
+    desired: Release
+    channels: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    available: tuple[Release, ...]
+    conditional: tuple[Update, ...]
+    history: tuple[Release, ...]
+
+    def condition(self, type_: str) -> Condition | None:
+        """The first condition of this type."""
+        return first(self.conditions, type_)
+
+    @property
+    def not_recommended(self) -> list[tuple[Update, Condition]]:
+        """The conditional updates whose Recommended is there and not True, each with that condition."""
+        pairs = ((update, update.recommended) for update in self.conditional)
+        return [(update, said) for update, said in pairs if said is not None and said.status != "True"]
+
+
+def read(document: JSON) -> Facts:
+    """The facts of the ClusterVersion `document`."""
+    spec, status = mapping(document, "spec"), mapping(document, "status")
+    desired = mapping(status, "desired")
+    return Facts(
+        json=document,
+        channel=text(spec, "channel"),
+        upstream=text(spec, "upstream"),
+        desired=_release(desired),
+        channels=tuple(each for each in _items(desired, "channels") if isinstance(each, str)),
+        conditions=conditions_of(status),
+        available=tuple(_release(each) for each in mappings(status, "availableUpdates")),
+        conditional=tuple(_update(each) for each in mappings(status, "conditionalUpdates")),
+        history=tuple(_release(each) for each in mappings(status, "history")),
+    )
+
+
+def first(conditions: Iterable[Condition], type_: str) -> Condition | None:
+    """The first of `conditions` of this type, as every client of ClusterVersion reads it."""
+    return next((condition for condition in conditions if condition.type == type_), None)
+
+
+def conditions_of(holder: Mapping[str, Any]) -> tuple[Condition, ...]:
+    """The conditions of a status; one whose status is none of the three says Unknown."""
+    return tuple(
+        Condition(text(each, "type"), text(each, "status") or "Unknown", text(each, "reason"), text(each, "message"))
+        for each in mappings(holder, "conditions")
+    )
+
+
+def text(holder: Mapping[str, Any], key: str) -> str:
+    """A text, empty where there is none."""
+    value = holder.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def mapping(holder: Mapping[str, Any], key: str) -> JSON:
+    """An object, empty where there is none."""
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(holder: Mapping[str, Any], key: str) -> list[JSON]:
+    """The objects of a list."""
+    return [each for each in _items(holder, key) if isinstance(each, dict)]
+
+
+def _items(holder: Mapping[str, Any], key: str) -> list[Any]:
+    value = holder.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _release(value: Mapping[str, Any]) -> Release:
+    return Release(text(value, "version"), text(value, "image"), text(value, "url"))
+
+
+def _update(value: Mapping[str, Any]) -> Update:
+    risks = tuple(Risk(text(each, "name"), text(each, "message")) for each in mappings(value, "risks"))
+    return Update(_release(mapping(value, "release")), risks, first(conditions_of(value), "Recommended"))

@@ -1,0 +1,142 @@
+"""What the commands about graphs read: a folder of graph data with releases, or a graph that was built before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from runup.cli.errors import CommandError
+from runup.domain.errors import Terminal
+from runup.domain.updates import building, graph_data
+from runup.domain.updates.building import Hop, KnownRelease, channels_of
+from runup.domain.updates.graph import BadGraph, parse_graph
+from runup.lang import yaml as kyaml
+
+JSON = dict[str, Any]
+_ASSUMED = (
+    "no releases were given, so every release is assumed to update the earlier ones of its minor version and of the "
+    "one before, and images are made up; give --releases or --image"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph as JSON, the hops that were taken away and by which files, and what a reader must know of it."""
+
+    document: JSON
+    removed: Mapping[Hop, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def load(source: str, releases: str | None, images: Sequence[str], architecture: str) -> Source:
+    """The graph of `source`; raises CommandError."""
+    path = Path(source)
+    if path.is_file():
+        if releases or images:
+            raise CommandError("a graph that was built has its releases; --releases and --image are for graph data")
+        return _built(path)
+    if not path.is_dir():
+        raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
+    known = [*_listed(releases), *_of_images(images)] if releases or images else None
+    try:
+        found = building.build(_data(path), known, architecture)
+    except Terminal as error:
+        raise CommandError(f"{source}: {error.message}") from error
+    notes = (*found.notes, _ASSUMED) if found.assumed else found.notes
+    return Source(found.document, found.removed, notes)
+
+
+def write(found: Source, file: str) -> None:
+    """Write the graph, what was taken away included, which clients ignore; whole or not at all."""
+    blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in found.removed.items()]
+    body = msgspec.json.encode({**found.document, "blockedEdges": blocked, "notes": list(found.notes)})
+    beside = Path(f"{file}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(body)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def channels(document: JSON) -> list[str]:
+    """Every channel of a graph."""
+    return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint at what was probably meant."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; nearest: {', '.join(found)}" if found else ""
+
+
+def _built(path: Path) -> Source:
+    body = path.read_bytes()
+    try:
+        parse_graph(body)
+    except BadGraph as error:
+        raise CommandError(f"{path}: {error.message}") from error
+    document = msgspec.json.decode(body)
+    removed = {(each["from"], each["to"]): tuple(each["files"]) for each in document.pop("blockedEdges", ())}
+    notes = tuple(document.pop("notes", ()))
+    whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
+    for node in whole["nodes"]:
+        node.setdefault("metadata", {})
+    return Source(whole, removed, notes)
+
+
+def _data(folder: Path) -> graph_data.GraphData:
+    schema = folder / "version"
+    if not schema.is_file():
+        raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
+    raw = folder / "raw" / "metadata.json"
+    return graph_data.read(
+        schema.read_text(),
+        _documents(folder / "channels"),
+        _documents(folder / "blocked-edges"),
+        _parsed(raw) if raw.is_file() else {},
+    )
+
+
+def _documents(folder: Path) -> dict[str, Any]:
+    return {f"{folder.name}/{file.name}": _parsed(file) for file in sorted(folder.glob("*.y*ml"))}
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return kyaml.load(file.read_bytes(), name=str(file))
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+
+
+def _listed(file: str | None) -> tuple[KnownRelease, ...]:
+    if file is None:
+        return ()
+    try:
+        return building.read_releases(_parsed(Path(file)))
+    except Terminal as error:
+        raise CommandError(f"{file}: {error.message}") from error
+
+
+def _of_images(images: Sequence[str]) -> Iterable[KnownRelease]:
+    if not images:
+        return
+    from runup.cli.release import read, shared
+    from runup.domain.release.payload import PayloadError
+    from runup.oci.errors import OciError
+
+    access = shared.access()
+    for image in images:
+        try:
+            payload, digest = read.load(image, access, keep_going=True)
+        except (OciError, PayloadError) as error:
+            raise CommandError(f"{image}: {error}") from error
+        metadata = payload.metadata
+        pulled = f"{image.rpartition('@')[0] or image.rpartition(':')[0]}@{digest}" if digest else ""
+        yield KnownRelease(metadata.version, pulled, metadata.previous, metadata.url, metadata.architecture)

@@ -1,0 +1,62 @@
+"""The alerts of a live cluster, asked as oc asks: by the route of its Thanos, with the user's token."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from runup.api import codec
+from runup.api.scheme import Resource
+from runup.domain.updatestatus.alerts import PATH, read_alerts
+from runup.domain.updatestatus.snapshot import Alert, Unreadable
+from runup.kube import calls
+from runup.kube.errors import KubeError
+from runup.kube.tls import context_for
+
+if TYPE_CHECKING:
+    from runup.kube.client_sync import SyncClient
+
+_ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
+_MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
+_ALERTS_TIMEOUT_S = 30.0
+
+
+def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
+    """The alerts of the cluster's Thanos, by its route and with the user's token, as oc asks for them."""
+    credential = client.config.auth.credential(now)
+    if not credential.authorization.startswith("Bearer "):
+        return Unreadable("no token is currently in use for this session")
+    try:
+        route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
+    except KubeError as error:
+        return Unreadable(f"failed to get alerts from Thanos: {error.message}")
+    hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
+    causes = []
+    for host in hosts:
+        try:
+            return read_alerts(_ask(client, host, credential.authorization, now))
+        except (OSError, http.client.HTTPException, ssl.SSLError, codec.DecodeError) as error:
+            causes.append(f"{host}->{error}")
+    where = "the openshift-monitoring/thanos-querier Route"
+    if len(causes) == 1:
+        why = f"unable to get {PATH} from URI in {where}: {causes[0]}"
+    else:
+        why = f"unable to get {PATH} from any of {len(causes)} URIs in {where}: [{', '.join(causes)}]"
+    return Unreadable(f"failed to get alerts from Thanos: {why}")
+
+
+def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
+    context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
+    context.load_default_certs()
+    connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)
+    try:
+        connection.request("GET", PATH, headers={"Authorization": authorization, "Accept": "application/json"})
+        response = connection.getresponse()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise OSError(f"GET status code={response.status}")
+    return body

@@ -1,0 +1,118 @@
+"""`runup upgrade channel [CHANNEL]`: which channel's updates the cluster is offered. `plan` is pure; texts are oc's."""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+import click
+
+from runup.cli import complete
+from runup.cli.connection import Connection, connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.facts import JSON, Facts, read
+from runup.cli.lazy import Command
+from runup.cli.render.overview import channel_line
+from runup.cli.render.text import Output, err, machine, out
+from runup.cli.upgrade.telling import Teller
+
+_CLEARED = "cluster will no longer request available update recommendations."
+
+
+class Plan(NamedTuple):
+    """What is said before the patch, and the patch; None where there is nothing to change."""
+
+    said: tuple[Output, ...]
+    patch: JSON | None
+
+
+def plan(facts: Facts, new: str, *, explicit: bool) -> Plan:
+    """What it takes to bring the cluster into channel `new` (empty: none); raises CommandError."""
+    now = facts.channel
+    if new == now:
+        if not now:
+            return Plan((out("info: Cluster channel is already clear (no change)\n"),), None)
+        return Plan((out(f"info: Cluster is already in {now} (no change)\n"),), None)
+    said = _checked(facts, new, explicit=explicit)
+    if not new:
+        said = (*said, err(f'warning: Clearing channel "{now}"; {_CLEARED}\n'))
+    return Plan(said, {"spec": {"channel": new}})
+
+
+def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
+    now, known = facts.channel, ", ".join(facts.channels)
+    way_out = "you must pass --allow-explicit-channel to continue\n"
+    if not facts.channels:
+        if not new:
+            return ()
+        unknown = f'No channels known to be compatible with the current version "{facts.desired.version}"'
+        return (
+            err(f'warning: {unknown}; unable to validate "{new}". Setting the update channel to "{new}" anyway.\n'),
+        )
+    if not new and now in facts.channels and not explicit:
+        text = f'You are requesting to clear the update channel. The current channel "{now}" is one of the available'
+        raise CommandError(f"{text} channels, {way_out}")
+    if not new or new in facts.channels:
+        return ()
+    text = f'requested channel "{new}" is not one of the available channels ({known})'
+    if not explicit:
+        raise CommandError(f"the {text}, {way_out}")
+    used = f'You have used --allow-explicit-channel to proceed anyway. Setting the update channel to "{new}".'
+    return (err(f"warning: The {text}. {used}\n"),)
+
+
+@click.command("channel", cls=Command)
+@click.argument("words", nargs=-1, metavar="[CHANNEL]")
+@click.option("--allow-explicit-channel", is_flag=True, help="Accept a channel that the release is not known in.")
+@click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the channel of a dump.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def channel(
+    ctx: click.Context, words: tuple[str, ...], allow_explicit_channel: bool, dump: str | None, output: str | None
+) -> None:
+    """Set or clear the update channel.
+
+    \b
+      runup upgrade channel stable-5.2    be offered the updates of stable-5.2
+      runup upgrade channel               be offered none any more
+      runup upgrade channel --dump DIR    which channel a cluster was in
+    """
+    if len(words) > 1:
+        raise UsageProblem("multiple positional arguments given", ctx)
+    new = words[0] if words else ""
+    if not dump:
+        _change(connection_of(ctx), new, explicit=allow_explicit_channel, output=output)
+    elif words:
+        raise CommandError(f"a dump cannot be brought into channel {new}; leave out the channel, or --dump")
+    else:
+        _show(dump, output)
+
+
+def _show(dump: str, output: str | None) -> None:
+    from runup.cli.upgrade import files
+
+    facts = read(files.dump(dump).cluster)
+    if output:
+        told = {"channel": facts.channel, "channels": list(facts.channels), "version": facts.desired.version}
+        sys.stdout.write(machine(told, output))
+    else:
+        sys.stdout.write(channel_line(facts) if facts.channel else "Channel: none, so no updates are offered\n")
+
+
+def _change(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
+    from runup.cli import cluster as clusters
+    from runup.cli.errors import message_of
+    from runup.kube.errors import KubeError
+
+    teller = Teller("channel", output)
+    with connection.client() as client:
+        facts = read(clusters.read_raw(client, no="no"))
+        decided = plan(facts, new, explicit=explicit)
+        teller.extend(decided.said)
+        if decided.patch is not None:
+            try:
+                clusters.patch(client, decided.patch)
+            except KubeError as error:
+                raise CommandError(f"unable to set channel: {message_of(error)}") from error
+        teller.done(decided.patch, channel=new)

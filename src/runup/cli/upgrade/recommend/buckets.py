@@ -1,0 +1,78 @@
+"""The updates that a cluster is offered, by minor version, with what speaks against each. Pure; rules are oc's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from runup.cli.facts import Condition, Facts, Risk, Update
+from runup.cli.render.text import Output, err, indented
+from runup.cli.versions import check_version, newest_first, numbers
+
+Minor = tuple[int, int]
+
+
+class Buckets(NamedTuple):
+    """Updates by (major, minor), both descending, the newest first; `said` is what could not be placed."""
+
+    by_minor: dict[Minor, list[Update]]
+    said: tuple[Output, ...] = ()
+
+
+def minor_of(version: str) -> Minor:
+    """Major and minor; raises ValueError with oc's words."""
+    check_version(version)
+    return numbers(version)[:2]
+
+
+def issue(update: Update) -> Condition | None:
+    """What speaks against `update`, or None: without risks nothing does, whatever its conditions say."""
+    if not update.risks:
+        return None
+    said = update.recommended
+    if said is not None:
+        return None if said.status == "True" else said
+    # oc joins as many empty names as there are risks in front of them.
+    names = ", ".join([""] * len(update.risks) + sorted(risk.name for risk in update.risks))
+    text = f"Conditional update to {update.release.version} has risks ({names}), but no conditions."
+    return Condition("Recommended", "Unknown", "NoConditions", text)
+
+
+def buckets(facts: Facts) -> Buckets:
+    """Every update of the cluster in its place, the cluster's own Upgradeable=False counted in."""
+    images = {update.release.image for update in facts.conditional}
+    offered = [*facts.conditional, *(Update(release) for release in facts.available if release.image not in images)]
+    found: dict[Minor, list[Update]] = {}
+    said: list[Output] = []
+    for update in offered:
+        try:
+            found.setdefault(minor_of(update.release.version), []).append(update)
+        except ValueError as error:
+            said.append(err(f'warning: Cannot parse SemVer available update "{update.release.version}": {error}'))
+    if (upgradeable := facts.condition("Upgradeable")) is not None and upgradeable.status == "False":
+        said.extend(_count_in(upgradeable, facts.desired.version, found))
+    ordered = {minor: newest_first(found[minor], lambda update: update.release.version) for minor in found}
+    return Buckets(dict(sorted(ordered.items(), reverse=True)), tuple(said))
+
+
+def _count_in(upgradeable: Condition, current: str, found: dict[Minor, list[Update]]) -> Iterator[Output]:
+    try:
+        here = minor_of(current)
+    except ValueError as error:
+        text = "warning: Cannot inject Upgradeable=False as a conditional update risk: cannot parse SemVer version"
+        detail = f"Reason: {upgradeable.reason}\n  Message: {indented(upgradeable.message)}\n\n"
+        yield err(f'{text} "{current}": {error}\n\n{detail}')
+        return
+    for minor in found:
+        if minor > here:
+            found[minor] = [_with(upgradeable, update) for update in found[minor]]
+
+
+def _with(upgradeable: Condition, update: Update) -> Update:
+    if any(upgradeable.message in risk.message for risk in update.risks):
+        return update
+    reason, message = upgradeable.reason, upgradeable.message
+    if update.recommended is not None and update.recommended.status != "True":
+        reason, message = "MultipleReasons", f"{message}\n\n{update.recommended.message}"
+    risks = (*update.risks, Risk("UpgradeableFalse", upgradeable.message))
+    return update._replace(risks=risks, recommended=Condition("Recommended", "False", reason, message))

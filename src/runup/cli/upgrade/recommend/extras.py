@@ -1,0 +1,67 @@
+"""What `recommend` says beyond oc: what preflights found of the targets, and who accepted what until when.
+
+Without either the output is oc's and nothing else, and nothing that they need is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.render.text import Output
+
+_HISTORY, _ACCEPTED = "preflight-history", "accepted-risks"
+
+
+class Extras(NamedTuple):
+    """The lines to print, and the same for programs."""
+
+    output: tuple[Output, ...] = ()
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+
+
+def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
+    """What there is to say; `version` limits preflights to one target, `now` None is that of files."""
+    by_name = {text(mapping(each, "metadata"), "name"): each for each in config_maps}
+    names = accepted_names(cluster)
+    output: list[Output] = []
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+    if _HISTORY in by_name or _speaks_of_preflights(cluster):
+        from runup.cli.upgrade.recommend import preflights as found
+
+        said, preflights = found.of(cluster, by_name.get(_HISTORY), version)
+        output.extend(said)
+    if names or _ACCEPTED in by_name:
+        from runup.cli.upgrade.recommend import acceptances as taken
+
+        told, acceptances = taken.of(cluster, names, by_name.get(_ACCEPTED), now)
+        output.extend(told)
+    return Extras(tuple(output), preflights, acceptances)
+
+
+def accepted_names(cluster: JSON) -> tuple[str, ...]:
+    """The names in `spec.desiredUpdate.acceptRisks`, in their order."""
+    desired = mapping(mapping(cluster, "spec"), "desiredUpdate")
+    return tuple(name for each in mappings(desired, "acceptRisks") if (name := text(each, "name")))
+
+
+def _speaks_of_preflights(cluster: JSON) -> bool:
+    status = mapping(cluster, "status")
+    if text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"):
+        return True
+    risks = [risk for update in mappings(status, "conditionalUpdates") for risk in mappings(update, "risks")]
+    return any(_is_preflights(condition) for condition in _conditions(risks)) or any(
+        text(condition, "type").startswith("Preflight") for condition in mappings(status, "conditions")
+    )
+
+
+def _conditions(risks: Iterable[JSON]) -> Iterable[Any]:
+    return (condition for risk in risks for condition in mappings(risk, "conditions"))
+
+
+def _is_preflights(condition: JSON) -> bool:
+    return text(condition, "reason").startswith(("Preflight", "ReportStale"))

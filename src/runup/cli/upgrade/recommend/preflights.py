@@ -1,0 +1,96 @@
+"""What preflights found of the targets -> lines with source, time and completeness, and data. Pure.
+
+An ended preflight's findings may have changed since: they are dated, and said to be old (decision D24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from runup.api import codec
+from runup.api.config_v1 import ClusterVersion
+from runup.api.core_v1 import ConfigMap
+from runup.cli import findings
+from runup.cli.errors import CommandError
+from runup.cli.facts import JSON
+from runup.cli.findings import Findings
+from runup.cli.render import preflight as rendered
+from runup.cli.render.text import Output, aligned, out, shortened, timestamp
+from runup.domain.preflight import history as histories
+from runup.domain.preflight.history import History
+from runup.domain.preflight.results import OUTDATED
+
+_LONGEST = 100
+
+
+class Result(NamedTuple):
+    """One target's. `ended`: nobody looks any more; `state`: complete, partial, running or why it failed."""
+
+    found: Findings
+    state: str
+    ended: bool
+
+
+def of(document: JSON, history: JSON | None, version: str) -> tuple[list[Output], list[JSON]]:
+    """The lines about every target's preflight, or about that of `version` alone; and the machine form of them."""
+    try:
+        cluster = codec.convert(ClusterVersion, document)
+        past = histories.read(codec.convert(ConfigMap, history)) if history else History()
+    except codec.DecodeError as error:
+        raise CommandError(f"what preflights found cannot be read: {error}") from error
+    results = [result for result in _results(cluster, past) if version in ("", result.found.target)]
+    return list(_lines(results, at_length=bool(version))), [_data(result) for result in results]
+
+
+def _results(cluster: ClusterVersion, past: History) -> Iterator[Result]:
+    asked = findings.current(cluster, past)
+    if asked is not None:
+        yield Result(asked, _state(asked), ended=False)
+    for found in findings.ended_findings(cluster, past):
+        report = findings.report_of(past, found.source, found.target, found.image)
+        complete = report is not None and report.execution_status == "completed"
+        yield Result(found, "complete" if complete else "partial", ended=True)
+
+
+def _state(found: Findings) -> str:
+    if found.failed:
+        return f"could not run ({found.failed.reason})"
+    if found.completed:
+        return "complete"
+    return "running" if found.running and found.running.status == "True" else "not started"
+
+
+def _lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
+    if not results:
+        return
+    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_row, results)]
+    yield out(f"\nPreflights:\n\n{aligned(rows)}")
+    if any(result.ended for result in results):
+        yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
+    if at_length:
+        for result in results:
+            risks = [risk for risk in result.found.risks if risk.from_preflight and risk.applies != "False"]
+            yield from (out(f"\n  {risk.name}: {shortened(risk.message, _LONGEST)}\n") for risk in risks)
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    found = result.found
+    state = f"{result.state}{_told(found)}{', ended' if result.ended else ''}"
+    names = [risk.name for risk in found.risks if _counts(risk.reason, risk.applies, ended=result.ended)]
+    observed = timestamp(found.observed) or "not yet"
+    return f"  {found.target}", found.source, observed, state, shortened(", ".join(names) or "none", _LONGEST)
+
+
+def _counts(reason: str, applies: str, *, ended: bool) -> bool:
+    return reason == OUTDATED if ended else applies != "False"
+
+
+def _told(found: Findings) -> str:
+    total = sum(1 for check in found.checks if check.result != "Skipped")
+    unknown = sum(1 for check in found.checks if check.result == "Unknown")
+    return f" ({total - unknown} of {total} checks told)" if total else ""
+
+
+def _data(result: Result) -> JSON:
+    return {**rendered.as_data(result.found), "state": result.state, "ended": result.ended}

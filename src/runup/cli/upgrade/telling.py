@@ -1,0 +1,44 @@
+"""What a command that changes something says: oc's lines, or with `-o` one object in their place.
+
+Warnings go to stderr in either case. The object says what was sent to the server, if anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from runup.cli.render.text import Output, machine
+
+JSON = dict[str, Any]
+
+
+class Teller:
+    """Prints at once, or keeps what stdout would have got for `done`. `form` is empty, `json` or `yaml`."""
+
+    def __init__(self, action: str, form: str | None) -> None:
+        self._action = action
+        self._form = form
+        self._messages: list[str] = []
+
+    def say(self, *output: Output) -> None:
+        """Each part on its stream, in order."""
+        for stream, text in output:
+            if stream == "out" and self._form:
+                self._messages.append(text.strip("\n"))
+                continue
+            target = sys.stdout if stream == "out" else sys.stderr
+            target.write(text)
+            target.flush()
+
+    def extend(self, output: Iterable[Output]) -> None:
+        """The same for a sequence."""
+        self.say(*output)
+
+    def done(self, patch: JSON | None, **more: Any) -> None:
+        """The end: `patch` is what was sent, None where nothing had to be changed."""
+        if self._form:
+            told = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
+            sys.stdout.write(machine(told | more, self._form))
+            sys.stdout.flush()

@@ -1,0 +1,83 @@
+"""Semantic versions as `oc`'s library reads and orders them, with its error texts (blang/semver 4, strict).
+
+By hand, without a library: every command that lists updates needs it, and orders some hundred of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_ALPHANUMERIC = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-")
+_DIGITS = frozenset("0123456789")
+
+
+def check_version(text: str) -> None:
+    """Raise ValueError with blang/semver's text where `text` is no semantic version."""
+    if not text:
+        raise ValueError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise ValueError("No Major.Minor.Patch elements found")
+    _check_number(parts[0], "Major", "major")
+    _check_number(parts[1], "Minor", "minor")
+    patch, plus, build = parts[2].partition("+")
+    patch, dash, prerelease = patch.partition("-")
+    _check_number(patch, "Patch", "patch")
+    for piece in prerelease.split(".") if dash else ():
+        _check_prerelease(piece)
+    for piece in build.split(".") if plus else ():
+        if not piece:
+            raise ValueError("Build meta data is empty")
+        if not _ALPHANUMERIC.issuperset(piece):
+            raise ValueError(f"Invalid character(s) found in build meta data {_quoted(piece)}")
+
+
+def _check_number(text: str, upper: str, lower: str) -> None:
+    if not _DIGITS.issuperset(text):
+        raise ValueError(f"Invalid character(s) found in {lower} number {_quoted(text)}")
+    if len(text) > 1 and text[0] == "0":
+        raise ValueError(f"{upper} number must not contain leading zeroes {_quoted(text)}")
+    if not text:
+        raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
+
+
+def _check_prerelease(piece: str) -> None:
+    if not piece:
+        raise ValueError("Prerelease is empty")
+    if _DIGITS.issuperset(piece):
+        if len(piece) > 1 and piece[0] == "0":
+            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {_quoted(piece)}")
+    elif not _ALPHANUMERIC.issuperset(piece):
+        raise ValueError(f"Invalid character(s) found in prerelease {_quoted(piece)}")
+
+
+def numbers(text: str) -> tuple[int, int, int]:
+    """Major, minor and patch of a version that `check_version` takes."""
+    major, minor, rest = text.split(".", 2)
+    return int(major), int(minor), int(rest.partition("+")[0].partition("-")[0])
+
+
+def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:
+    """`items` by version, descending; what does not parse comes last, in descending order of its text."""
+    return sorted(items, key=lambda item: order(version(item)), reverse=True)
+
+
+def order(text: str) -> tuple[Any, ...]:
+    """A key to sort versions by, ascending: precedence of SemVer 2.0.0 section 11, what is none before all that are."""
+    try:
+        check_version(text)
+    except ValueError:
+        return (False, text)
+    prerelease = text.partition("+")[0].partition("-")[2]
+    # Identifiers of digits alone come before others; a version without any comes after those that have some.
+    pieces = tuple((0, int(piece), "") if piece.isdecimal() else (1, 0, piece) for piece in prerelease.split("."))
+    return (True, *numbers(text), not prerelease, pieces)
+
+
+def _quoted(text: str) -> str:
+    from runup.lang.gotext import quoted  # compiles what only an error needs
+
+    return quoted(text)

@@ -1,0 +1,148 @@
+"""The public graph-data format, schema 1.x: parsed files in, what they say out. Pure.
+
+Channels list releases; a blocked edge is a file that takes hops to one release away, or names the risk of taking them.
+`from` is a regular expression that is searched in `VERSION+ARCHITECTURE`; a release's name may end in `+ARCHITECTURE`,
+and then means that one only (README of openshift/cincinnati-graph-data).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from runup.api import codec
+from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
+from runup.api.meta_v1 import Wire
+from runup.domain.errors import Terminal
+from runup.domain.version import parse
+
+JSON = dict[str, Any]
+_PREFIX = "io.openshift.upgrades.graph.previous."
+
+
+class BadGraphData(Terminal):
+    """A file is not as the format has it; the message names the file."""
+
+
+class _Channel(Wire, frozen=True):
+    name: str
+    versions: tuple[str, ...] = ()
+
+
+class _Blocked(Wire, frozen=True):
+    to: str
+    from_: str = msgspec.field(name="from")
+    name: str = ""
+    message: str = ""
+    url: str = ""
+    matching_rules: tuple[MatchingRule, ...] = ()
+    fixed_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedEdge:
+    """Hops to `to` from every release that `origin` is found in. Without a risk nobody may take them."""
+
+    to: str
+    origin: re.Pattern[str]
+    file: str
+    risk: ConditionalUpdateRisk | None = None
+    fixed_in: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """What `raw/metadata.json` changes about a release's predecessors."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphData:
+    """A folder's contents. `channels` are release names by channel, in the files' order."""
+
+    schema: str
+    channels: Mapping[str, tuple[str, ...]]
+    blocked: tuple[BlockedEdge, ...] = ()
+    previous: Mapping[str, Previous] = field(default_factory=dict)
+
+
+def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], raw: Any) -> GraphData:
+    """What parsed files say, each by its name; raises BadGraphData."""
+    version = parse(schema.strip())
+    if version is None or version.major != 1:
+        problem = f"file version says {schema.strip()!r}, and only schema 1.x can be read"
+        raise BadGraphData(problem, reason="UnknownSchema")
+    return GraphData(
+        schema=schema.strip(),
+        channels=dict(_channel(name, document) for name, document in sorted(channels.items())),
+        blocked=tuple(_edge(name, document) for name, document in sorted(blocked.items())),
+        previous=dict(_previous(raw)),
+    )
+
+
+def plain(name: str, architecture: str) -> str:
+    """The version that a release's name means for `architecture`; empty where it is another's."""
+    version, _, meant = name.partition("+")
+    return version if meant in ("", architecture) else ""
+
+
+def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:
+    found = _converted(_Channel, file, document)
+    for name in found.versions:
+        _check_version(file, name)
+    return found.name, found.versions
+
+
+def _edge(file: str, document: Any) -> BlockedEdge:
+    found = _converted(_Blocked, file, document)
+    _check_version(file, found.to)
+    try:
+        origin = re.compile(found.from_)
+    except re.error as error:
+        raise _bad(file, f"from {found.from_!r} is no regular expression: {error}") from error
+    risk = None
+    if found.matching_rules:
+        missing = [key for key in ("name", "message", "url") if not getattr(found, key)]
+        if missing:
+            raise _bad(file, f"a risk needs {' and '.join(missing)} beside matchingRules")
+        risk = ConditionalUpdateRisk(
+            name=found.name, message=found.message, url=found.url, matching_rules=found.matching_rules
+        )
+    return BlockedEdge(found.to, origin, file, risk, found.fixed_in)
+
+
+def _previous(raw: Any) -> Iterator[tuple[str, Previous]]:
+    file = "raw/metadata.json"
+    for name, changes in _mapping(file, raw or {}).items():
+        told = _mapping(file, changes)
+        lists = {key: tuple(filter(None, str(told.get(_PREFIX + key, "")).split(","))) for key in ("add", "remove")}
+        if any(lists.values()):
+            yield name, Previous(**lists)
+
+
+def _mapping(file: str, value: Any) -> JSON:
+    if not isinstance(value, dict):
+        raise _bad(file, "a mapping is wanted")
+    return value
+
+
+def _check_version(file: str, name: str) -> None:
+    if parse(name.partition("+")[0]) is None:
+        raise _bad(file, f"{name!r} is no semantic version")
+
+
+def _converted(kind: Any, file: str, document: Any) -> Any:
+    try:
+        return codec.convert(kind, document)
+    except codec.DecodeError as error:
+        raise _bad(file, str(error)) from error
+
+
+def _bad(file: str, problem: str) -> BadGraphData:
+    return BadGraphData(f"{file}: {problem}", reason="BadGraphData")

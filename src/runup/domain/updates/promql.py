@@ -1,0 +1,135 @@
+"""What Prometheus answered to the queries of matching rules, and how long an answer counts. Pure.
+
+A risk that was resolved must not go on being shown as applying, and one that came up must not be missed: an answer
+that says `applies` counts for a minute, one that says that it does not for ten. What is older is no answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from runup.api import codec
+from runup.api.config_v1 import ConditionalUpdateRisk
+from runup.api.meta_v1 import Wire
+from runup.domain.errors import Terminal
+
+if TYPE_CHECKING:
+    from runup.domain.updatestatus.snapshot import Alert
+
+PATH = "/api/v1/query"
+# How often a query is asked again, by what it said last; and how long what it said counts.
+AGAIN = {True: timedelta(seconds=30), False: timedelta(minutes=5), None: timedelta(seconds=30)}
+COUNTS = {True: timedelta(seconds=60), False: timedelta(minutes=10)}
+NOT_CONFIGURED = "no Prometheus is configured to ask: the operator's flag --prometheus-url names it"
+NOT_YET = "Prometheus has not answered yet"
+
+
+class BadAnswer(Terminal):
+    """The answer is none that a matching rule can go by."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a query said at `at`: applies or not, or `error`."""
+
+    at: datetime
+    applies: bool | None = None
+    error: str = ""
+
+    def counts(self, now: datetime) -> bool:
+        """Whether it says anything about now."""
+        return self.applies is None or timedelta() <= now - self.at < COUNTS[self.applies]
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether the query should be asked again."""
+        return not timedelta() <= now - self.at < AGAIN[self.applies]
+
+
+class Alerting(msgspec.Struct, frozen=True):
+    """The alerts as they were at `at`; `error` says why the last attempt to ask failed. `at` None: never answered."""
+
+    at: datetime | None = None
+    alerts: tuple[Alert, ...] = ()
+    error: str = ""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is known of Prometheus. `configured`: there is one to ask."""
+
+    configured: bool = False
+    answers: Mapping[str, Answer] = {}
+    alerting: Alerting = Alerting()
+
+
+NOTHING = Known()
+
+
+def queries(risks: Iterable[ConditionalUpdateRisk]) -> tuple[str, ...]:
+    """Every query of these risks once, in their order."""
+    rules = (rule for risk in risks for rule in risk.matching_rules)
+    return tuple(dict.fromkeys(rule.promql.promql for rule in rules if rule.type == "PromQL" and rule.promql))
+
+
+def evaluate(query: str, known: Known, now: datetime) -> bool | str:
+    """Whether the query says that its risk applies, or why that is not known."""
+    if not known.configured:
+        return NOT_CONFIGURED
+    answer = known.answers.get(query)
+    if answer is None:
+        return NOT_YET
+    if answer.applies is None:
+        return answer.error
+    return answer.applies if answer.counts(now) else "what Prometheus answered last is too old to go by"
+
+
+class _Answer(Wire, frozen=True):
+    status: str = ""
+    error: str = ""
+    data: msgspec.Raw = msgspec.Raw()
+
+
+class _Sample(Wire, frozen=True):
+    value: tuple[float, str]
+
+
+class _Kind(Wire, frozen=True):
+    result_type: str = msgspec.field(default="", name="resultType")
+
+
+class _Vector(Wire, frozen=True):
+    result: tuple[_Sample, ...] = ()
+
+
+def read(body: bytes) -> bool:
+    """The verdict in an answer to an instant query: a vector of one sample that is 0 or 1. Raises BadAnswer."""
+    try:
+        answer = codec.exactly(_Answer, body)
+        if answer.status != "success":
+            raise _bad(answer.error or "it says no more than that it failed")
+        kind = codec.exactly(_Kind, bytes(answer.data)).result_type
+        if kind != "vector":
+            raise _bad(f"the result is a {kind or 'thing without a type'}, not a vector")
+        samples = codec.exactly(_Vector, bytes(answer.data)).result
+    except codec.DecodeError as error:
+        raise _bad(f"the answer cannot be read: {error}") from error
+    if len(samples) != 1:
+        raise _bad(f"invalid PromQL result length must be one, but is {len(samples)}")
+    return _verdict(samples[0].value[1])
+
+
+def _verdict(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise _bad(f"invalid PromQL result {text!r} is no number") from error
+    if math.isnan(value) or value not in (0.0, 1.0):
+        raise _bad(f"invalid PromQL result (must be 0 or 1): {text}")
+    return value == 1.0
+
+
+def _bad(why: str) -> BadAnswer:
+    return BadAnswer(why, reason="EvaluationFailed")

@@ -1,0 +1,162 @@
+"""`--dump` of `upgrade`, `recommend` and `channel`: the layouts that dumps come in, and what is missing from them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.conftest import Run
+
+SINCE = "2026-01-14T09:30:00Z"
+CONDITIONS = [
+    {"type": "Failing", "status": "False", "lastTransitionTime": SINCE},
+    {"type": "Progressing", "status": "False", "message": "Cluster version is 5.0.0", "lastTransitionTime": SINCE},
+]
+VERSION: dict[str, Any] = {
+    "apiVersion": "config.openshift.io/v1",
+    "kind": "ClusterVersion",
+    "metadata": {"name": "version", "resourceVersion": "7"},
+    "spec": {"channel": "stable-5.0"},
+    "status": {
+        "desired": {"version": "5.0.0", "channels": ["stable-5.0", "fast-5.0"]},
+        "conditions": CONDITIONS,
+        "availableUpdates": [{"version": "5.0.1", "image": "quay.io/ocp@sha256:1"}],
+    },
+}
+ALERT = {"labels": {"alertname": "Bad", "severity": "critical"}, "state": "firing"}
+TREE = "cluster-scoped-resources/config.openshift.io"
+
+
+def _write(file: Path, value: Any) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(value) if file.suffix == ".json" else yaml.safe_dump(value))
+
+
+def _must_gather(folder: Path) -> None:
+    image = folder / "must-gather.local.1" / "quay-io-sha256-1"
+    _write(image / TREE / "clusterversions" / "version.yaml", VERSION)
+    _write(image / "monitoring/prometheus/rules.json", {"data": {"groups": [{"rules": [{"alerts": [ALERT]}]}]}})
+    # A pod's log may say anything.
+    (image / "namespaces/x").mkdir(parents=True)
+    (image / "namespaces/x/log.yaml").write_text("kind: ClusterVersion\n{")
+
+
+def _inspect(folder: Path) -> None:
+    _write(folder / TREE / "clusterversions" / "version.yaml", VERSION)
+
+
+def _listed(folder: Path) -> None:
+    items = {"kind": "ClusterVersionList", "items": [{k: v for k, v in VERSION.items() if k != "kind"}]}
+    _write(folder / TREE / "clusterversions.yaml", items)
+
+
+def _twice(folder: Path) -> None:
+    older = {**VERSION, "metadata": {"name": "version", "resourceVersion": "6"}, "spec": {"channel": "old"}}
+    _write(folder / "a" / TREE / "clusterversions" / "version.yaml", older)
+    _write(folder / "b" / TREE / "clusterversions" / "version.yaml", VERSION)
+
+
+def _flat(folder: Path) -> None:
+    _write(folder / "cv.yaml", {"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "n"}}, VERSION]})
+    (folder / "broken.yaml").write_text("ClusterVersion: [")
+    _write(folder / "alerts.json", {"data": {"alerts": [ALERT]}})
+
+
+def _insights(folder: Path) -> None:
+    _write(folder / "config" / "version.json", {k: v for k, v in VERSION.items() if k not in ("kind", "apiVersion")})
+
+
+def _case(folder: Path) -> None:
+    _write(folder / "x-cv.yaml", VERSION)
+    _write(folder / "x-alerts.json", {"data": {"alerts": [ALERT]}})
+
+
+LAYOUTS = {
+    "a must-gather": (_must_gather, True),
+    "a tree of oc adm inspect": (_inspect, False),
+    "a tree with a list": (_listed, False),
+    "two images of one must-gather, the newer counts": (_twice, False),
+    "a folder of YAML, a broken file among it": (_flat, True),
+    "an Insights archive": (_insights, False),
+    "one of oc's cases": (_case, True),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name: str, run: Run, tmp_path: Path) -> None:
+    """Each command shows the same cluster; alerts that were not collected are not taken for none."""
+    make, has_alerts = LAYOUTS[name]
+    make(tmp_path)
+    ran = run("upgrade", "--dump", tmp_path)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Cluster version is 5.0.0\n\nUpstream is unset")
+    assert "  5.0.1       quay.io/ocp@sha256:1\n" in ran.out
+    ran = run("upgrade", "recommend", "--dump", tmp_path, "--version", "5.0.1")
+    issue = "Bad" if has_alerts else "AlertNotCollected"
+    assert (ran.code, ran.err.rpartition(": ")[2]) == (1, f"{issue}\n")
+    assert run("upgrade", "channel", "--dump", tmp_path).out == (
+        "Channel: stable-5.0 (available channels: stable-5.0, fast-5.0)\n"
+    )
+
+
+def test_an_archive(run: Run, tmp_path: Path) -> None:
+    """As support gets it."""
+    _must_gather(tmp_path / "mg")
+    with tarfile.open(tmp_path / "mg.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "mg", "mg")
+    ran = run("upgrade", "--dump", tmp_path / "mg.tar.gz", "-o", "json")
+    assert json.loads(ran.out)["availableUpdates"] == VERSION["status"]["availableUpdates"]
+
+
+REFUSED = {
+    "nothing there": (["upgrade", "--dump", "nowhere"], "there is no nowhere; give the folder of a must-gather"),
+    "a dump cannot be updated": (["upgrade", "--dump", ".", "--to=5.0.1"], "--to asks a cluster for something"),
+    "a dump cannot be changed": (["upgrade", "channel", "x", "--dump", "."], "a dump cannot be brought into channel x"),
+    "no ClusterVersion": (["upgrade", "recommend", "--dump", "."], "the dump . has no ClusterVersion"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be read or done is one error."""
+    words, text = REFUSED[name]
+    monkeypatch.chdir(tmp_path)
+    ran = run(*words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: {text}")
+
+
+def test_several_cases(run: Run, tmp_path: Path) -> None:
+    """They are listed; one is named by its prefix."""
+    for name in ("x", "y"):
+        _write(tmp_path / f"{name}-cv.yaml", VERSION)
+    ran = run("upgrade", "--dump", tmp_path)
+    assert ran.err == f"error: {tmp_path} holds 2 clusters; give one of them:\n  {tmp_path}/x\n  {tmp_path}/y\n"
+    assert run("upgrade", "--dump", tmp_path / "x").code == 0
+
+
+def test_odd_values_count_as_absent(run: Run, tmp_path: Path) -> None:
+    """A dump is anybody's text."""
+    status = {"desired": [], "conditions": ["x", {"type": 1}], "availableUpdates": {}, "conditionalUpdates": [None]}
+    _write(tmp_path / "cv.yaml", {**VERSION, "spec": "x", "status": status})
+    ran = run("upgrade", "--dump", tmp_path)
+    assert ran.code == 0
+    assert "No updates available." in ran.out
+    assert run("upgrade", "recommend", "--dump", tmp_path).code == 0
+
+
+def test_what_reading_files_imports(tmp_path: Path) -> None:
+    """Neither wire types nor client nor tables: over files these commands are quick."""
+    _inspect(tmp_path)
+    for words in (["upgrade"], ["upgrade", "recommend"], ["upgrade", "channel"]):
+        typed = [*words, "--dump", str(tmp_path)]
+        code = f"import sys; from runup.cli.main import main; main({typed!r}); print(*sys.modules, file=sys.stderr)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        heavy = {"semver", "rich", "asyncio", "aiohttp", "ssl", "httpx", "runup.api.codec", "runup.kube.calls"}
+        assert not heavy.intersection(done.stderr.split()), words

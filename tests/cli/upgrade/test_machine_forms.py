@@ -1,0 +1,86 @@
+"""`-o json|yaml` of the commands about updates keeps to the schema that is documented."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from tests.cli.conftest import Run, Server
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
+SINCE = "2026-01-14T09:30:00Z"
+RISK = {"name": "RiskA", "message": "m", "url": "https://example.com/a", "matchingRules": [{"type": "Always"}]}
+APPLIES = {"type": "Applies", "status": "True", "reason": "PreflightValidation", "message": "m"}
+CARRIED = {**RISK, "conditions": [{**APPLIES, "lastTransitionTime": SINCE}]}
+OFFER = {"release": {"version": "5.1.0", "image": "quay.io/ocp@sha256:" + "a" * 64}, "risks": [CARRIED]}
+STATUS = {
+    "desired": {"version": "5.0.0", "image": "y", "channels": ["a", "b"]},
+    "conditions": [
+        {"type": "Progressing", "status": "False", "reason": "R", "message": "", "lastTransitionTime": SINCE}
+    ],
+    "availableUpdates": [{"version": "5.0.1", "image": "quay.io/ocp@sha256:" + "b" * 64}],
+    "conditionalUpdates": [OFFER],
+}
+FORMS: dict[str, tuple[tuple[str, ...], str]] = {
+    "the overview": ((), "overview"),
+    "recommend": (("recommend",), "recommend"),
+    "recommend of one": (("recommend", "--version=5.0.1", "--accept=FailedToCompletePrecheck,Failing"), "recommend"),
+    "an update": (("--to=5.0.1",), "action"),
+    "an update to what is there": (("--to=5.0.0",), "action"),
+    "clear": (("--clear",), "action"),
+    "clear a preflight": (("--clear-preflight",), "action"),
+    "a channel": (("channel", "b"), "action"),
+    "accept": (("accept", "RiskA"), "action"),
+}
+
+
+def _check(value: Any, form: str) -> None:
+    jsonschema_rs.validator_for({**SCHEMA, "oneOf": [{"$ref": f"#/$defs/{form}"}]}).validate(value)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str, run: Run, server: Server) -> None:
+    """JSON and YAML say the same, by the schema."""
+    words, form = FORMS[name]
+    spec = {"channel": "a", "desiredUpdate": {"version": "5.1.0", "mode": "Preflight", "acceptRisks": [{"name": "B"}]}}
+    read = []
+    for kind, load in (("json", json.loads), ("yaml", yaml.safe_load)):
+        server.set_cluster_version(spec=spec, status=STATUS)
+        ran = run("upgrade", *words, "-o", kind, "--kubeconfig", server.kubeconfig)
+        assert ran.code == 0, ran.err
+        read.append(load(ran.out))
+        _check(read[-1], form)
+    assert read[0] == read[1]
+    assert "patch" not in read[0] or read[0]["changed"] is (read[0]["patch"] is not None)
+
+
+def test_a_channel_of_a_dump(run: Run, tmp_path: Path) -> None:
+    """The one form that is for reading alone."""
+    document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": {"channel": "a"}, "status": STATUS}
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    read = json.loads(run("upgrade", "channel", "--dump", tmp_path, "-o", "json").out)
+    assert read == {"channel": "a", "channels": ["a", "b"], "version": "5.0.0"}
+    _check(read, "channel")
+    _check(json.loads(run("upgrade", "--dump", tmp_path, "-o", "json").out), "overview")
+
+
+def test_preflights_are_told_with_source_time_and_completeness(run: Run, server: Server) -> None:
+    """In `recommend`, below oc's text."""
+    spec = {"desiredUpdate": {"version": "5.1.0", "mode": "Preflight"}}
+    conditions = [
+        {"type": "PreflightCompleted", "status": "True", "reason": "RisksFound", "message": "7 checks done"},
+        {"type": "PreflightRunning", "status": "True", "reason": "R", "message": "7 of 7"},
+    ]
+    told = [{**each, "lastTransitionTime": SINCE} for each in conditions]
+    server.set_cluster_version(spec=spec, status={**STATUS, "conditions": told})
+    ran = run("upgrade", "recommend", "--kubeconfig", server.kubeconfig, "--version=5.1.0")
+    assert ran.out.endswith(
+        "\nPreflights:\n\n"
+        "  TARGET   SOURCE   OBSERVED   STATE      RISKS\n"
+        "  5.1.0    5.0.0    not yet    complete   RiskA\n"
+        "\n  RiskA: m\n"
+    )

@@ -1,0 +1,177 @@
+"""`accept --reason --until`: what is recorded beside the API's names, renewed and dropped."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run, Server
+
+from runup.api.core_v1 import ConfigMap, Namespace
+from runup.api.scheme import resource_of
+from runup.cli.errors import CommandError
+from runup.cli.upgrade import records
+from runup.domain.updates import acceptance
+from runup.domain.updates.acceptance import Acceptance
+from runup.kube import calls
+from runup.kube.errors import AlreadyExists, NotFound
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+ENDS = {
+    "30d": datetime(2026, 3, 31, 12, tzinfo=UTC),
+    "12h": datetime(2026, 3, 2, 0, tzinfo=UTC),
+    "90m": datetime(2026, 3, 1, 13, 30, tzinfo=UTC),
+    "2026-03-01": datetime(2026, 3, 2, tzinfo=UTC),
+    "2026-12-31T12:00:00Z": datetime(2026, 12, 31, 12, tzinfo=UTC),
+    "2026-12-31T12:00:00+02:00": datetime(2026, 12, 31, 10, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_ends(text: str) -> None:
+    """A span from now, a day to its end, or a moment."""
+    assert records.parse_until(text, NOW) == ENDS[text]
+
+
+REFUSED = {
+    "soon": "must be a span or a time",
+    "0d": "must be a span or a time",
+    "2026-12-31T12:00:00": "must be a span or a time",
+    "999999d": "must be a span or a time",
+    "2026-02-30": "must be a span or a time",
+    "2026-02-28": "is over already; it is 2026-03-01T12:00:00Z now",
+}
+
+
+@pytest.mark.parametrize("text", [*REFUSED, "30x"])
+def test_ends_that_are_none(text: str) -> None:
+    """The message names what was typed, and how it may look."""
+    if text == "999999d":
+        # Inside what a date can be: some 2700 years.
+        assert records.parse_until(text, NOW).year > 4000
+        return
+    with pytest.raises(CommandError, match=REFUSED.get(text, "must be a span or a time")) as caught:
+        records.parse_until(text, NOW)
+    assert text in caught.value.message
+
+
+OLD = acceptance.encoded(Acceptance("A", "once", "kim", NOW, NOW - timedelta(hours=1)))
+LIVE = acceptance.encoded(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)))
+PLANS: dict[str, tuple[dict[str, str], list[str], list[str], Acceptance, set[str], set[str]]] = {
+    "nothing is told": ({}, ["A"], ["A"], Acceptance(""), set(), set()),
+    "a reason": ({}, ["A"], ["A"], Acceptance("", "why"), {"A"}, set()),
+    "an end for two": ({}, ["A", "B"], ["A", "B"], Acceptance("", until=NOW), {"A", "B"}, set()),
+    "what ended is renewed": ({"A": OLD}, ["A"], ["A"], Acceptance(""), {"A"}, set()),
+    "what still counts stays": ({"A": LIVE}, ["A"], ["A"], Acceptance(""), set(), set()),
+    "what is taken back goes": ({"A": LIVE}, [], [], Acceptance(""), set(), {"A"}),
+    "what another replaced goes": ({"A": LIVE}, ["B"], ["B"], Acceptance("", "why"), {"B"}, {"A"}),
+    "what cannot be read goes with its name": ({"A": "?"}, [], ["B"], Acceptance(""), set(), {"A"}),
+    "what cannot be read is renewed": ({"A": "?"}, ["A"], ["A"], Acceptance(""), {"A"}, set()),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_written(name: str) -> None:
+    """Records follow the list of names and never precede it."""
+    found, add, after, new, written, dropped = PLANS[name]
+    change = records.plan(found, add, after, new, NOW)
+    assert {key for key, value in change.items() if value is not None} == written
+    assert {key for key, value in change.items() if value is None} == dropped
+
+
+@pytest.fixture
+def place(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server with an operator's namespace of its own, without records."""
+    namespace = "records"
+    monkeypatch.setenv("CVO_NAMESPACE", namespace)
+    with contextlib.suppress(AlreadyExists):
+        server.client.send(calls.create(resource_of(Namespace), {"metadata": {"name": namespace}}))
+    with contextlib.suppress(NotFound):
+        server.client.send(calls.delete(resource_of(ConfigMap), acceptance.NAME, namespace))
+    return server
+
+
+def _stored(server: Server) -> dict[str, Any]:
+    found = server.client.send(calls.get_raw(resource_of(ConfigMap), acceptance.NAME, "records"))
+    return {key: json.loads(value) for key, value in (found.get("data") or {}).items()}
+
+
+RISK = {"name": "RiskA", "message": "m", "url": "https://example.com/a", "matchingRules": [{"type": "Always"}]}
+APPLIES = {"type": "Applies", "status": "True", "reason": "Match", "message": "m"}
+CARRIED = {**RISK, "conditions": [{**APPLIES, "lastTransitionTime": "2026-01-14T09:30:00Z"}]}
+OFFER = {"release": {"version": "5.1.0", "image": "x"}, "risks": [CARRIED], "riskNames": ["RiskA"]}
+
+
+def test_a_story(run: Run, place: Server) -> None:
+    """Accepted with why and until when, shown, pointed out where it does nothing, taken back."""
+    desired = {"version": "5.0.0", "image": "y"}
+    place.set_cluster_version(status={"desired": desired, "conditionalUpdates": [OFFER]})
+
+    def upgrade(*words: str) -> Any:
+        return run("upgrade", *words, "--kubeconfig", place.kubeconfig)
+
+    ran = upgrade("accept", "RiskA", "--reason", "fixed in 5.1.4", "--until", "30d")
+    assert (ran.code, ran.out) == (0, "info: Accept risks are [RiskA]\n")
+    stored = _stored(place)["RiskA"]
+    assert (stored["reason"], stored["by"]) == ("fixed in 5.1.4", "kubernetes-admin")
+    assert stored["at"] < stored["until"]
+    assert upgrade("accept", "RiskB").out == "info: Accept risks are [RiskA, RiskB]\n"
+    assert set(_stored(place)) == {"RiskA"}
+
+    shown = upgrade("recommend")
+    table = shown.out.partition("\nAccepted risks:\n\n")[2].splitlines()
+    assert table[1].split()[:2] == ["RiskA", "yes"]
+    assert table[1].endswith("kubernetes-admin   fixed in 5.1.4")
+    assert table[2].split() == ["RiskB", "yes,", "unused"]
+    assert (
+        "warning: RiskB is accepted, and no update of this cluster carries it now; did you mean RiskA?\n" in shown.err
+    )
+
+    data = json.loads(upgrade("recommend", "-o", "json").out)
+    assert [(row["name"], row["counts"], row["carried"]) for row in data["acceptances"]] == [
+        ("RiskA", True, True),
+        ("RiskB", True, False),
+    ]
+    answer = json.loads(upgrade("accept", "RiskA-", "-o", "json").out)
+    assert (answer["action"], answer["changed"], answer["acceptRisks"]) == ("accept", True, ["RiskB"])
+    assert _stored(place) == {}
+
+
+def test_what_ended_is_accepted_anew(run: Run, place: Server) -> None:
+    """The API's list is the same; the record that held it up goes."""
+    old = acceptance.encoded(Acceptance("RiskA", "once", "kim", NOW, NOW))
+    metadata = {"name": acceptance.NAME, "namespace": "records", "labels": acceptance.LABELS}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"RiskA": old}}
+    place.client.send(calls.create(resource_of(ConfigMap), body))
+    place.set_cluster_version(
+        spec={"desiredUpdate": {"acceptRisks": [{"name": "RiskA"}]}}, status={"conditionalUpdates": [OFFER]}
+    )
+    shown = run("upgrade", "recommend", "--kubeconfig", place.kubeconfig)
+    assert "warning: the acceptance of RiskA ended at 2026-03-01T12:00:00Z and does not count any more\n" in shown.err
+    ran = run("upgrade", "accept", "RiskA", "--kubeconfig", place.kubeconfig)
+    assert ran.out == "info: Accept risks are [RiskA]\n"
+    assert "until" not in _stored(place)["RiskA"]
+    again = run("upgrade", "accept", "RiskA", "--kubeconfig", place.kubeconfig)
+    assert again.out == "info: Accept risks are not changed\n"
+
+
+def test_nothing_is_accepted_without_its_record(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name without its end would count for ever."""
+    monkeypatch.setenv("CVO_NAMESPACE", "nowhere-to-record")
+    server.set_cluster_version()
+    ran = run("upgrade", "accept", "RiskA", "--until", "1d", "--kubeconfig", server.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    assert "unable to record why and until when, so nothing was accepted: " in ran.err
+    assert "desiredUpdate" not in server.cluster_version()["spec"]
+
+
+def test_a_reason_needs_a_risk(run: Run) -> None:
+    """Before any connection."""
+    ran = run("upgrade", "accept", "A-", "--reason", "x")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --because says why risks are accepted; name some")
+    ran = run("upgrade", "accept", "A-", "--until", "1d")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --until says how long risks are accepted; name some")

@@ -1,0 +1,148 @@
+"""Asking Prometheus: at once within a budget, again in time, and with a real one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from tests.prometheus import needed, prometheus
+from tests.servers import eventually
+
+from runup.controllers.sources.prometheus import AT_ONCE, Prometheus
+from runup.domain.updates.promql import evaluate
+from runup.kube.auth import Static
+from runup.kube.clock import ManualClock
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Played:
+    """A Prometheus whose answers the test holds back, and that counts how many are asked for at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.open = 0
+        self.most = 0
+        self.go = asyncio.Event()
+        self.value = "1"
+        self.alerts: list[Any] = []
+
+    async def query(self, request: web.Request) -> web.Response:
+        self.asked.append(request.query["query"])
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await self.go.wait()
+        self.open -= 1
+        result = [{"metric": {}, "value": [1, self.value]}]
+        return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+    async def list_alerts(self, _: web.Request) -> web.Response:
+        return web.json_response({"status": "success", "data": {"alerts": self.alerts}})
+
+
+@asynccontextmanager
+async def _asking() -> AsyncGenerator[tuple[Played, Prometheus, ManualClock, asyncio.Event]]:
+    played, clock, changed = Played(), ManualClock(START), asyncio.Event()
+    app = web.Application()
+    app.add_routes([web.get("/api/v1/query", played.query), web.get("/api/v1/alerts", played.list_alerts)])
+    async with TestServer(app) as server:
+        asks = Prometheus(str(server.make_url("")), Static(), clock, changed.set)
+        try:
+            yield played, asks, clock, changed
+        finally:
+            played.go.set()
+            await asks.close()
+
+
+async def _until(condition: Any) -> None:
+    async with asyncio.timeout(90):
+        while not condition():  # noqa: ASYNC110 -- what is waited for is no event
+            await asyncio.sleep(0.001)
+
+
+async def test_a_hundred_at_once_within_the_budget() -> None:
+    """Never more than eight are open, and all are known in the end."""
+    async with _asking() as (played, asks, _clock, changed):
+        queries = [f"q{number}" for number in range(100)]
+        asks.want(queries)
+        await _until(lambda: played.open == AT_ONCE)
+        played.go.set()
+        await _until(lambda: len(asks.state.answers) == 100)
+        assert played.most == AT_ONCE
+        assert sorted(played.asked) == sorted(queries)
+        assert changed.is_set()
+
+
+async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
+    """What applies is asked again after half a minute, what does not after five; what is not wanted is forgotten."""
+    async with _asking() as (played, asks, clock, _changed):
+        played.go.set()
+        for _ in range(3):
+            asks.want(["q"])
+            await _until(lambda: asks._task is not None and asks._task.done())
+        assert played.asked == ["q"]
+        clock.jump(29)
+        asks.want(["q"])
+        await _until(lambda: asks._task.done())
+        assert played.asked == ["q"]
+        clock.jump(1)
+        played.value = "0"
+        asks.want(["q"])
+        await _until(lambda: asks._task.done())
+        assert played.asked == ["q", "q"]
+        clock.jump(299)
+        asks.want(["q"])
+        await _until(lambda: asks._task.done())
+        assert played.asked == ["q", "q"]
+        asks.want([])
+        assert asks.state.answers == {}
+
+
+async def test_a_prometheus_that_is_away() -> None:
+    """Each query says so, and alerts keep what was known with the reason."""
+    clock, changed = ManualClock(START), asyncio.Event()
+    asks = Prometheus("http://127.0.0.1:1", Static(), clock, changed.set)
+    asks.want(["q"])
+    await _until(lambda: "q" in asks.state.answers and asks.state.alerting.error)
+    assert str(evaluate("q", asks.state, START)).startswith("http://127.0.0.1:1: ")
+    assert asks.state.alerting.at is None
+    await asks.close()
+
+
+async def test_nobody_is_asked_without_an_address() -> None:
+    """And the rules say whose flag is missing."""
+    asks = Prometheus("", Static(), ManualClock(START), lambda: None)
+    asks.want(["q"])
+    assert asks._task is None
+    assert "--prometheus-url" in str(evaluate("q", asks.state, START))
+    await asks.close()
+
+
+@needed
+def test_a_real_one(tmp_path: Path) -> None:
+    """A query that is 1, 0, absent and no PromQL at all."""
+    queries = ['max(up{job="test"})', "0 * group(some)", "absent_series", "max(", "group(some) or 0 * group(some)"]
+    with prometheus(tmp_path, []) as real:
+        real.series["some"] = 5
+        eventually(lambda: real.get("/api/v1/query?query=some")["data"]["result"], "the series is scraped")
+
+        async def ask() -> dict[str, Any]:
+            clock = ManualClock(START)
+            asks = Prometheus(real.url, Static(), clock, lambda: None)
+            asks.want(queries)
+            await _until(lambda: len(asks.state.answers) == len(queries))
+            await asks.close()
+            return {query: evaluate(query, asks.state, START) for query in queries}
+
+        found = asyncio.run(ask())
+    assert found[queries[0]] is True
+    assert found[queries[1]] is False
+    assert found[queries[4]] is True
+    assert "length must be one, but is 0" in found[queries[2]]
+    assert "parse error" in found[queries[3]]

@@ -1,0 +1,230 @@
+"""Graph data -> graph: what blocks, what is a risk, what names mean; the public data against an independent count."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from runup.api import codec
+from runup.domain.updates import building, graph_data
+from runup.domain.updates.building import KnownRelease
+from runup.domain.updates.graph import parse_graph
+from runup.domain.updates.ways import Step, ways
+
+CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "graph-data"
+ALWAYS = [{"type": "Always"}]
+
+
+def _risk(to: str, origin: str, name: str = "R", **changes: Any) -> dict[str, Any]:
+    told = {"name": name, "message": "m", "url": "https://u", "matchingRules": ALWAYS}
+    return {"to": to, "from": origin, **told, **changes}
+
+
+def _built(blocked: list[Any], *, raw: Any = None, versions: tuple[str, ...] = (), arch: str = "amd64") -> Any:
+    names = list(versions or ("4.1.0", "4.1.1", "4.2.0"))
+    channels = {"channels/a.yaml": {"name": "a", "versions": names}}
+    files = {f"blocked-edges/{number}.yaml": each for number, each in enumerate(blocked)}
+    data = graph_data.read("1.1.0", channels, files, raw or {})
+    known = [KnownRelease(n, f"img/{n}", tuple(names[:i])) for i, n in enumerate(names) if "+" not in n]
+    return building.build(data, known, arch)
+
+
+def _edges(built: Any) -> set[tuple[str, str]]:
+    nodes = [node["version"] for node in built.document["nodes"]]
+    return {(nodes[a], nodes[b]) for a, b in built.document["edges"]}
+
+
+def _conditional(built: Any) -> dict[tuple[str, str], list[str]]:
+    groups = built.document["conditionalEdges"]
+    return {(e["from"], e["to"]): [r["name"] for r in g["risks"]] for g in groups for e in g["edges"]}
+
+
+FREE = {("4.1.0", "4.1.1"), ("4.1.0", "4.2.0"), ("4.1.1", "4.2.0")}
+ROWS: dict[str, tuple[dict[str, Any], set[tuple[str, str]], dict[tuple[str, str], list[str]], set[tuple[str, str]]]] = {
+    "nothing blocked": ({"blocked": []}, FREE, {}, set()),
+    "blocked altogether": (
+        {"blocked": [{"to": "4.2.0", "from": ".*"}]},
+        {("4.1.0", "4.1.1")},
+        {},
+        {("4.1.0", "4.2.0"), ("4.1.1", "4.2.0")},
+    ),
+    "a risk from some": (
+        {"blocked": [_risk("4.2.0", "4[.]1[.]0[+].*")]},
+        {("4.1.0", "4.1.1"), ("4.1.1", "4.2.0")},
+        {("4.1.0", "4.2.0"): ["R"]},
+        set(),
+    ),
+    "two risks, sorted": (
+        {"blocked": [_risk("4.1.1", ".*", "Z"), _risk("4.1.1", ".*", "A")]},
+        FREE - {("4.1.0", "4.1.1")},
+        {("4.1.0", "4.1.1"): ["A", "Z"]},
+        set(),
+    ),
+    "blocked outweighs a risk": (
+        {"blocked": [_risk("4.1.1", ".*"), {"to": "4.1.1", "from": "4[.]1[.]0"}]},
+        FREE - {("4.1.0", "4.1.1")},
+        {},
+        {("4.1.0", "4.1.1")},
+    ),
+    "the expression is searched for, not anchored": (
+        {"blocked": [_risk("4.2.0", "1[.]1")]},
+        FREE - {("4.1.1", "4.2.0")},
+        {("4.1.1", "4.2.0"): ["R"]},
+        set(),
+    ),
+    "another architecture's block": ({"blocked": [{"to": "4.2.0+s390x", "from": ".*"}]}, FREE, {}, set()),
+    "another architecture's expression": ({"blocked": [_risk("4.2.0", "[+]arm64$")]}, FREE, {}, set()),
+    "predecessors taken away and added": (
+        {
+            "blocked": [],
+            "raw": {
+                "4.2.0": {
+                    "io.openshift.upgrades.graph.previous.remove": "4.1.0",
+                    "io.openshift.upgrades.graph.previous.add": "4.1.1,9.9.9",
+                }
+            },
+        },
+        FREE - {("4.1.0", "4.2.0")},
+        {},
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_blocked_edges(name: str) -> None:
+    """Free, with risks, or gone."""
+    given, free, risky, removed = ROWS[name]
+    built = _built(**given)
+    assert (_edges(built), _conditional(built), set(built.removed)) == (free, risky, removed)
+
+
+def test_a_name_may_mean_one_architecture() -> None:
+    """In channels as in blocked edges."""
+    built = _built([], versions=("4.1.0", "4.1.1+arm64"), arch="amd64")
+    assert [node["version"] for node in built.document["nodes"]] == ["4.1.0"]
+
+
+def test_releases_that_the_channels_have_and_nobody_gave() -> None:
+    """They are told, and are no nodes."""
+    data = graph_data.read("1.0.0", {"c": {"name": "a", "versions": ["4.1.0", "4.1.1"]}}, {}, {})
+    built = building.build(data, [KnownRelease("4.1.0")], "amd64")
+    assert built.notes == ("1 releases of channels are not among the releases, such as 4.1.1",)
+    assert not built.assumed
+
+
+BAD: dict[str, tuple[tuple[Any, ...], str]] = {
+    "another schema": (("2.0.0", {}, {}, {}), "file version says '2.0.0', and only schema 1.x can be read"),
+    "no schema": (("x", {}, {}, {}), "file version says 'x'"),
+    "a channel without a name": (("1.0.0", {"channels/a.yaml": {"versions": []}}, {}, {}), "channels/a.yaml: "),
+    "a channel with no version": (
+        ("1.0.0", {"channels/a.yaml": {"name": "a", "versions": ["four"]}}, {}, {}),
+        "channels/a.yaml: 'four' is no semantic version",
+    ),
+    "no expression": (
+        ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": "("}}, {}),
+        "b/x.yaml: from '(' is no regular expression",
+    ),
+    "a risk without words": (
+        ("1.0.0", {}, {"b/x.yaml": {"to": "4.1.0", "from": ".", "matchingRules": ALWAYS}}, {}),
+        "b/x.yaml: a risk needs name and message and url beside matchingRules",
+    ),
+    "raw that is a list": (("1.0.0", {}, {}, ["x"]), "raw/metadata.json: a mapping is wanted"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(name: str) -> None:
+    """The file is named."""
+    given, text = BAD[name]
+    with pytest.raises(graph_data.BadGraphData) as caught:
+        graph_data.read(*given)
+    assert caught.value.message.startswith(text)
+
+
+def test_the_shortest_way_avoids_risks() -> None:
+    """Fewest updates, of those the fewest risks, of those over the newest."""
+    versions = ("4.1.0", "4.1.1", "4.1.2", "4.1.3", "4.2.0")
+    built = _built([_risk("4.1.3", ".*"), {"to": "4.2.0", "from": "4[.]1[.]0"}], versions=versions)
+    found = ways(built.document, built.removed, "4.1.0")
+    assert found is not None
+    assert found.way == (Step("4.1.0", "4.1.2"), Step("4.1.2", "4.2.0"))
+    assert found.blocked == {"4.2.0": ("blocked-edges/1.yaml",)}
+    assert [step.to for step in found.updates] == ["4.1.3", "4.1.2", "4.1.1"]
+    assert ways(built.document, {}, "4.2.0", "4.1.0").way == ()  # type: ignore[union-attr]
+    assert ways(built.document, {}, "9.9.9") is None
+
+
+# --- the public data, counted a second time, by other means --------------------------------------------------------
+
+
+def _files(folder: str) -> list[Any]:
+    return [yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted((CORPUS / folder).glob("*.yaml"))]
+
+
+def _key(version: str) -> tuple[int, int]:
+    major, minor, _ = version.split(".", 2)
+    return int(major), int(minor)
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of graph data is not beside this checkout")
+def test_the_public_data_against_an_independent_count() -> None:
+    """Releases, updates, updates with risks and risks of every channel."""
+    listed, blocks = _files("channels"), _files("blocked-edges")
+    channels = {
+        f["name"]: {n.partition("+")[0] for n in f["versions"] if n.endswith("amd64") or "+" not in n} for f in listed
+    }
+    blocked = defaultdict(list)
+    for file in blocks:
+        name, _, arch = file["to"].partition("+")
+        if arch in ("", "amd64"):
+            blocked[name].append((re.compile(file["from"]), file.get("name") if file.get("matchingRules") else None))
+    raw = yaml.safe_load((CORPUS / "raw" / "metadata.json").read_text())
+    added = {
+        (old, new)
+        for new, told in raw.items()
+        for old in told.get("io.openshift.upgrades.graph.previous.add", "").split(",")
+    }
+
+    data = graph_data.read(
+        (CORPUS / "version").read_text(),
+        {f["name"]: f for f in listed},
+        {str(number): f for number, f in enumerate(blocks)},
+        raw,
+    )
+    built = building.build(data, None, "amd64")
+    assert built.assumed
+    # Versions of one file are compared by position in the graph alone: that is the order of all of them.
+    order = {node["version"]: place for place, node in enumerate(built.document["nodes"])}
+
+    @cache
+    def judged(old: str, new: str) -> set[str | None] | None:
+        """What is said of a hop; None where it is none."""
+        near = _key(old) in (_key(new), (_key(new)[0], _key(new)[1] - 1))
+        if not (near and order[old] < order[new]) and (old, new) not in added:
+            return None
+        return {name for origin, name in blocked[new] if origin.search(f"{old}+amd64")}
+
+    for channel, names in channels.items():
+        free, risky, risks = 0, 0, set()
+        for new in names:
+            for old in names:
+                found = judged(old, new)
+                if found is None or None in found:
+                    continue
+                risky += bool(found)
+                free += not found
+                risks |= set(found)
+        part = building.of_channel(built.document, channel)
+        groups = part["conditionalEdges"]
+        assert len(part["nodes"]) == len(names), channel
+        assert len(part["edges"]) == free, channel
+        assert sum(len(group["edges"]) for group in groups) == risky, channel
+        assert {risk["name"] for group in groups for risk in group["risks"]} == risks, channel
+    assert len(parse_graph(codec.encode(built.document)).releases) == len(set().union(*channels.values()))

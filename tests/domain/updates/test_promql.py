@@ -1,0 +1,196 @@
+"""Matching rules by what Prometheus said, how long that counts, and alerts as risks."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
+from runup.api.meta_v1 import Condition
+from runup.domain.updates import promql
+from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
+from runup.domain.updates.risks import alerts
+from runup.domain.updates.rules import applies
+from runup.domain.updatestatus.snapshot import Alert
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+S = timedelta(seconds=1)
+
+
+def _rule(query: str) -> MatchingRule:
+    return MatchingRule(type="PromQL", promql=PromQL(promql=query))
+
+
+def _known(**answers: Answer) -> Known:
+    return Known(configured=True, answers=answers)
+
+
+def _answer(applies: bool | None, age: timedelta = timedelta(), error: str = "") -> Answer:
+    return Answer(NOW - age, applies, error)
+
+
+ALWAYS = MatchingRule(type="Always")
+RULES: dict[str, tuple[tuple[MatchingRule, ...], Known, str, str]] = {
+    "always": ((ALWAYS,), Known(), "True", ""),
+    "a query that says so": ((_rule("a"),), _known(a=_answer(True)), "True", ""),
+    "a query that says no": ((_rule("a"),), _known(a=_answer(False)), "False", ""),
+    "nobody to ask": ((_rule("a"),), Known(), "Unknown", "no Prometheus is configured to ask"),
+    "not asked yet": ((_rule("a"),), _known(), "Unknown", "Prometheus has not answered yet"),
+    "an error": ((_rule("a"),), _known(a=_answer(None, error="it is away")), "Unknown", "(it is away)"),
+    "an error, then a rule that is known": ((_rule("a"), ALWAYS), _known(a=_answer(None, error="x")), "True", ""),
+    "the first that is known decides": ((_rule("a"), ALWAYS), _known(a=_answer(False)), "False", ""),
+    "both errors are told": (
+        (_rule("a"), _rule("b")),
+        _known(a=_answer(None, error="x"), b=_answer(None, error="y")),
+        "Unknown",
+        "(x; y)",
+    ),
+    "it applied 59 s ago": ((_rule("a"),), _known(a=_answer(True, 59 * S)), "True", ""),
+    "it applied a minute ago": ((_rule("a"),), _known(a=_answer(True, 60 * S)), "Unknown", "too old to go by"),
+    "it did not apply 9 min ago": ((_rule("a"),), _known(a=_answer(False, 599 * S)), "False", ""),
+    "it did not apply 10 min ago": ((_rule("a"),), _known(a=_answer(False, 600 * S)), "Unknown", "too old to go by"),
+    "an answer of tomorrow": ((_rule("a"),), _known(a=_answer(True, -S)), "Unknown", "too old to go by"),
+    "a type that nobody knows": ((MatchingRule(type="Moon"),), Known(), "Unknown", "unknown matching rule type 'Moon'"),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules(name: str) -> None:
+    """The first rule that can be evaluated decides; what could not be told is Unknown, with its reason."""
+    matching, known, status, text = RULES[name]
+    found = applies(ConditionalUpdateRisk("R", "m", "https://u", matching), known, NOW)
+    assert found.status == status
+    assert text in found.message
+
+
+DUE = {
+    "it applied 29 s ago": (_answer(True, 29 * S), False),
+    "it applied 30 s ago": (_answer(True, 30 * S), True),
+    "it did not apply 4 min ago": (_answer(False, 299 * S), False),
+    "it did not apply 5 min ago": (_answer(False, 300 * S), True),
+    "an error 30 s ago": (_answer(None, 30 * S), True),
+    "the clock was set back": (_answer(False, -S), True),
+}
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_when_it_is_asked_again(name: str) -> None:
+    """Long before its answer stops counting."""
+    answer, due = DUE[name]
+    assert answer.is_due(NOW) is due
+
+
+def test_every_query_once() -> None:
+    """However many updates have the risk."""
+    risks = [ConditionalUpdateRisk("R", "m", "u", (_rule("a"), ALWAYS, _rule("b"))) for _ in range(2)]
+    assert promql.queries(risks) == ("a", "b")
+
+
+def _body(result: Any, kind: str = "vector", **more: Any) -> bytes:
+    return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}, **more}).encode()
+
+
+def _sample(value: str) -> dict[str, Any]:
+    return {"metric": {"a": "b"}, "value": [1.5, value]}
+
+
+ANSWERS: dict[str, tuple[bytes, bool | str]] = {
+    "one": (_body([_sample("1")]), True),
+    "zero": (_body([_sample("0")]), False),
+    "none": (_body([]), "length must be one, but is 0"),
+    "two": (_body([_sample("1"), _sample("1")]), "length must be one, but is 2"),
+    "another value": (_body([_sample("2")]), "must be 0 or 1"),
+    "half": (_body([_sample("0.5")]), "must be 0 or 1"),
+    "no number": (_body([_sample("NaN")]), "must be 0 or 1"),
+    "a scalar": (_body([1.5, "1"], "scalar"), "the result is a scalar, not a vector"),
+    "a failure": (b'{"status": "error", "error": "parse error"}', "parse error"),
+    "no JSON": (b"<html>", "cannot be read"),
+    "nothing": (b"{}", "it says no more"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers(name: str) -> None:
+    """A vector of one sample that is 0 or 1; anything else is an error."""
+    body, expected = ANSWERS[name]
+    if isinstance(expected, bool):
+        assert promql.read(body) is expected
+        return
+    with pytest.raises(BadAnswer) as caught:
+        promql.read(body)
+    assert expected in caught.value.message
+
+
+def _alert(name: str, state: str = "firing", annotations: dict[str, str] | None = None, **labels: str) -> Alert:
+    return Alert(labels={"alertname": name, **labels}, annotations=annotations or {}, state=state, active_at=NOW)
+
+
+SLOW = "which may slow workload redistribution during rolling node updates."
+ALERTS: dict[str, tuple[Alert, str]] = {
+    "critical": (
+        _alert("Bad", severity="critical", annotations={"summary": "It is bad", "description": "D", "message": "M"}),
+        "critical alert Bad firing, suggesting significant cluster issues worth investigating. It is bad. "
+        "The alert description is: D | M <alert does not have a runbook_url annotation>",
+    ),
+    "a budget": (
+        _alert("PodDisruptionBudgetAtLimit", severity="warning", namespace="n", poddisruptionbudget="b"),
+        "warning alert PodDisruptionBudgetAtLimit firing, which might slow node drains. Namespace=n, "
+        "PodDisruptionBudget=b. PodDisruptionBudgetAtLimit. The alert has no description. "
+        "<alert does not have a runbook_url annotation>",
+    ),
+    "a virtual machine": (
+        _alert("VMCannotBeEvicted", severity="warning", annotations={"runbook_url": "https://r"}),
+        f"warning alert VMCannotBeEvicted firing, {SLOW} VMCannotBeEvicted. The alert has no description. https://r",
+    ),
+    "one that its owner marked": (
+        _alert("Mine", openShiftUpdatePrecheck="true"),
+        " alert Mine firing, suggesting issues worth investigating before updating the cluster. Mine. The alert has no "
+        "description. <alert does not have a runbook_url annotation>",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_alerts_are_risks_of_every_update(name: str) -> None:
+    """By the alert's name, with its own words."""
+    alert, message = ALERTS[name]
+    (found,) = alerts.risks(Alerting(NOW, (alert,)), NOW)
+    judged = found.judged()
+    assert (found.everywhere, judged.risk.name) == (True, alert.labels["alertname"])
+    assert judged.applies == Condition("Applies", "True", "Alert:firing", message, NOW)
+
+
+def test_alerts_that_are_none_of_an_update_s_affair() -> None:
+    """Pending, unimportant, or with a name that no risk can have."""
+    ignored = (
+        _alert("Bad", state="pending", severity="critical"),
+        _alert("Watchdog", severity="none"),
+        _alert("lower", severity="critical"),
+        _alert("", severity="critical"),
+    )
+    assert list(alerts.risks(Alerting(NOW, ignored), NOW)) == []
+
+
+def test_instances_are_joined() -> None:
+    """One risk a name, since the earliest."""
+    early = replace(_alert("Bad", severity="critical", annotations={"summary": "A"}), active_at=NOW - S)
+    late = _alert("Bad", severity="critical", annotations={"summary": "B"})
+    (found,) = alerts.risks(Alerting(NOW, (late, early)), NOW)
+    assert found.found is not None
+    assert found.found.message.count("; critical alert Bad firing") == 1
+    assert found.found.last_transition_time == NOW - S
+
+
+def test_alerts_of_which_nothing_was_heard_since() -> None:
+    """After a minute without an answer nobody says that they fire; that they did is Unknown, not gone."""
+    known = Alerting(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
+    (found,) = alerts.risks(known, NOW)
+    judged = found.judged()
+    assert judged.applies.status == "Unknown"
+    assert (
+        "the alert Bad was firing when Prometheus answered last, and now: connection refused" in judged.applies.message
+    )
