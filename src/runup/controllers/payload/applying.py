@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from runup.api import codec
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
 from runup.api.scheme import Resource
