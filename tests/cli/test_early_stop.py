@@ -32,6 +32,7 @@ async def test_a_stop_while_it_starts(tmp_path: Path, words: list[str]) -> None:
     """It reads its kubeconfig, which never ends; whoever has no handler dies of the signal, or as PID 1 does not."""
     pipe = tmp_path / "kubeconfig"
     os.mkfifo(pipe)
+    (tmp_path / "release-manifests").mkdir()
     given = [word.format(folder=tmp_path) for word in words]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", THIN_OPERATOR.decode(), *given, f"--kubeconfig={pipe}"

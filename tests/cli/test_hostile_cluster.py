@@ -134,6 +134,13 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "preflight history": ((), ("-o", "wide"), ("-o", "json"), ("-o", "yaml")),
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
+    "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
+    "checks new": ((EVIL, "--in", f"/nowhere/{EVIL}"),),
+    "checks lint": ((f"/nowhere/{EVIL}",),),
+    "checks test": ((f"/nowhere/{EVIL}",),),
+    "checks list": (("--release-dir", f"/nowhere/{EVIL}"),),
+    "checks explain": ((EVIL,),),
+    "checks coverage": (("--release", f"5.1.0=/nowhere/{EVIL}", "--update", EVIL),),
     "graph build": ((f"/nowhere/{EVIL}",), ("/", "--releases", EVIL)),
     "graph serve": ((f"/nowhere/{EVIL}",), ("/", "--listen", EVIL)),
     "graph show": ((f"/nowhere/{EVIL}", "--from", EVIL, "--channel", EVIL),),
@@ -193,7 +200,7 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_nothing_reaches_the_terminal(command: str, run: Run, hostile: Server) -> None:
     """Whatever is typed, neither stream carries a control character; programs get the value itself."""
     for words in TYPED[command]:
-        connected = () if command.startswith(("sandbox", "completion")) else ("--kubeconfig", str(hostile.kubeconfig))
+        connected = () if command.startswith(("sandbox", "completion", "checks")) else ("--kubeconfig", str(hostile.kubeconfig))
         ran = run(*command.split(), *words, *connected)
         assert not is_hazardous(ran.out), (words, ran.out)
         assert not is_hazardous(ran.err), (words, ran.err)
