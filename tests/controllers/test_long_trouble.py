@@ -26,6 +26,16 @@ from runup.kube.clock import ManualClock, SystemClock
 
 TROUBLE_S = 300
 PATIENCE_S = 60
+# Pools, Etcd, the condition Failing and the release's own manifests are nothing that this cluster and its target have.
+NOT_HERE = (
+    "CRDStoredVersionDropped",
+    "ClusterVersionHealth",
+    "EtcdMembers",
+    "MachineConfigPool",
+    "MaxUnavailableUnsafe",
+    "RemovedAPIStored",
+    "RemovedVolumePlugin",
+)
 
 
 async def pass_time(clock: ManualClock, api: FaultyApi, seconds: int) -> None:
@@ -87,6 +97,5 @@ async def settled(world: Cluster) -> bool:
     version = await world.version()
     completed = find(version.status.conditions, "PreflightCompleted")
     unknown = [risk.name for risk in version.status.conditional_update_risks if risk.name.endswith("Unknown")]
-    # Pools, Etcd and the condition Failing are nothing that this cluster has.
-    known = all(name.startswith(("MachineConfigPool", "EtcdMembers", "ClusterVersionHealth")) for name in unknown)
+    known = all(name.startswith(NOT_HERE) for name in unknown)
     return completed is not None and completed.status == "True" and known
