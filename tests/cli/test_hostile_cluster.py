@@ -200,7 +200,9 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_nothing_reaches_the_terminal(command: str, run: Run, hostile: Server) -> None:
     """Whatever is typed, neither stream carries a control character; programs get the value itself."""
     for words in TYPED[command]:
-        connected = () if command.startswith(("sandbox", "completion", "checks")) else ("--kubeconfig", str(hostile.kubeconfig))
+        connected = (
+            () if command.startswith(("sandbox", "completion", "checks")) else ("--kubeconfig", str(hostile.kubeconfig))
+        )
         ran = run(*command.split(), *words, *connected)
         assert not is_hazardous(ran.out), (words, ran.out)
         assert not is_hazardous(ran.err), (words, ran.err)
