@@ -57,6 +57,13 @@ def test_times_of_another_zone_are_the_same_moments_in_utc() -> None:
         assert f"{moment:%Y-%m-%dT%H:%M:%SZ}" == "2026-01-14T10:00:00Z"
 
 
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00"])
+def test_a_time_that_no_calendar_has_in_utc(time: str) -> None:
+    """Refused like any other value that does not fit: the operator's pass must not end of it."""
+    with pytest.raises(report.BadReport, match="a time of the report is out of range"):
+        read(json.dumps(_report(observedTime=time)).encode())
+
+
 def test_the_schema_is_current() -> None:
     """`python tools/report_schema.py` writes it again."""
     assert json.loads(json.dumps(report_schema())) == json.loads(SCHEMA.read_text())

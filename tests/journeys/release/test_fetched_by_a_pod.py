@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from runup.domain.release.payload import Payload
 from runup.kube import calls, config
 from runup.kube.client import Client
 from runup.kube.clock import SystemClock
+from runup.kube.errors import AlreadyExists
 from runup.oci import credentials
 from runup.oci.access import Access
 from runup.oci.build import build_image, layer_of, release_metadata
@@ -27,6 +29,7 @@ from runup.oci.registry import RegistryClient
 
 NAMESPACE = "openshift-cluster-version-operator"
 PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
+TYPE = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 MANIFEST = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, annotations: {a: b}}\n"
 REFERENCES = {"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": "5.9.0"}}
@@ -52,8 +55,14 @@ def files() -> dict[str, bytes]:
 async def fetched(sandbox: Sandbox, image: str) -> tuple[Payload, list[str]]:
     """The release, and what is left of Pods."""
     async with Client(config.load(str(sandbox.kubeconfig))) as client:
-        priority = {"metadata": {"name": retrieval.PRIORITY_CLASS}, "value": 1000}
-        await client.send(calls.apply(PRIORITIES, priority, field_manager="test"))
+        priority = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": retrieval.PRIORITY_CLASS},
+            "value": 1000,
+        }
+        with suppress(AlreadyExists):
+            await client.send(calls.create(PRIORITIES, TYPE | priority))
         node = (await client.send(calls.list_raw(NODES))).items[0]["metadata"]["name"]
         folder = sandbox.data / "nodes" / node / retrieval.PAYLOADS.lstrip("/")
         loader = FromPod(client, SystemClock(), namespace=NAMESPACE, node=node, folder=folder)

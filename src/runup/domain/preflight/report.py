@@ -151,7 +151,11 @@ def read(data: bytes) -> Report:
 def _in_utc(report: Report) -> Report:
     """A target may write its times with another offset; whatever is printed of them says UTC."""
     times = {name: getattr(report, name) for name in _TIMES}
-    return msgspec.structs.replace(report, **{name: time and time.astimezone(UTC) for name, time in times.items()})
+    try:
+        told = {name: time and time.astimezone(UTC) for name, time in times.items()}
+    except OverflowError as error:  # in UTC it is before the year 1, or after 9999
+        raise BadReport("a time of the report is out of range", reason="ReportInvalid") from error
+    return msgspec.structs.replace(report, **told)
 
 
 def _check(report: Report) -> None:

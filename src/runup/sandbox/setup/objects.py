@@ -18,7 +18,7 @@ from runup.api.config_v1 import CapabilitiesSpec
 from runup.api.scheme import Resource
 from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
-from runup.domain.release.payload import MANIFESTS, RELEASE_MANIFESTS, included, load_payload
+from runup.domain.release.payload import FOLDERS, MANIFESTS, included, load_payload
 from runup.domain.version import Version
 from runup.kube import calls
 from runup.kube.client import Client
@@ -232,7 +232,7 @@ def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
 
 def _files_of(running: Release) -> dict[str, bytes]:
     image = open_image(Layout.open(running.built.layout), running.built.digest)
-    return read_folders(image, (MANIFESTS, RELEASE_MANIFESTS))
+    return read_folders(image, FOLDERS)
 
 
 def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
