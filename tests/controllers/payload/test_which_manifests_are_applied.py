@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controllers.operator_world import Cluster, cluster, running
+from tests.controllers.operator_world import NAMESPACES, Cluster, cluster, running
 from tests.controllers.payload.applied_world import CONFIG_MAPS, completed, eventually, exists, message, there
 from tests.controllers.payload.release_folders import NAMESPACE, config_map, namespace, write_release
 
@@ -75,6 +75,22 @@ async def test_a_manifest_is_applied_where_it_belongs(
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
             assert await names(world) == ({"everybody", "special"} if there_ else {"everybody"})
+
+
+async def test_a_release_may_hold_nothing_for_this_cluster(tmp_path: Path) -> None:
+    """Then there is nothing to keep in place, and the operator goes on listening: a gate opens."""
+    folder = write_release(
+        tmp_path / "release",
+        "5.0.0",
+        {"release-manifests/0000_20_a.yaml": [config_map("special", {"a": "b"}, annotations={GATE: "New"})]},
+    )
+    async with cluster(tmp_path / "world") as (world, make):
+        await gates(world)
+        async with running(make(applies=True, payload=folder)):
+            await world.until(completed("5.0.0"))
+            await world.client.send(calls.apply(NAMESPACES, {"metadata": {"name": NAMESPACE}}, field_manager="test"))
+            await gates(world, "New")
+            await eventually(lambda: _has(world, "special"), "the ConfigMap of the gate that opened")
 
 
 async def test_none_is_assumed_while_the_feature_gate_cannot_be_read(tmp_path: Path) -> None:

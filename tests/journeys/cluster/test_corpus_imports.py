@@ -29,6 +29,8 @@ CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 UPDATING = "ClusterVersionUpdating"
 # The operator of the sandbox says that a cluster in the middle of an update is not upgradeable.
 HELD_BACK = "ClusterVersionUpgradeable"
+# It does not hold the others back, but says that it could not read the gates for acknowledgements: no dump has them.
+GATES = "ClusterVersionHealthUnknown"
 KUBELETS = "KubeletSkewUnknown"  # six of the dumps have nodes without nodeInfo
 FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
 PODS = "PodDisruptionBudgetPodsUnknown"
@@ -94,7 +96,7 @@ CASES = {
         "NodeCordoned",
         HELD_BACK,
     },
-    "not-upgrading": {KUBELETS},
+    "not-upgrading": {GATES, KUBELETS},
 }
 
 
@@ -197,10 +199,10 @@ def file_of(obj: JSON) -> str:
 MADE: dict[str, tuple[Callable[[Path], Path], set[str]]] = {
     "a packed must-gather with its FeatureGate and masters of the old label": (
         must_gather,
-        {BUDGETS, *PARTLY, KUBELETS},
+        {BUDGETS, *PARTLY, GATES, KUBELETS},
     ),
-    "a dump without nodes": (without_nodes, {*ABSENT, KUBELETS, "NodeHealthUnknown", "NodePoolsUnknown"}),
-    "a hosted cluster": (hosted, {FEATURES, KUBELETS}),
+    "a dump without nodes": (without_nodes, {*ABSENT, GATES, KUBELETS, "NodeHealthUnknown", "NodePoolsUnknown"}),
+    "a hosted cluster": (hosted, {FEATURES, GATES, KUBELETS}),
     "an Insights archive": (insights, {"ClusterOperatorDegraded-network", UPDATING, HELD_BACK, BUDGETS, *PARTLY}),
 }
 

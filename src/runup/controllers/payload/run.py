@@ -309,8 +309,10 @@ class Run:
     async def _over_and_over(self) -> None:
         """One object after the other, all of them in a day: a safety net that nobody notices."""
         while True:
+            if not self._tasks:  # nothing of the release is meant for this cluster
+                await self._clock.sleep(FULL_PASS_S)
             for task in list(self._tasks.values()):
-                await self._clock.sleep(FULL_PASS_S / max(len(self._tasks), 1))
+                await self._clock.sleep(FULL_PASS_S / len(self._tasks))
                 if task.deletes or task.identity in self._repairing:
                     continue
                 try:
