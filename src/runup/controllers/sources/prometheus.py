@@ -31,20 +31,34 @@ TELL_S = 1.0
 
 
 class Prometheus:
-    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities."""
+    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities.
 
-    def __init__(self, url: str, auth: Auth, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+    `hosted`: many clusters share it, and a query is asked for one of them.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        auth: Auth,
+        clock: Clock,
+        on_change: Callable[[], None],
+        *,
+        ca_file: str = "",
+        hosted: bool = False,
+    ) -> None:
         self.state = Known(configured=bool(url))
         self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
         self._clock = clock
         self._on_change = on_change
         self._wanted: tuple[str, ...] = ()
+        self._hosted = hosted
+        self._cluster_id = ""
         self._alerts_at: datetime | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def want(self, queries: Sequence[str]) -> None:
+    def want(self, queries: Sequence[str], cluster_id: str = "") -> None:
         """Keep the answers to `queries` and the alerts fresh; to be said again on every pass. Others are forgotten."""
-        self._wanted = tuple(queries)
+        self._wanted, self._cluster_id = tuple(queries), cluster_id
         kept = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
         if len(kept) != len(self.state.answers):
             self.state = replace(self.state, answers=kept)
@@ -91,7 +105,8 @@ class Prometheus:
     async def _answer(self, query: str) -> Answer:
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
-            path = f"{promql.PATH}?{urlencode({'query': query})}"
+            asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query
+            path = f"{promql.PATH}?{urlencode({'query': asked})}"
             body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD)
             return Answer(self._clock.now(), promql.read(body))
         except BadAnswer as error:
