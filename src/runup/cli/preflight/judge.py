@@ -23,6 +23,7 @@ from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.findings import Accepted, accepted, accepted_names
+from runup.cli.place import operator_namespace
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 FOUR = 4
-NAMESPACE = "openshift-cluster-version-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
     from runup.kube.errors import Forbidden, NotFound
 
     kept = _Kept()
-    async with ReadOnlyClient(config, namespace=NAMESPACE, user_agent=AGENT) as client:
+    async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
         release = _with_kubernetes(wanted.release, target)
@@ -134,7 +134,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         record: dict[str, str] = {}
         if accepted_names(cluster):
             with suppress(NotFound, Forbidden):
-                record = (await client.send(calls.get(ConfigMap, ACCEPTED, NAMESPACE))).data
+                record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
 
 
@@ -208,7 +208,7 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
-    context = Context(source, _version(target, "target"), now, release.kubernetes, NAMESPACE, held)
+    context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),
         dump.objects,
