@@ -1,4 +1,4 @@
-"""Whoever works holds the lease: a competition that ends, or is given up, ends the work, and a bug in it is no quiet wait."""
+"""Whoever works holds the lease: a competition that breaks, or is given up, is no quiet wait and leaves no work."""
 
 from __future__ import annotations
 
