@@ -11,6 +11,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion.refusal import Refused
+from runup.domain.clusterversion.stuck import Failure
 from runup.domain.payload.progress import Loading, Progress
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
@@ -76,7 +77,7 @@ class Observed:
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
     preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
     `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
-    None for an operator that only records what is accepted.
+    None for an operator that only records what is accepted. `failure` is why passes fail again and again.
     """
 
     cluster_version: ClusterVersion
@@ -106,3 +107,4 @@ class Observed:
     admin_gates: ConfigMap | None = None
     admin_acks: ConfigMap | None = None
     admin_unreadable: str = ""
+    failure: Failure | None = None
