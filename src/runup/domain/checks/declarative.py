@@ -19,16 +19,17 @@ from runup.api.scheme import RESOURCES, Resource
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
 from runup.domain.checks.locate import line_of
-from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.checks.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.domain.checks.ranges import Range, RangeError, parse_range
 from runup.domain.checks.reads import Read, plain
-from runup.domain.preflight.report import MAX_NAME, NAME, URL, ReportedResource, Severity
+from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 from runup.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"
 # Names that an expression has besides those of its reads.
 OBJECT, UPDATE = "object", "update"
+NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
 # Messages of single objects that a risk's message holds.
 MESSAGES = 5
 
@@ -73,8 +74,15 @@ class PromQLSpec(_Strict, frozen=True):
     query: str
 
 
+class ContainerSpec(_Strict, frozen=True):
+    """A component's image, by its name in the release's image-references; it is run with `preflight --format=...`."""
+
+    image: str
+    timeout_seconds: int = 120
+
+
 class PreflightCheckSpec(_Strict, frozen=True):
-    """`spec` of a PreflightCheck; exactly one of `expression` and `promql`."""
+    """`spec` of a PreflightCheck; exactly one of `expression`, `promql` and `container`."""
 
     component: str
     risk: RiskSpec
@@ -85,6 +93,7 @@ class PreflightCheckSpec(_Strict, frozen=True):
     when: str = ""
     expression: str = ""
     promql: PromQLSpec | None = None
+    container: ContainerSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
     """The check that `document`, an object of `file`, declares; raises DeclarativeError. `text` is for line numbers."""
     try:
         name, spec = _spec_of(document)
+        if spec.container is not None and not TAG.fullmatch(name):
+            raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
         compiled = _compiled(spec)
     except _Problem as problem:
         raise DeclarativeError(_placed(problem, file, text)) from problem
@@ -118,6 +129,7 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         lambda snapshot, context: _run(compiled, snapshot, context),
         compiled.applies_to,
         unknown_risk=spec.risk.name,
+        container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )
 
 
@@ -160,8 +172,10 @@ def _compiled(spec: PreflightCheckSpec) -> _Compiled:
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
         raise _Problem("spec.for", f"{spec.for_!r} is none of the reads ({names(sorted(reads)) or 'there are none'})")
-    if bool(spec.expression) == bool(spec.promql):
-        raise _Problem("spec.expression", "give either an expression or promql")
+    if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
+        raise _Problem("spec.expression", "give one of expression, promql and container")
+    if spec.container is not None:
+        _check_container(spec, spec.container)
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem("spec.when", "when and messageExpression go with an expression")
     sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
@@ -194,6 +208,16 @@ def _check_risk(risk: RiskSpec) -> None:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
     if risk.url and not URL.fullmatch(risk.url):
         raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
+
+
+def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
+    if not TAG.fullmatch(container.image):
+        what = "give the image's name in the release's image-references, such as cluster-network-operator"
+        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is none: {what}")
+    if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
+        raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a container reads by itself, with the account of a cluster reader; leave it out")
 
 
 def _read(spec: ReadSpec, path: str) -> Read:
@@ -256,6 +280,9 @@ def _program(expression: str, variables: dict[str, str], path: str, result: str)
 
 def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     spec = compiled.spec
+    if spec.container is not None:
+        yield _unknown(spec, NOT_HERE)
+        return
     if compiled.expression is None:
         yield _unknown(spec, "it is a PromQL query, and this release evaluates no PromQL yet")
         return

@@ -119,6 +119,14 @@ class Context:
     manifests: tuple[Mapping[str, Any], ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What answers a check in a Pod of its own: `image` is its name in the release's image-references."""
+
+    image: str
+    timeout_s: int
+
+
 CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
 
 
@@ -141,3 +149,5 @@ class Check:
     updates: str = "all"
     about: str = ""
     example: str = ""
+    # None: `run` answers. Else a container does, and `run` says why there is none.
+    container: Container | None = None
