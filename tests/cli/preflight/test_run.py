@@ -279,3 +279,11 @@ def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert run("preflight", "compare", "4.15.9", "soon", "--dump", one).code == 1
     assert "there is no folder" in run("preflight", "history", "--dump", one / "x").err
+
+
+def test_what_prometheus_says_now_is_not_asked_about_a_dump(one: Path, run: Run) -> None:
+    """It would be an answer about another time."""
+    ran = run("preflight", "run", "--dump", one, "--prometheus-url", "http://127.0.0.1:9")
+    assert ran.code == 1
+    assert "--prometheus-url" in ran.err
+    assert "leave it out" in ran.err

@@ -351,3 +351,18 @@ def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], f
     """The pod as it is made, by the scheduler's own rules."""
     node = WholeNode(metadata=ObjectMeta(name=name), spec=spec)
     assert (why_not(WholePod(spec=pod(started())), node) == "") is fits
+
+
+def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
+    """The operator's own Prometheus, and the authorities that it knows it by; nothing where there is none."""
+
+    def env(world: World) -> dict[str, str]:
+        found = {item["name"]: item["value"] for item in container(world)["env"]}
+        return {name: value for name, value in found.items() if "PROMETHEUS" in name}
+
+    assert env(started()) == {}
+    told = started(prometheus_url="https://thanos.example:9091", prometheus_ca="-----BEGIN")
+    assert env(told) == {
+        "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example:9091",
+        "PREFLIGHT_PROMETHEUS_CA": "-----BEGIN",
+    }

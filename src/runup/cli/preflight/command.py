@@ -233,6 +233,8 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
 )
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
+@click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
 @registry_options
 @connection_options
@@ -248,6 +250,8 @@ def run(
     output: str | None,
     fail_on: str,
     suppressions: str,
+    prometheus_url: str,
+    prometheus_ca: str,
     check_timeout: float,
     **registry: Any,
 ) -> int:
@@ -265,5 +269,17 @@ def run(
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
-    flags = runs.Flags(to, from_, to_image, release_dir, dumps, output, fail_on, suppressions, check_timeout)
+    flags = runs.Flags(
+        to,
+        from_,
+        to_image,
+        release_dir,
+        dumps,
+        output,
+        fail_on,
+        suppressions,
+        check_timeout,
+        prometheus_url,
+        prometheus_ca,
+    )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -54,6 +54,8 @@ class Wanted:
     source: str = ""
     image: str = ""
     check_timeout_s: float = 10.0
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,14 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
         release = _with_kubernetes(wanted.release, target)
-        request = Request(target, wanted.source, target_image=wanted.image, engine_version=__version__)
+        request = Request(
+            target,
+            wanted.source,
+            target_image=wanted.image,
+            engine_version=__version__,
+            prometheus_url=wanted.prometheus_url,
+            prometheus_ca=wanted.prometheus_ca,
+        )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
         run = PreflightTarget(
             client, request, release, kept, SystemClock(), _Quiet(), extra=python_checks(), timing=timing

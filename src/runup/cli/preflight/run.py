@@ -45,15 +45,29 @@ class Flags:
     fail_on: str
     suppressions: str
     check_timeout_s: float
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
     """Judge, print, and say by the exit code what it comes to."""
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if flags.dumps and flags.prometheus_url:
+        raise CommandError(
+            "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
+        )
     rules = _suppressions(flags.suppressions)
     release = judge.release_of(flags.release_dir, flags.to_image, access())
-    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s)
+    wanted = judge.Wanted(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        flags.prometheus_url,
+        flags.prometheus_ca,
+    )
     now = SystemClock().now()
     if flags.dumps:
         paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]

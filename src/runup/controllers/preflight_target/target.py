@@ -24,6 +24,7 @@ from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
 from runup.controllers.preflight_target.sink import Sink
+from runup.controllers.sources.prometheus import Prometheus
 from runup.domain.checks import manifests
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome
@@ -74,6 +75,9 @@ class Request:
     namespace: str = ""
     profile: str = "self-managed-high-availability"
     engine_version: str = ""
+    # Whom checks' queries are put to, without the path; empty: nobody. More authorities, if it needs them.
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
 
 
 @dataclass
@@ -136,6 +140,14 @@ class PreflightTarget:
             clock=self.clock,
             changed=self._changed.set,
         )
+        prometheus = Prometheus(
+            self.request.prometheus_url,
+            self.client.config.auth,
+            self.clock,
+            self._changed.set,
+            ca_file=self.request.prometheus_ca,
+            alerts=False,
+        )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
         # It ends only by a bug of ours, which must not look like a cluster in which nothing happens.
         following.add_done_callback(lambda _: self._changed.set())
@@ -144,12 +156,13 @@ class PreflightTarget:
             while True:
                 _raise_if_over(following)
                 self._changed.clear()
-                await self._evaluate(checks, reads, source, containers)
-                if self._once:
+                await self._evaluate(checks, reads, source, containers, prometheus)
+                if self._once and self._last is not None:
                     return
                 await self._until_changed()
         finally:
             following.cancel()
+            await prometheus.close()
             with suppress(asyncio.CancelledError):
                 await following
 
@@ -209,26 +222,36 @@ class PreflightTarget:
             return False
         return True
 
-    async def _evaluate(self, checks: Sequence[Check], reads: Reads, source: Version, containers: Containers) -> None:
+    async def _evaluate(
+        self,
+        checks: Sequence[Check],
+        reads: Reads,
+        source: Version,
+        containers: Containers,
+        prometheus: Prometheus,
+    ) -> None:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        context = Context(source, target, now, kubernetes, namespace, self._manifests)
+        context = Context(source, target, now, kubernetes, namespace, self._manifests, prometheus.state)
+        queries = [check.query for check in checks if check.query and check.applies_to(context)]
+        prometheus.want(list(dict.fromkeys(queries)))
+        unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
         of_containers = await containers.look(context)
-        awaited = waiting(checks, of_containers)
+        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.query in unanswered))
         for check in checks:
             if self._shows_progress():
                 await self._write(running(header, outcomes, len(checks), now), containers.wanted)
-            if check.container is None:
+            if check.container is None and check.query not in unanswered:
                 outcomes.append(await self._runner.run(check, snapshot, context))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
         self._evaluated = True
         report = completed(header, outcomes, self.clock.now())
         if awaited:
-            done = f"{len(outcomes)} of {len(checks)} checks done, not yet those of containers: {', '.join(awaited)}"
+            done = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
             report = running(header, outcomes, len(checks), now, done)
         await self._write(report, containers.wanted)
 

@@ -34,15 +34,28 @@ TELL_S = 1.0
 
 
 class Prometheus:
-    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities."""
+    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities.
 
-    def __init__(self, url: str, auth: Auth, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+    `alerts`: whether it is asked for those, too.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        auth: Auth,
+        clock: Clock,
+        on_change: Callable[[], None],
+        *,
+        ca_file: str = "",
+        alerts: bool = True,
+    ) -> None:
         self.state = Known(configured=bool(url))
         self._url = url.rstrip("/")
         self._auth = auth
         self._clock = clock
         self._on_change = on_change
         self._ca_file = ca_file
+        self._with_alerts = alerts
         self._wanted: tuple[str, ...] = ()
         self._alerts_at: datetime | None = None
         self._task: asyncio.Task[None] | None = None
@@ -71,7 +84,7 @@ class Prometheus:
         due.sort(key=lambda query: answers[query].at.timestamp() if query in answers else 0.0)
         asked = self._alerts_at
         alerts = asked is None or not 0 <= (now - asked).total_seconds() < promql.AGAIN[True].total_seconds()
-        return ["", *due] if alerts else due
+        return ["", *due] if alerts and self._with_alerts else due
 
     async def _round(self) -> None:
         slots = asyncio.Semaphore(AT_ONCE)

@@ -23,13 +23,17 @@ from runup.domain.checks.model import Applies, Check, Container, Context, Findin
 from runup.domain.checks.ranges import Range, RangeError, parse_range
 from runup.domain.checks.reads import Read, plain
 from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
+from runup.domain.updates import promql
 from runup.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"
+# As an address takes it: a query is asked for by GET.
+MAX_QUERY = 4096
 # Names that an expression has besides those of its reads.
 OBJECT, UPDATE = "object", "update"
 NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
+NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
 # Messages of single objects that a risk's message holds.
 MESSAGES = 5
 
@@ -69,7 +73,7 @@ class RiskSpec(_Strict, frozen=True):
 
 
 class PromQLSpec(_Strict, frozen=True):
-    """A query whose result of 1 means that the risk applies."""
+    """A query whose one sample is 1 where the risk applies, and 0 where it does not."""
 
     query: str
 
@@ -129,6 +133,7 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         lambda snapshot, context: _run(compiled, snapshot, context),
         compiled.applies_to,
         unknown_risk=spec.risk.name,
+        query=spec.promql.query if spec.promql else "",
         container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )
 
@@ -176,6 +181,8 @@ def _compiled(spec: PreflightCheckSpec) -> _Compiled:
         raise _Problem("spec.expression", "give one of expression, promql and container")
     if spec.container is not None:
         _check_container(spec, spec.container)
+    if spec.promql is not None:
+        _check_query(spec, spec.promql)
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem("spec.when", "when and messageExpression go with an expression")
     sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
@@ -218,6 +225,13 @@ def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None
         raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
     if spec.reads or spec.for_:
         raise _Problem("spec.reads", "a container reads by itself, with the account of a cluster reader; leave it out")
+
+
+def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
+    if not asked.query.strip() or len(asked.query) > MAX_QUERY:
+        raise _Problem("spec.promql.query", f"has {len(asked.query)} characters, not 1 to {MAX_QUERY}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a query reads nothing of the API server; leave it out")
 
 
 def _read(spec: ReadSpec, path: str) -> Read:
@@ -283,8 +297,8 @@ def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[
     if spec.container is not None:
         yield _unknown(spec, NOT_HERE)
         return
-    if compiled.expression is None:
-        yield _unknown(spec, "it is a PromQL query, and this release evaluates no PromQL yet")
+    if spec.promql is not None:
+        yield from _of_prometheus(spec, spec.promql.query, context)
         return
     lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
     shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
@@ -293,6 +307,30 @@ def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
     answers = [_answer(compiled, obj, variables) for obj in objects]
     yield from _findings(spec, objects, answers)
+
+
+def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
+    if not context.prometheus.configured:
+        yield _unknown(spec, NO_PROMETHEUS)
+        return
+    said = promql.evaluate(query, context.prometheus, context.now)
+    if isinstance(said, str):
+        yield _unknown(spec, f"its query could not be answered: {said}")
+    elif said:
+        yield _found(spec, spec.risk.message)
+
+
+def _found(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
+    risk = spec.risk
+    return Finding(
+        risk.name,
+        message,
+        url=risk.url,
+        reason=spec.component.title().replace("-", ""),
+        severity=risk.severity,
+        resources=_resources(spec, objects),
+        remediation=risk.remediation,
+    )
 
 
 def _update(context: Context) -> dict[str, str]:
@@ -341,15 +379,7 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
     if applying:
         own = [answer.message for _, answer in applying if answer.message]
         more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
-        yield Finding(
-            risk.name,
-            " ".join(own[:MESSAGES]) + more if own else risk.message,
-            url=risk.url,
-            reason=spec.component.title().replace("-", ""),
-            severity=risk.severity,
-            resources=_resources(spec, (obj for obj, _ in applying)),
-            remediation=risk.remediation,
-        )
+        yield _found(spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying))
     failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
     if failed:
         about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
