@@ -221,6 +221,13 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not the cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option(
+    "--target-catalog",
+    "catalogs",
+    multiple=True,
+    metavar="SOURCE=IMAGE",
+    help="What a CatalogSource will be on the target: its operators' channels are looked up there; may be repeated.",
+)
 @click.option("--dump", "dumps", multiple=True, metavar="DIR", help="A must-gather or another dump; may be repeated.")
 @click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
@@ -246,6 +253,7 @@ def run(
     from_: str,
     to_image: str,
     release_dir: str,
+    catalogs: tuple[str, ...],
     dumps: tuple[str, ...],
     output: str | None,
     fail_on: str,
@@ -281,5 +289,6 @@ def run(
         check_timeout,
         prometheus_url,
         prometheus_ca,
+        catalogs,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

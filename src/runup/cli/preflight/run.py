@@ -20,6 +20,7 @@ from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, accepted_names, of_report, ordered, reasons
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
+from runup.cli.preflight.catalogs import images_of
 from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
 from runup.domain.preflight.conditions import COMPLETED, FAILED
@@ -47,6 +48,7 @@ class Flags:
     check_timeout_s: float
     prometheus_url: str = ""
     prometheus_ca: str = ""
+    catalogs: tuple[str, ...] = ()
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -58,7 +60,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
     rules = _suppressions(flags.suppressions)
-    release = judge.release_of(flags.release_dir, flags.to_image, access())
+    reached = access()
+    release = judge.release_of(flags.release_dir, flags.to_image, reached)
     wanted = judge.Wanted(
         release,
         flags.to,
@@ -67,6 +70,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         flags.check_timeout_s,
         flags.prometheus_url,
         flags.prometheus_ca,
+        images_of(flags.catalogs),
+        reached,
     )
     now = SystemClock().now()
     if flags.dumps:
