@@ -28,7 +28,7 @@ from runup.domain.preflight import accounts, conditions, starting, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
-from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, outcome, seen_report
+from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
 from runup.domain.preflight.report import Report
 from runup.domain.preflight.results import Checked
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
@@ -312,12 +312,19 @@ def _start(case: _Case) -> Preflight:
     if rights is None:
         said = conditions.preparing(case.subject, "ReadingChecks", "what the target's checks read is being looked up")
         return _pending(case, said, "what the target's checks read is being looked up", work=_rights_work(case))
-    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
     roles = accounts.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
-    pending = _pending(case, said, "the target is being started")
-    return replace(pending, actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+    return replace(_starting(case), actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+
+
+def _starting(case: _Case) -> Preflight:
+    unwritten = case.view.observed.unwritten
+    if unwritten:
+        history = histories.with_attempt(case.view.history, case.attempt)
+        return _told(case, not_written(unwritten), None, history)
+    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
+    return _pending(case, said, "the target is being started")
 
 
 def _place(view: View, waived: bool) -> workloads.Workplace:

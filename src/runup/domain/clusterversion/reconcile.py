@@ -166,10 +166,13 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     fresh = not found.desired.version and found.available_updates is None
     wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
     fields, gone = statuses.patch(found, wanted, fresh=fresh)
-    actions: list[Action] = [*first, *_record(observed, decided)]
+    record: list[Action] = [*_record(observed, decided)]
+    status: list[Action] = []
     if fields or gone:
         version = observed.cluster_version.metadata.resource_version
-        actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
+        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)]
+    # A record that is not taken must not keep the status, which says so, from being written.
+    actions = [*first, *status, *record] if observed.unwritten else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back(decided), *_events(found, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))
