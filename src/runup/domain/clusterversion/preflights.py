@@ -37,6 +37,8 @@ CHECK_RELEASE = "check-release"
 READ_RELEASE = "read-release"
 READ_RIGHTS = "read-rights"
 RECHECK = timedelta(seconds=60)
+# Of a Deployment with one replica.
+_PODS_SHOWN = 3
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
 POD = scheme.resource_of(Pod)
@@ -110,6 +112,20 @@ def became_update(view: View) -> Attempt | None:
     if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
         return None
     return attempt if asks_for(view.request.update, _target_of(attempt)) else None
+
+
+def ending(view: View) -> str:
+    """Which pods are waited for, and what to do about those that should have ended: a node that is lost ends none."""
+    pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
+    if not pods:
+        return ""
+    named = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
+    text = ", ".join(named[:_PODS_SHOWN])
+    due = [pod.metadata.deletion_timestamp for pod in pods if pod.metadata.deletion_timestamp is not None]
+    if due and view.now - min(due) >= RECHECK:
+        text += f" since {min(due):%Y-%m-%dT%H:%M:%SZ}; if the node is lost, `kubectl -n "
+        text += f"{view.observed.facts.place.namespace} delete pod -l {workloads.SELECTOR} --force`"
+    return f": {text}"
 
 
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
@@ -357,8 +373,9 @@ def _stop_other(case: _Case) -> Preflight:
 def _await_gone(case: _Case) -> Preflight:
     if case.attempt.failed:
         return _hold(case)
-    said = conditions.preparing(case.subject, "ReplacingTarget", "the pods of the preflight before it are ending")
-    return _pending(case, said, "the pods of the preflight before it are ending")
+    text = f"the pods of the preflight before it are ending{ending(case.view)}"
+    pending = _pending(case, conditions.preparing(case.subject, "ReplacingTarget", text), text)
+    return replace(pending, requeue_after_s=RECHECK.total_seconds())
 
 
 def _hold(case: _Case) -> Preflight:
