@@ -9,13 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.kube.client_sync import SyncClient
 
 HISTORY = "preflight-history"
 
@@ -36,6 +40,21 @@ def of_dump(path: str, wanted: Shown) -> None:
     read = files.dump(path, config_maps=True)
     history = next((m for m in read.config_maps if text(mapping(m, "metadata"), "name") == HISTORY), None)
     show(read.cluster, history, None, wanted)
+
+
+def of_cluster(connection: Connection, wanted: Shown) -> None:
+    """Print what a live cluster says."""
+    with connection.client() as client:
+        ask(client, wanted)
+
+
+def ask(client: SyncClient, wanted: Shown) -> None:
+    """Print what the cluster of `client` says."""
+    from runup.cli import cluster as clusters
+
+    document = clusters.read_raw(client)
+    history = clusters.read_record(client, HISTORY)
+    show(document, history, client.now(), wanted)
 
 
 def show(document: JSON, history: JSON | None, now: datetime | None, wanted: Shown) -> None:
