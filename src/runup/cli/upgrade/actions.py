@@ -80,7 +80,8 @@ def _show(request: Request, client: SyncClient) -> None:
         ask(client, Shown(request.flags.include_not_recommended, request.output))
         return
     cluster = clusters.read(client)
-    found = current(cluster, clusters.read_history(client, namespace()))
+    history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
+    found = current(cluster, history, accepted)
     if found is None:
         raise CommandError(_NO_PAGE)
     write([("out", _page(found, client, cluster))])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
-from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.kube.client_sync import SyncClient
 
-HISTORY = "preflight-history"
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
 class Shown(NamedTuple):
@@ -31,6 +31,13 @@ class Shown(NamedTuple):
     output: str | None = None
 
 
+class Kept(NamedTuple):
+    """ConfigMaps of the operator: reports, and why and until when risks are accepted."""
+
+    history: JSON | None = None
+    accepted: JSON | None = None
+
+
 def of_dump(path: str, wanted: Shown) -> None:
     """Print what a dump tells."""
     if wanted.output == "html":
@@ -38,8 +45,8 @@ def of_dump(path: str, wanted: Shown) -> None:
     from runup.cli.upgrade import files
 
     read = files.dump(path, config_maps=True)
-    history = next((m for m in read.config_maps if text(mapping(m, "metadata"), "name") == HISTORY), None)
-    show(read.cluster, history, None, wanted)
+    by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
+    show(read.cluster, Kept(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
 
 
 def of_cluster(connection: Connection, wanted: Shown) -> None:
@@ -51,16 +58,18 @@ def of_cluster(connection: Connection, wanted: Shown) -> None:
 def ask(client: SyncClient, wanted: Shown) -> None:
     """Print what the cluster of `client` says."""
     from runup.cli import cluster as clusters
+    from runup.cli.upgrade.recommend.extras import accepted_names
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, HISTORY)
-    show(document, history, client.now(), wanted)
+    accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
+    show(document, Kept(history, accepted), client.now(), wanted)
 
 
-def show(document: JSON, history: JSON | None, now: datetime | None, wanted: Shown) -> None:
-    """Print ClusterVersion `document`; `history` is the operator's ConfigMap of reports, `now` None for files."""
+def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:
+    """Print ClusterVersion `document`; `now` is None for files."""
     read = facts.read(document)
-    more = _More(document, history) if history or speaks_of_more(document) else None
+    more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
     if wanted.output in ("json", "yaml"):
         told = more.data if more else {"preflight": None, "endedPreflights": []}
         sys.stdout.write(machine(overview.as_data(read) | told, wanted.output))
@@ -101,7 +110,7 @@ def newest_transition(document: JSON) -> datetime | None:
 class _More:
     """What is said beyond oc."""
 
-    def __init__(self, document: JSON, history: JSON | None) -> None:
+    def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
         from runup.api import codec
         from runup.api.config_v1 import ClusterVersion
         from runup.api.core_v1 import ConfigMap
@@ -110,11 +119,12 @@ class _More:
 
         try:
             self._cluster = codec.convert(ClusterVersion, document)
-            past = histories.read(codec.convert(ConfigMap, history) if history else None)
+            past = histories.read(codec.convert(ConfigMap, kept.history) if kept.history else None)
         except codec.DecodeError as error:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
-        self._found = findings.current(self._cluster, past)
-        self._ended = findings.ended_findings(self._cluster, past)
+        taken = findings.accepted(self._cluster, texts(kept.accepted, "data"), now)
+        self._found = findings.current(self._cluster, past, taken)
+        self._ended = findings.ended_findings(self._cluster, past, taken)
 
     @property
     def data(self) -> dict[str, Any]:
