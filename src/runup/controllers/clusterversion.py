@@ -34,12 +34,12 @@ from runup.controllers.story import Story
 from runup.domain.clusterversion import stuck
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
 from runup.domain.clusterversion.observed import Facts, Observed
-from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
+from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
 from runup.domain.plan import Plan
-from runup.domain.preflight import history, settings, workloads
+from runup.domain.preflight import containers, history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
@@ -55,6 +55,7 @@ from runup.kube.workqueue import QueueShutDown, WorkQueue
 log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
+POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.operators, {}),
         (caches.gates, {"field_selector": "metadata.name=cluster"}),
         (caches.deployments, ours),
-        (caches.pods, ours),
+        (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
         (caches.config_maps, ours),
         (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
         (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
@@ -189,6 +190,7 @@ class ClusterVersionController:
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
             READ_RIGHTS: checks.read_rights,
+            READ_IMAGES: checks.read_images,
             APPLY: self._apply,
             LOAD: self._load,
         }
@@ -293,7 +295,8 @@ class ClusterVersionController:
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
             deployment_age_s=self._age.of(deployment),
-            pods=tuple(caches.pods.all()),
+            pods=_of_app(caches.pods, workloads.NAME),
+            check_pods=_of_app(caches.pods, containers.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id, wanted.place),
@@ -314,7 +317,8 @@ class ClusterVersionController:
 
     def _evaluate(self, queries: tuple[str, ...]) -> None:
         if self._prometheus is not None:
-            self._prometheus.want(queries)
+            version = self._caches.versions.get(NAME)
+            self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
 
     def _hash(self) -> str:
         """Of an operator that only records; the worker says what that of the release which it applies is."""
@@ -348,6 +352,10 @@ def _unreadable(*caches: Cache[ConfigMap]) -> str:
         for bad in cache.undecoded:
             return str(bad)
     return ""
+
+
+def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
+    return tuple(pod for pod in cache.all() if pod.metadata.labels.get(workloads.APP_LABEL) == app)
 
 
 def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:

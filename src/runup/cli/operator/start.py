@@ -32,6 +32,7 @@ OPTIONS = (
     ),
     click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option("--hypershift", is_flag=True, help="The control plane is hosted: queries name its cluster."),
     click.option(
         "--release-source",
         type=click.Choice(["pod", "registry"]),
@@ -149,6 +150,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         "update_service_ca",
         "prometheus_url",
         "prometheus_ca",
+        "hypershift",
         "listen",
         "serving_cert_file",
         "serving_key_file",
@@ -179,7 +181,19 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         node_name=flags["node_name"],
         operator_service_account=flags["service_account"],
         service_account=flags["preflight_service_account"],
+        prometheus_url=flags["prometheus_url"],
+        prometheus_ca=_pem(flags["prometheus_ca"]),
         report_sink=flags["report_sink"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],
     )
+
+
+def _pem(path: str) -> str:
+    """The authorities that a target gets; one that cannot be read is told where the operator asks itself."""
+    from pathlib import Path
+
+    try:
+        return Path(path).read_text(encoding="ascii") if path else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

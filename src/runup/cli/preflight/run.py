@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
-from runup.cli.findings import COULD_NOT_RUN, Findings, accepted_names, of_report, ordered, reasons
+from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
+from runup.cli.preflight.catalogs import images_of
 from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
 from runup.domain.preflight.conditions import COMPLETED, FAILED
@@ -45,15 +46,33 @@ class Flags:
     fail_on: str
     suppressions: str
     check_timeout_s: float
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    catalogs: tuple[str, ...] = ()
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
     """Judge, print, and say by the exit code what it comes to."""
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if flags.dumps and flags.prometheus_url:
+        raise CommandError(
+            "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
+        )
     rules = _suppressions(flags.suppressions)
-    release = judge.release_of(flags.release_dir, flags.to_image, access())
-    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s)
+    reached = access()
+    release = judge.release_of(flags.release_dir, flags.to_image, reached)
+    wanted = judge.Wanted(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        flags.prometheus_url,
+        flags.prometheus_ca,
+        images_of(flags.catalogs),
+        reached,
+    )
     now = SystemClock().now()
     if flags.dumps:
         paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]
@@ -95,17 +114,12 @@ def findings_of(judged: judge.Judged) -> Findings:
     if report is None:
         why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
         return Findings(source="", target="", conditions=(why,))
-    cluster = judged.cluster
-    accepted, because = (accepted_names(cluster), reasons(cluster)) if cluster else (frozenset[str](), {})
     return Findings(
         source=report.source_version,
         target=report.target_version,
         image=report.target_image,
         conditions=_conditions(report),
-        risks=ordered(
-            of_report(risk, report, because.get(risk.name, "") if risk.name in accepted else None)
-            for risk in report.risks
-        ),
+        risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
         checks=report.checks,
         observed=report.observed_time,
     )

@@ -65,6 +65,10 @@ class ReleaseCheck:
     rights: tuple[Right, ...] | None = None
     rights_until: datetime | None = None
     asking: bool = False
+    # What the release's image-references name; None while nobody asked, as long as for `images_until`.
+    images: Mapping[str, str] | None = None
+    images_until: datetime | None = None
+    listing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ class Observed:
     # By a clock that does not jump; None where only the wall's is known.
     deployment_age_s: float | None = None
     pods: tuple[Pod, ...] = ()
+    # Of the preflight's container checks.
+    check_pods: tuple[Pod, ...] = ()
     warnings: tuple[Event, ...] = ()
     history: ConfigMap | None = None
     report: ReportSeen | None = None
