@@ -103,7 +103,9 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
     spec = observed.cluster_version.spec
-    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen),))]
+    if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
+        problems.append(update.invalid)  # of desiredUpdate the first problem counts
     status, applied = applying.settle(seen, _settle(seen), invalid=bool(problems))
     lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     retrieved = fit.left_out(seen.advised.condition, left_out)
