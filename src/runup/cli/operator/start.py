@@ -32,6 +32,7 @@ OPTIONS = (
     ),
     click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option("--hypershift", is_flag=True, help="The control plane is hosted: queries name its cluster."),
     click.option(
         "--release-source",
         type=click.Choice(["pod", "registry"]),
@@ -142,6 +143,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         "update_service_ca",
         "prometheus_url",
         "prometheus_ca",
+        "hypershift",
         "listen",
         "serving_cert_file",
         "serving_key_file",
@@ -173,6 +175,7 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         service_account=flags["preflight_service_account"],
         prometheus_url=flags["prometheus_url"],
         prometheus_ca=_pem(flags["prometheus_ca"]),
+        prometheus_hosted=flags["hypershift"],
         report_sink=flags["report_sink"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],
