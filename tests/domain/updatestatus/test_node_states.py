@@ -101,6 +101,27 @@ def test_a_change_of_architecture_is_told_by_configurations(
     assert (found.updated, found.updating) == (updated, updating)
 
 
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([], False, id="no history"),
+        pytest.param([(b.NEW, "a")], False, id="an installation"),
+        pytest.param([(b.NEW, "a"), (b.OLD, "b")], False, id="another version, another image"),
+        pytest.param([(b.OLD, "a"), (b.NEW, "b")], False, id="back to another version"),
+        pytest.param([(b.NEW, "a"), (b.OLD, "a")], False, id="another version, the same image"),
+        pytest.param([(b.NEW, "a"), (b.NEW, "a")], False, id="the same release once more"),
+        pytest.param([(b.NEW, "a"), (b.NEW, "b")], True, id="the same version, another image"),
+        pytest.param([(b.NEW, "b"), (b.NEW, "a")], True, id="and back"),
+        pytest.param([(b.NEW, "a"), (b.OLD, "b"), (b.OLD, "c")], False, id="one that is over"),
+        pytest.param([(b.NEW, "a"), (b.NEW, "b"), (b.OLD, "c")], True, id="after an update"),
+    ],
+)
+def test_what_a_change_of_architecture_is(entries: list[tuple[str, str]], expected: bool) -> None:
+    """It is told by the two newest entries alone."""
+    history = [b.entry(version, image=image) for version, image in entries]
+    assert nodes.is_architecture_change(b.version(history)) is expected
+
+
 BAD_READY, BAD_DISK = b.cond("Ready", "Unknown", message='no "word"'), b.cond("DiskPressure", "True")
 BAD_NETWORK = b.cond("NetworkUnavailable", "Unknown")
 

@@ -47,7 +47,6 @@ class Preflight:
     """What the preflight comes to in this pass.
 
     `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
-    `gone`: neither Deployment nor pods are left.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -56,7 +55,6 @@ class Preflight:
     actions: tuple[Action, ...] = ()
     work: tuple[tuple[str, Any], ...] = ()
     requeue_after_s: float | None = None
-    gone: bool = True
 
 
 def decide(view: View) -> Preflight:
@@ -112,6 +110,11 @@ def became_update(view: View) -> Attempt | None:
     return attempt if asks_for(view.request.update, _target_of(attempt)) else None
 
 
+def workload_gone(view: View) -> bool:
+    """Whether neither the Deployment nor a pod of any preflight is left."""
+    return _deployed(view, None) is Deployed.NONE
+
+
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
     """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
     if check is not None and check.running:
@@ -147,7 +150,7 @@ def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
     seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(_with_last_words(view), None)
     actions = _stop(view) if STEPS[seen] is Step.STOP else ()
-    return Preflight(said, _kept(view, history, None), history, actions, gone=seen.deployed is Deployed.NONE)
+    return Preflight(said, _kept(view, history, None), history, actions)
 
 
 def _with_last_words(view: View) -> History:
@@ -168,11 +171,9 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     if attempt.source_version != view.current.version or same_release(target, view.current):
         return _unwanted(view, ())
     told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
-    found = _deployed(told, attempt)
     if attempt.making_way:
         return _making_way(_case(told, update, target))
-    going_on = _wanted(told, update, target)
-    return replace(going_on, gone=found is Deployed.NONE)
+    return _wanted(told, update, target)
 
 
 def _making_way(case: _Case) -> Preflight:
@@ -181,7 +182,7 @@ def _making_way(case: _Case) -> Preflight:
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
     ended = case.last_good_is_older or case.attempt.silent
     checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
-    return Preflight((), _with_wanted(case, checked), case.view.history, actions, gone=deployed is Deployed.NONE)
+    return Preflight((), _with_wanted(case, checked), case.view.history, actions)
 
 
 def _is_silent(view: View, attempt: Attempt) -> bool:
@@ -206,7 +207,6 @@ def _resolving(view: View, error: Waiting) -> Preflight:
         view.history,
         work=work,
         requeue_after_s=error.retry_after_s,
-        gone=False,
     )
 
 
@@ -242,7 +242,7 @@ class _Case:
 def _wanted(view: View, update: Update, target: Release) -> Preflight:
     case = _case(view, update, target)
     seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
-    return replace(_STEPS[STEPS[seen]](case), gone=False)
+    return _STEPS[STEPS[seen]](case)
 
 
 def _case(view: View, update: Update, target: Release) -> _Case:
