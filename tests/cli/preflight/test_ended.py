@@ -47,7 +47,8 @@ def stored(version: str, source: str = "5.0.0") -> Report:
     )
 
 
-OLD = "PreflightOutdated"
+# As read from a server: equal to the reason that is looked for, and not the same string.
+OLD = "".join(("Preflight", "Outdated"))
 REPORTS = (stored("5.1.0"), stored("5.2.0"))
 UPDATES = (offered("5.2.0", OLD), offered("5.1.0", OLD))
 
@@ -79,6 +80,13 @@ def asks(version: str = "", image_: str = "", mode: str = "Preflight") -> Update
             None,
             ["5.2.0"],
             id="one is still looked at",
+        ),
+        pytest.param(
+            REPORTS,
+            (offered("5.1.0", "PreflightFailed"), offered("5.2.0", OLD)),
+            None,
+            ["5.2.0"],
+            id="one could not be looked at",
         ),
         pytest.param(
             REPORTS[:1],
