@@ -19,7 +19,7 @@ from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
 from runup.domain.errors import Terminal
 from runup.domain.release.manifest import Manifest
-from runup.domain.release.metadata import MetadataError, parse_release_metadata
+from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
 from runup.lang import yaml as kyaml
 
 ENTRY_POINTS = "runup.preflight_checks"
@@ -42,6 +42,8 @@ class TargetRelease:
     documentation_base: str = ""
     # None where the release has no manifests, or they cannot be read.
     manifests: tuple[Manifest, ...] | None = None
+    # Name in image-references -> pull spec; none where they cannot be read.
+    images: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_release(folder: Path) -> TargetRelease:
@@ -56,7 +58,8 @@ def load_release(folder: Path) -> TargetRelease:
         raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
     kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(folder_of / "image-references"))
-    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, held)
+    images = _images(folder_of / "image-references")
+    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, held, images)
 
 
 def python_checks(
@@ -100,6 +103,13 @@ def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
         return manifests.of_files((path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE))
     except (OSError, manifests.BadManifests):
         return None
+
+
+def _images(references: Path) -> Mapping[str, str]:
+    try:
+        return parse_image_references(references.read_bytes()).images
+    except (OSError, MetadataError):
+        return {}
 
 
 def _build_versions(references: Path) -> list[Any]:

@@ -42,7 +42,8 @@ class ReleaseSpec(_Input, frozen=True):
     """One release image. `entry` names a script in `NAME/entries/` that stands in for the operator.
 
     `folder` holds what differs, by default `releases/VERSION`; `like` takes another release's folder underneath.
-    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`).
+    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`). `images` are
+    more of its image-references: a name there, and a script of `NAME/entries/` that the image runs.
     """
 
     version: str
@@ -54,6 +55,7 @@ class ReleaseSpec(_Input, frozen=True):
     channels: tuple[str, ...] = ()
     url: str = ""
     components: dict[str, str] = {}
+    images: dict[str, str] = {}
 
 
 class ConditionalEdge(_Input, frozen=True):
