@@ -9,6 +9,8 @@ from runup.api import (
     config_v1,
     core_v1,
     extension_v1,
+    kmm_v1beta1,
+    kmm_v1beta2,
     machineconfig_v1,
     olm_v1alpha1,
     operator_v1,
@@ -154,6 +156,11 @@ RESOURCES: dict[type[Object], Resource] = {
     platform_v1.PreflightValidation: _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
     platform_v1.PreflightValidationOCP: _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
     platform_v1.Module: _kmm("v1beta1", "Module", "modules"),
+    kmm_v1beta1.Module: _kmm("v1beta1", "Module", "modules"),
+    kmm_v1beta1.PreflightValidation: _kmm("v1beta1", "PreflightValidation", "preflightvalidations"),
+    kmm_v1beta1.PreflightValidationOCP: _kmm("v1beta1", "PreflightValidationOCP", "preflightvalidationsocp"),
+    kmm_v1beta2.PreflightValidation: _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
+    kmm_v1beta2.PreflightValidationOCP: _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
 }
 
 
