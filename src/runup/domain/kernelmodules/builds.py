@@ -1,4 +1,4 @@
-"""A run as an OpenShift Build, for clusters that have them: the node's own builder does it, with its own rights. Pure."""
+"""A run as an OpenShift Build, for clusters that have them: the cluster's own builder does it. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build(wanted: Wanted, owner: JSON, deadline_s: int) -> JSON:
             "name": wanted.key.name,
             "namespace": wanted.namespace,
             "labels": runs.labels(wanted),
-            "annotations": runs.annotations(wanted),
+            "annotations": runs.notes(wanted),
             "ownerReferences": [owner],
         },
         "spec": {

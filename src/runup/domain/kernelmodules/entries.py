@@ -29,12 +29,17 @@ def keyed(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]
     return {NamespacedName(entry.namespace, entry.name): entry for entry in entries}
 
 
-def is_final(old: ModuleStatus | None, module: Module) -> bool:
-    """Whether a Module is verified for good: seed 004 stops then. One that was made since is another Module."""
-    if old is None or old.verification_status != VERIFIED:
-        return False
+def about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
+    """`old`, unless `module` was made since: then it is about a namesake."""
+    if old is None:
+        return None
     made, said = module.metadata.creation_timestamp, old.last_transition_time
-    return made is None or said is None or made <= said
+    return old if made is None or said is None or made <= said else None
+
+
+def is_final(old: ModuleStatus | None) -> bool:
+    """Whether a Module is verified for good: it is not looked at again then."""
+    return old is not None and old.verification_status == VERIFIED
 
 
 def entry(module: Module, looked: Looked, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
@@ -67,9 +72,8 @@ def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: d
 
 def since(new: ModuleStatus, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """`new` with its time: the old one's where it says the same."""
-    same = old is not None and _said(old) == _said(new)
-    at = old.last_transition_time if same and old is not None and old.last_transition_time else now
-    return replace(new, last_transition_time=at)
+    at = old.last_transition_time if old is not None and says_the_same(old, new) else None
+    return replace(new, last_transition_time=at or now)
 
 
 def unreadable(bad: Undecodable) -> str:
@@ -89,6 +93,11 @@ def fitting(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
         if sum(stored_bytes(each.status_reason) for each in found) <= MOST_BYTES:
             return found
     return found
+
+
+def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
+    """Whether nothing changed that a time is kept of."""
+    return _said(old) == _said(new)
 
 
 def _said(each: ModuleStatus) -> tuple[str, str, str]:

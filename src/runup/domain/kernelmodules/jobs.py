@@ -33,7 +33,7 @@ _DOCKERFILE = "/run/kmod/dockerfile"
 class Builder:
     """What Jobs run: an image with `buildah`, and one with `sign-file` and a shell. `deadline_s` ends a build."""
 
-    image: str
+    image: str = ""
     sign_image: str = ""
     sign_file: str = "/usr/local/bin/sign-file"
     deadline_s: int = 3600
@@ -45,7 +45,7 @@ class Builder:
 
 def job(wanted: Wanted, builder: Builder, owner: JSON) -> JSON:
     """The Job, as it is to be applied."""
-    marks = {"labels": runs.labels(wanted), "annotations": runs.annotations(wanted)}
+    marks = {"labels": runs.labels(wanted), "annotations": runs.notes(wanted)}
     template = {
         "metadata": {
             "labels": marks["labels"],
@@ -130,7 +130,7 @@ def _owned(pod: WholePod, job: NamespacedName) -> bool:
 def _pod(wanted: Wanted, builder: Builder) -> JSON:
     steps = [_container("build", _build(wanted, builder), wanted, builder)]
     if wanted.target:
-        steps.append(_container("push", _push(wanted, builder), wanted, builder))
+        steps.append(_container("push", _push(wanted), wanted, builder))
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -177,7 +177,7 @@ def _build(wanted: Wanted, builder: Builder) -> list[str]:
     return [*arguments, f"--tag={wanted.target or LOCAL_IMAGE}", _CONTEXT]
 
 
-def _push(wanted: Wanted, builder: Builder) -> list[str]:
+def _push(wanted: Wanted) -> list[str]:
     return ["push", *_tls(wanted.push_tls), wanted.target]
 
 

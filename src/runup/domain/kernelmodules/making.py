@@ -79,9 +79,7 @@ def _check(task: Task, resolved: Resolved) -> None:
         )
 
 
-def _look(
-    task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]
-) -> Looked | Run:
+def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]) -> Looked | Run:
     """The run when it has succeeded, else how far it is."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)

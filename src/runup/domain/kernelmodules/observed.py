@@ -38,4 +38,4 @@ class Observed:
     runner: Runner | None = Runner.JOBS
     refused: Mapping[NamespacedName, str] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
-    builder: Builder = Builder("")
+    builder: Builder = field(default_factory=Builder)

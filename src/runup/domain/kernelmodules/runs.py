@@ -7,7 +7,7 @@ passes cannot start it twice, and other inputs are another run. Labels are those
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -62,8 +62,8 @@ class Wanted:
     secrets: tuple[Mounted, ...] = ()
     target: str = ""
     auth_secret: str = ""
-    pull_tls: TLSOptions = TLSOptions()
-    push_tls: TLSOptions = TLSOptions()
+    pull_tls: TLSOptions = field(default_factory=TLSOptions)
+    push_tls: TLSOptions = field(default_factory=TLSOptions)
     selector: tuple[tuple[str, str], ...] = ()
     # Which versions the secrets had: a new key is another run.
     versions: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ def labels(wanted: Wanted) -> dict[str, str]:
     }
 
 
-def annotations(wanted: Wanted) -> dict[str, str]:
+def notes(wanted: Wanted) -> dict[str, str]:
     """What a run says of itself: the whole names that a label has no room for."""
     return {
         HASH_ANNOTATION: wanted.hash,
@@ -151,5 +151,3 @@ def owner(wanted: Wanted, api_version: str) -> dict[str, object]:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-
-

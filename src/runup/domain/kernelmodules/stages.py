@@ -1,4 +1,4 @@
-"""One Module for one kernel: image, build, sign, in the order of KMM's preflight, as far as it can be told by now. Pure.
+"""One Module for one kernel: image, build, sign, in KMM's order, as far as it can be told by now. Pure.
 
 In: the Module, what was answered, what runs. Out: `Looked`. What is made where the image is not as it should be is
 decided in `making`.

@@ -42,8 +42,12 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
     running = [each for each in failed if each.verification_stage != "Requeued"]
     text = f"{len(modules) - len(failed)} of {len(modules)} Modules verified for {about}"
     if running:
-        return Condition(type=VALIDATED, status="Unknown", reason="InProgress", message=f"{text}; others are under way.")
-    return Condition(type=VALIDATED, status="False", reason="NotVerified", message=f"{text}; the others are tried again.")
+        return Condition(
+            type=VALIDATED, status="Unknown", reason="InProgress", message=f"{text}; others are under way."
+        )
+    return Condition(
+        type=VALIDATED, status="False", reason="NotVerified", message=f"{text}; the others are tried again."
+    )
 
 
 def cannot_tell(reason: str, message: str) -> Condition:
@@ -75,6 +79,7 @@ def patch(validation: Validation, status: PreflightValidationStatus) -> list[Act
     if status == validation.status:
         return []
     fields = {**_EMPTY, **codec.to_dict(status)}
+    fresh = validation.status == PreflightValidationStatus()
     return [
         PatchStatus(
             resource_of(type(validation)),
@@ -82,12 +87,13 @@ def patch(validation: Validation, status: PreflightValidationStatus) -> list[Act
             fields,
             (),
             validation.metadata.resource_version,
-            fresh=True,
+            fresh=fresh,
         )
     ]
 
 
-_EMPTY = {"modules": [], "conditions": []}
+# What is empty is not encoded, and would stay as it was.
+_EMPTY: dict[str, list[object]] = {"modules": [], "kernels": [], "conditions": []}
 
 
 def events(
@@ -98,7 +104,7 @@ def events(
     told: list[Action] = []
     for each in after:
         old = before.get(NamespacedName(each.namespace, each.name))
-        if old is not None and old.last_transition_time == each.last_transition_time:
+        if old is not None and entries.says_the_same(old, each):
             continue
         told += [event for event in (_event(about, each, old),) if event]
     if len(told) <= MOST_EVENTS:
@@ -107,14 +113,14 @@ def events(
     return [*told[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
 
 
-def _event(
-    about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None
-) -> Event | None:
+def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None) -> Event | None:
     name, reason = f"{each.namespace}/{each.name}", each.status_reason
     if each.verification_status == entries.VERIFIED:
         return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")
     if each.verification_stage == "Requeued":
         return Event(*about, "Warning", "ModuleNotVerified", f"{name}: {reason}")
-    if each.verification_stage in {"Build", "Sign"} and (old is None or old.verification_stage != each.verification_stage):
+    if each.verification_stage in {"Build", "Sign"} and (
+        old is None or old.verification_stage != each.verification_stage
+    ):
         return Event(*about, "Normal", f"{each.verification_stage}Started", f"{name}: {reason}")
     return None

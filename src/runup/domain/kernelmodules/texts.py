@@ -1,4 +1,4 @@
-"""What a status says, in the words of Kernel Module Management (internal/preflight/preflight.go), which people search for.
+"""What a status says, in the words of Kernel Module Management, which people search for (internal/preflight).
 
 Where we know more than it did, that follows after its words.
 """
