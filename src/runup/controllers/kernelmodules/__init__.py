@@ -1,0 +1,1 @@
+"""The kernel-module preflight: will every out-of-tree kernel module load after the update?"""
