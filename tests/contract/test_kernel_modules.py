@@ -1,4 +1,4 @@
-"""What the API server itself refuses of Modules and their validations: the rules of our definitions, on both servers."""
+"""What the API server itself refuses of Modules and of their validations: our definitions, on both servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kmm(api: Api) -> Api:
         crd = yaml.safe_load(file.read_text())
         crd["spec"].pop("conversion", None)
         made = api.post(CRDS, crd)
-        assert made.code == 201, made.body
+        assert made.code == 201, "\n".join(str(each) for each in made.body["details"]["causes"])
     deadline = time.monotonic() + 90
     while any(api.get(f"/apis/{GROUP}/v1beta1/{each}").code != 200 for each in ("modules", "preflightvalidations")):
         assert time.monotonic() < deadline, "the definitions are not served"
