@@ -27,6 +27,12 @@ class ImageNotFound(OciError):
     reason = "ImageNotFound"
 
 
+class FileNotFound(ImageNotFound):
+    """The image is there, and has no such file."""
+
+    reason = "FileNotFound"
+
+
 class BadImage(OciError):
     """The bytes are not what they claim: a digest, size, type or path does not hold. Trying again does not help."""
 

@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urljoin
 
 from runup.oci import images, mirrors
 from runup.oci.access import Access
-from runup.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from runup.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.images import Config, Descriptor, Manifest
 from runup.oci.layers import MAX_LAYERS, for_architecture, read_folders
 from runup.oci.layout import Layout, media_type_of
@@ -89,7 +89,7 @@ class RegistryClient:
         """Look for files in the image, the uppermost layer first, and no further than until they were found.
 
         What was read whole is what its digest says; of a layer that was left early that cannot be known. An error about
-        a layer, not the manifest, has its digest in `layer`.
+        a layer, not the manifest, has its digest in `layer`. Without an `architecture` any will do.
         """
         return self._from_any(reference, lambda source: self._search(source, sought, architecture))
 
@@ -184,7 +184,7 @@ class RegistryClient:
                 return found
             if found is Hidden.YES:
                 break
-        raise ImageNotFound(f"{reference}: the image has no file {path}")
+        raise FileNotFound(f"{reference}: the image has no file {path}")
 
     def _read_folders(self, reference: Reference, folders: tuple[str, ...], architecture: str) -> dict[str, bytes]:
         _, data = self._image(reference, architecture)
