@@ -1,1 +1,1 @@
-"""The kernel-module preflight: will every out-of-tree kernel module load after the update?"""
+"""Kernel modules' validations: registries are asked, runs are started, statuses are written."""
