@@ -15,7 +15,7 @@ from runup.cli.operator.serving import serving
 @click.option(
     "--namespace",
     envvar="POD_NAMESPACE",
-    default="openshift-kmm",
+    default="openshift-kernel-module-preflight",
     show_default=True,
     help="Where the leader's lease is kept.",
 )

@@ -31,7 +31,7 @@ from runup.kube.config import ClusterConfig
 from runup.kube.workqueue import WorkQueue
 
 log = structlog.get_logger("kernelmodules")
-NAMESPACE = "openshift-kmm"
+NAMESPACE = "openshift-kernel-module-preflight"
 LEASE = NAME
 LONGEST_BACKOFF_S = 30.0
 
@@ -100,7 +100,7 @@ class Process:
             caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
         )
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
-        answer = self.metrics.timed(answering(client, clock, plain_http=options.plain_http), clock)
+        answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
         asking = Asking(answer, clock, controller.on_any_change)
         following = [each.run for each in reflectors(client, self.caches, clock)]
         tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, runners.run)]
