@@ -1,0 +1,1 @@
+"""The shells of kernel modules: what serves, reads images, watches and carries out."""
