@@ -6,6 +6,7 @@ import msgspec
 
 from runup.api import (
     apiserver_v1,
+    build_v1,
     config_v1,
     core_v1,
     extension_v1,
@@ -95,6 +96,7 @@ RESOURCES: dict[type[Object], Resource] = {
     update_v1alpha1.UpdateStatus: Resource(
         "update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False
     ),
+    build_v1.Build: Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
     whole_v1.WholePod: Resource("", "v1", "Pod", "pods", namespaced=True),
     whole_v1.WholeNode: Resource("", "v1", "Node", "nodes", namespaced=False),
     whole_v1.WholeNamespace: Resource("", "v1", "Namespace", "namespaces", namespaced=False),

@@ -1,1 +1,1 @@
-"""The shells of kernel modules: what serves, reads images, watches and carries out."""
+"""Kernel modules' validations: registries are asked, runs are started, statuses are written."""
