@@ -15,10 +15,11 @@ from tests.oci.layered import Made, layout_in, put_document, put_image, put_inde
 from tests.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.controllers.kernelmodules.images import LONGEST_REASON, ImageVerdict, Outcome, verify_image
+from runup.controllers.kernelmodules.images import LONGEST_REASON, verify_image
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.texts import IMAGE_VERIFIED
+from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome
 from runup.lang.cut import stored_bytes
 from runup.oci import images
 from runup.oci.access import Access

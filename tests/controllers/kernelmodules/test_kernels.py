@@ -15,13 +15,14 @@ from tests.oci.registries import Answer, docker_registry, odd_registry
 from runup.api.core_v1 import ServiceAccount
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.api.scheme import Resource, resource_of
-from runup.controllers.kernelmodules.images import Outcome, verify_image
+from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.kernels import kernels_of, toolkit_of_release
 from runup.controllers.kernelmodules.registries import ClusterRegistries, GivenRegistries
 from runup.controllers.sources.registry_access import SECRETS
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
 from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
+from runup.domain.kernelmodules.verdict import Outcome
 from runup.kube import calls, config
 from runup.kube.client import Client
 from runup.oci.access import Access
