@@ -17,7 +17,7 @@ from runup.api import codec
 from runup.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Module
 from runup.api.meta_v1 import Object, key_of
-from runup.api.scheme import resource_of
+from runup.api.scheme import Resource, resource_of
 from runup.cli.errors import CommandError
 from runup.cli.findings import APPLY, NONE, UNKNOWN
 from runup.cli.output import screen_of, write
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.kube.pages import Listing
     from runup.oci.access import Access
+    from runup.sandbox.dump.load import Dump
 
 AGENT = f"runup-kmod-check/{__version__}"
 K = TypeVar("K", bound=Object)
@@ -117,14 +118,20 @@ async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> Looked:
         dump = read(Path(flags.dump), only=("clusterversions", *(each.plural for each in resources)))
     except BadDump as error:
         raise CommandError(error.message) from error
-    notes = [
-        f"the dump holds no {each.name}: whether there were any is not known"
-        for each in resources
-        if (each.group, each.plural) not in dump.collected.whole
-    ]
+    notes = [why for each in resources if (why := _absent(dump, each))]
     notes += dump.problems
     modules, nodes = _decoded(Module, dump.objects, notes), _decoded(Node, dump.objects, notes)
     return await _assessed(modules, nodes, flags, wanted, GivenRegistries(access), notes)
+
+
+def _absent(dump: Dump, resource: Resource) -> str:
+    """Why the dump need not have all objects of a kind, empty where it does."""
+    key = (resource.group, resource.plural)
+    if key in dump.collected.whole:
+        return ""
+    if key in dump.collected.partly:
+        return f"{resource.name}: {dump.collected.why_partly(key)}"
+    return f"the dump holds no {resource.name}: whether there were any is not known"
 
 
 def _lacks(kind: str, listed: Listing[K]) -> list[str]:
