@@ -57,11 +57,14 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class MaterialQuestion:
-    """What is a build, or a signature, made of? `config_map` is empty for a signature."""
+    """What is a build, or a signature, made of? `config_map` is empty for a signature.
+
+    `secrets` are names, each with the key that the Secret must have, if any.
+    """
 
     namespace: str
     config_map: str = ""
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

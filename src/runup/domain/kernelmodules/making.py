@@ -142,7 +142,7 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
             versions=material.versions,
         )
 
-    secrets = (*names, *filter(None, (resolved.image_repo_secret,)))
+    secrets = (*((name, "") for name in names), *_registry_secret(resolved))
     return _Step("build", MaterialQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), made)
 
 
@@ -170,8 +170,12 @@ def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> 
             versions=material.versions,
         )
 
-    names = [sign.key_secret.name, sign.cert_secret.name, resolved.image_repo_secret]
-    return _Step("sign", MaterialQuestion(metadata.namespace, "", tuple(dict.fromkeys(filter(None, names)))), made)
+    secrets = ((sign.key_secret.name, "key"), (sign.cert_secret.name, "cert"), *_registry_secret(resolved))
+    return _Step("sign", MaterialQuestion(metadata.namespace, "", secrets), made)
+
+
+def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
+    return ((resolved.image_repo_secret, ".dockerconfigjson"),) if resolved.image_repo_secret else ()
 
 
 def _wanted(task: Task, resolved: Resolved, **rest: object) -> Wanted:

@@ -33,7 +33,7 @@ def look(task: Task, observed: Observed) -> Looked:
         return Looked(False, "Image", "", open=(question,), pending=True)
     image, at = answer
     if image.verified:
-        return Looked(True, "Done", texts.IMAGE_VERIFIED)
+        return Looked(True, "Done", image.reason or texts.IMAGE_VERIFIED)
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
         return requeued(image.reason, answered)
