@@ -126,7 +126,8 @@ class FaultyApi:
             request.method,
             URL(self._upstream.server + request.path_qs, encoded=True),
             headers=[*headers, ("Accept-Encoding", "identity")],
-            data=await request.read(),
+            # An empty body is none: with it comes a Content-Type, which a real server's discovery refuses.
+            data=await request.read() or None,
             timeout=aiohttp.ClientTimeout(total=None),
         ) as answer:
             yield answer

@@ -6,7 +6,7 @@ object, so that two administrators at once never overwrite each other unseen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runup.api import codec
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 NAME = "version"
 FIELD_MANAGER = "runup"
+# The ConfigMap of why, by whom and until when.
+ACCEPTED = "accepted-risks"
 namespace = operator_namespace
 NO_CLUSTER_VERSION = (
     "{no} cluster version information available - you must be connected to an OpenShift {server}server to fetch the "
@@ -78,6 +80,16 @@ def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
         return client.send(calls.get_raw(resource_of(ConfigMap), name, namespace()))
     except (NotFound, Forbidden):
         return None
+
+
+def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Mapping[str, str]:
+    """The accepted names that count now, each with why; all of them where their records may not be read."""
+    from runup.cli import facts
+    from runup.cli.findings import accepted, accepted_names
+
+    if not accepted_names(cluster):
+        return {}
+    return accepted(cluster, facts.texts(read_record(client, ACCEPTED), "data"), client.now())
 
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:

@@ -43,11 +43,13 @@ class Connection:
         impersonation += [("Impersonate-Group", group) for group in self.as_group]
         return replace(found, headers=(*found.headers, *impersonation)) if impersonation else found
 
-    def client(self) -> SyncClient:
-        """A client of that cluster; raises ConfigError."""
+    def client(self, purpose: str = "") -> SyncClient:
+        """A client of that cluster, whose log names the `purpose` as it does oc's; raises ConfigError."""
+        from runup import __version__
         from runup.kube.client_sync import SyncClient
 
-        return SyncClient(self.config())
+        agent = f"runup/{__version__}"
+        return SyncClient(self.config(), user_agent=f"{agent} ({purpose})" if purpose else agent)
 
 
 def connection_of(ctx: click.Context) -> Connection:

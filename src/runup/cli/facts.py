@@ -110,6 +110,11 @@ def mapping(holder: Mapping[str, Any], key: str) -> JSON:
     return value if isinstance(value, dict) else {}
 
 
+def texts(holder: Mapping[str, Any] | None, key: str) -> dict[str, str]:
+    """The texts of an object, empty where there is none."""
+    return {name: value for name, value in mapping(holder or {}, key).items() if isinstance(value, str)}
+
+
 def mappings(holder: Mapping[str, Any], key: str) -> list[JSON]:
     """The objects of a list."""
     return [each for each in _items(holder, key) if isinstance(each, dict)]

@@ -7,13 +7,12 @@ preflight, for people or programs, is made of `Findings`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain import documentation
@@ -25,8 +24,8 @@ from runup.domain.preflight.results import OUTDATED, is_preflights
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"
-# `acceptRisks` has names alone; why they are there is kept beside it, as JSON of name -> text.
-BECAUSE = "preflight.runup.dev/accepted-because"
+# The names that an administrator accepted and that count, each with why.
+Accepted = Mapping[str, str]
 
 
 class Risk(msgspec.Struct, frozen=True):
@@ -108,13 +107,13 @@ def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:
     return (desired.version, desired.image) if desired is not None and desired.mode == MODE else None
 
 
-def current(cluster: ClusterVersion, history: History) -> Findings | None:
+def current(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
     """The preflight that is asked for, or None where none is."""
     target = wanted(cluster)
-    return of_target(cluster, history, *target) if target else None
+    return of_target(cluster, history, *target, accepted=accepted) if target else None
 
 
-def ended_findings(cluster: ClusterVersion, history: History) -> tuple[Findings, ...]:
+def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
     """What ended preflights of this source found, the newest first; without the target that is asked for now."""
     source, asked = cluster.status.desired.version, wanted(cluster)
     found = []
@@ -122,14 +121,19 @@ def ended_findings(cluster: ClusterVersion, history: History) -> tuple[Findings,
         version, image = report.target_version, report.target_image
         if report.source_version != source or asked in ((version, ""), (version, image), ("", image)):
             continue
-        one = of_target(cluster, history, version, image)
+        one = of_target(cluster, history, version, image, accepted=accepted)
         if any(risk.reason == OUTDATED for risk in one.risks):
             found.append(one)
     return tuple(found)
 
 
-def of_target(cluster: ClusterVersion, history: History, version: str, image: str = "") -> Findings:
-    """What is known of going to this release; the preflight's conditions only where it is the one asked for."""
+def of_target(
+    cluster: ClusterVersion, history: History, version: str, image: str = "", *, accepted: Accepted | None = None
+) -> Findings:
+    """What is known of going to this release; the preflight's conditions only where it is the one asked for.
+
+    `accepted`: None where nobody looked for records; then every name of the list counts.
+    """
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
@@ -141,7 +145,7 @@ def of_target(cluster: ClusterVersion, history: History, version: str, image: st
         target=version or image,
         image=image or (entry.release.image if entry else ""),
         conditions=tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else (),
-        risks=_risks(cluster, entry, report, version),
+        risks=_risks(cluster, entry, report, version, _every(cluster) if accepted is None else accepted),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
@@ -208,13 +212,21 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
     return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
 
 
-def reasons(cluster: ClusterVersion) -> dict[str, str]:
-    """Why risks are accepted, by name, as `accept --because` recorded it; what is no such record counts as none."""
-    try:
-        found = codec.decode(dict, cluster.metadata.annotations.get(BECAUSE, "{}").encode())
-    except codec.DecodeError:
-        return {}
-    return {name: text for name, text in found.items() if isinstance(text, str)}
+def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now: datetime | None = None) -> Accepted:
+    """The accepted names that count, each with why (empty where nobody said).
+
+    `kept` is the data of ConfigMap `accepted-risks`, `now` None that of files: the newest that the cluster tells of.
+    """
+    names = dict.fromkeys(sorted(accepted_names(cluster)), "")
+    if not (names and kept):
+        return names
+    from runup.domain.updates import acceptance
+
+    times = [c.last_transition_time for c in cluster.status.conditions]
+    moment = now or max((time for time in times if time), default=None)
+    records = acceptance.read(kept)
+    counting = acceptance.counting(names, records, moment) if moment else names
+    return {name: records[name].reason if name in records else "" for name in names if name in counting}
 
 
 def line_for(message: str, target: str) -> str:
@@ -224,8 +236,16 @@ def line_for(message: str, target: str) -> str:
     return "\n".join(lines) or message
 
 
+def _every(cluster: ClusterVersion) -> Accepted:
+    return dict.fromkeys(accepted_names(cluster), "")
+
+
 def _risks(
-    cluster: ClusterVersion, entry: ConditionalUpdate | None, report: Report | None, version: str
+    cluster: ClusterVersion,
+    entry: ConditionalUpdate | None,
+    report: Report | None,
+    version: str,
+    accepted: Accepted,
 ) -> tuple[Risk, ...]:
     if entry is None:
         return ()
@@ -233,7 +253,6 @@ def _risks(
     own = {risk.name: risk for risk in entry.risks}
     names = dict.fromkeys([*entry.risk_names, *own])
     reported = {risk.name: risk for risk in report.risks} if report else {}
-    accepted, why = accepted_names(cluster), reasons(cluster)
     found = []
     for name in names:
         risk = _with_verdict(own.get(name), everywhere.get(name))
@@ -254,7 +273,7 @@ def _risks(
                 from_preflight=is_preflights(risk),
                 since=verdict.last_transition_time if verdict else None,
                 resources=detail.resources if detail else (),
-                because=why.get(name, "") if name in accepted else "",
+                because=accepted.get(name, ""),
             )
         )
     return ordered(found)

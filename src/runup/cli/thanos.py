@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
 _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
 _ALERTS_TIMEOUT_S = 30.0
+_MAX_BYTES = 16 << 20
 
 
 def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
@@ -54,9 +55,11 @@ def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> by
     try:
         connection.request("GET", PATH, headers={"Authorization": authorization, "Accept": "application/json"})
         response = connection.getresponse()
-        body = response.read()
+        body = response.read(_MAX_BYTES + 1)
     finally:
         connection.close()
     if response.status != 200:
         raise OSError(f"GET status code={response.status}")
+    if len(body) > _MAX_BYTES:
+        raise OSError(f"the answer is longer than {_MAX_BYTES} bytes")
     return body

@@ -293,7 +293,8 @@ class ClusterVersionController:
 
     def _evaluate(self, queries: tuple[str, ...]) -> None:
         if self._prometheus is not None:
-            self._prometheus.want(queries)
+            version = self._caches.versions.get(NAME)
+            self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
 
     def _hash(self) -> str:
         """Of an operator that only records; the worker says what that of the release which it applies is."""

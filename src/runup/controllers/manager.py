@@ -64,6 +64,8 @@ class Options:
     # Who evaluates PromQL and knows the alerts; empty: nobody is asked.
     prometheus_url: str = ""
     prometheus_ca: str = ""
+    # The control plane is one of many that share a management cluster, and its Prometheus.
+    hypershift: bool = False
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
@@ -176,7 +178,12 @@ class Manager:
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
         service = UpdateService(self._clock, wake, ca_file=self._options.update_service_ca)
         prometheus = Prometheus(
-            self._options.prometheus_url, self._config.auth, self._clock, wake, ca_file=self._options.prometheus_ca
+            self._options.prometheus_url,
+            self._config.auth,
+            self._clock,
+            wake,
+            ca_file=self._options.prometheus_ca,
+            hosted=self._options.hypershift,
         )
         images = ReleaseImages(
             client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries

@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 from tests.cli.conftest import Run
+from tests.oci.registries import odd_registry
 
 from runup.cli.graph.server import accepted, address
 from runup.controllers.sources.update_service import UpdateService
@@ -23,6 +24,10 @@ from runup.domain.updates.graph import advice
 from runup.domain.updates.service import Query
 from runup.domain.version import Version
 from runup.kube.clock import SystemClock
+from runup.oci.build import build_release
+from runup.oci.layout import Layout
+
+FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}
 
 RISK = {
     "name": "Slow",
@@ -65,6 +70,31 @@ def _built(run: Run, data: Path) -> Path:
         "\n1 updates are blocked altogether.\n"
     )
     return graph
+
+
+def test_built_of_images(run: Run, data: Path) -> None:
+    """Versions, predecessors and digests are the images' own; where a cluster cannot pull from is refused."""
+    layout = data.parent / "layout"
+    built = {
+        "4.1.0": build_release(layout, version="4.1.0", files=FILES),
+        "4.1.1": build_release(layout, version="4.1.1", files=FILES, previous=("4.1.0",)),
+    }
+    with odd_registry(Layout.open(layout)) as registry:
+        images = [f"{registry.host}/ocp/release@{built['4.1.0'].digest}", f"{registry.host}/ocp/release:4.1.1"]
+        graph = data.parent / "graph.json"
+        ran = run("graph", "build", data, "--image", images[0], "--image", images[1], "--to", graph)
+        lacks = "warning: 1 releases of channels are not among the releases, such as 4.2.0\n"
+        assert (ran.code, ran.err) == (0, lacks)
+    found = json.loads(graph.read_text())
+    pinned = {version: f"{registry.host}/ocp/release@{each.digest}" for version, each in built.items()}
+    assert {node["version"]: node["payload"] for node in found["nodes"]} == pinned
+    assert found["edges"] == [[0, 1]]
+    ran = run("graph", "build", data, "--image", f"oci:{layout}:4.1.0")
+    said = f"error: oci:{layout}:4.1.0: clusters cannot pull it from there; push it to a registry first\n"
+    assert (ran.code, ran.err) == (1, said)
+    ran = run("graph", "build", data, "--image", images[0])
+    assert ran.code == 1
+    assert ran.err.startswith(f"error: {images[0]}: ")
 
 
 def test_shown_as_text(run: Run, data: Path) -> None:

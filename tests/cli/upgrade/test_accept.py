@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from tests.cli.conftest import Run, Server, cluster
+from tests.cli.conftest import Run, Server
 
-from runup.cli import cluster as clusters
-from runup.cli.findings import BECAUSE, reasons
 from runup.cli.upgrade.accept import check_names, plan, unknown_names
 
 USAGE = {
@@ -126,46 +122,6 @@ def test_a_story_of_accepting(run: Run, server: Server) -> None:
     assert accept("-RiskA") == (0, "info: Accept risks are []\n", "")
     assert server.cluster_version()["spec"]["desiredUpdate"] == {"version": "5.2.0", "mode": "Preflight"}
     assert accept("--clear") == (0, "info: Accept risks are not changed\n", "")
-
-
-def test_why_a_risk_is_accepted(run: Run, server: Server) -> None:
-    """Kept beside the list, shown with the risk, gone with the name; a name without a reason leaves others alone."""
-    server.set_cluster_version(status={"conditionalUpdateRisks": [RISK, {**RISK, "name": "RiskB"}]})
-
-    def accept(*words: str) -> dict[str, Any]:
-        ran = run("upgrade", "accept", *words, "--kubeconfig", server.kubeconfig)
-        assert (ran.code, ran.err) == (0, "")
-        return reasons(clusters.read(server.client))
-
-    assert accept("RiskA", "--because", 'CHG-7, "tested"') == {"RiskA": 'CHG-7, "tested"'}
-    assert accept("RiskB") == {"RiskA": 'CHG-7, "tested"'}
-    assert accept("RiskB", "--because", "older") == {"RiskA": 'CHG-7, "tested"', "RiskB": "older"}
-    assert accept("RiskA-") == {"RiskB": "older"}
-    assert accept("--clear") == {}
-    assert BECAUSE not in server.cluster_version()["metadata"].get("annotations", {})
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["RiskA-", "--because", "x"], "--because says why risks are accepted; name some"),
-        (["RiskA", "--because", "x" * 501], "--because has 501 characters; 500 are kept"),
-    ],
-    ids=["nothing is accepted", "too long"],
-)
-def test_a_reason_that_cannot_be_kept(words: list[str], said: str, run: Run, server: Server) -> None:
-    """Nothing is changed."""
-    server.set_cluster_version()
-    ran = run("upgrade", "accept", *words, "--kubeconfig", server.kubeconfig)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"error: {said}\n")
-    assert "desiredUpdate" not in server.cluster_version()["spec"]
-
-
-@pytest.mark.parametrize("text", ["nonsense", "[1]", '{"RiskA": 1}', "{}"])
-def test_a_record_of_reasons_that_is_none(text: str) -> None:
-    """Somebody else may write the annotation; it never stands in the way of a command."""
-    assert reasons(cluster({"metadata": {"name": "version", "annotations": {BECAUSE: text}}})) == {}
 
 
 def test_a_server_without_the_field(run: Run, old_server: Server) -> None:

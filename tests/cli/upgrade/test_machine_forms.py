@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
+from msgspec.structs import replace
 from tests.cli.conftest import Run, Server
+
+from runup.domain.preflight import history
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
 SINCE = "2026-01-14T09:30:00Z"
@@ -84,3 +90,40 @@ def test_preflights_are_told_with_source_time_and_completeness(run: Run, server:
         "  5.1.0    5.0.0    not yet    complete   RiskA\n"
         "\n  RiskA: m\n"
     )
+
+
+def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> None:
+    """It has its time, counts what it knew, and says that nobody looks any more; another source's is not told."""
+    outdated = {**APPLIES, "status": "Unknown", "reason": "PreflightOutdated", "lastTransitionTime": SINCE}
+    offer = {**OFFER, "risks": [{**RISK, "conditions": [outdated]}], "riskNames": ["RiskA"]}
+    document = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {},
+        "status": {**STATUS, "conditionalUpdates": [offer]},
+    }
+    told = ReportedCheck(name="Nodes", result="Applies"), ReportedCheck(name="Pods", result="Unknown")
+    report = Report(
+        format=FORMAT,
+        preflight_id="p1",
+        source_version="5.0.0",
+        target_version="5.1.0",
+        target_image=OFFER["release"]["image"],
+        execution_status="completed",
+        observed_time=datetime(2026, 1, 14, 9, 30, tzinfo=UTC),
+        checks=told,
+        risks=(ReportedRisk(name="RiskA", message="m"),),
+    )
+    earlier = replace(report, preflight_id="p0", source_version="4.9.0", target_version="5.0.0")
+    stored = history.config_map(History(reports=(report, earlier)), "openshift-cluster-version-operator")
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    (tmp_path / "cm.json").write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **stored}))
+    ran = run("upgrade", "recommend", "--dump", tmp_path)
+    assert ran.out.partition("\nPreflights:\n\n")[2] == (
+        "  TARGET   SOURCE   OBSERVED               STATE                                  RISKS\n"
+        "  5.1.0    5.0.0    2026-01-14T09:30:00Z   complete (1 of 2 checks told), ended   RiskA\n"
+        "\nWhat an ended preflight found may have changed since, and holds no update up.\n"
+    )
+    (found,) = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)["preflights"]
+    assert (found["target"], found["ended"], found["state"]) == ("5.1.0", True, "complete")

@@ -159,6 +159,40 @@ def test_what_ended_is_accepted_anew(run: Run, place: Server) -> None:
     assert again.out == "info: Accept risks are not changed\n"
 
 
+def test_a_preflight_counts_what_counts(run: Run, place: Server) -> None:
+    """Why is shown with the risk; once the time is over the risk stands in the way again, and the exit code says so."""
+    state = {"lastTransitionTime": "2026-01-14T09:30:00Z", "reason": "R", "message": "m", "status": "True"}
+    place.set_cluster_version(
+        spec={"desiredUpdate": {"version": "5.1.0", "mode": "Preflight", "acceptRisks": [{"name": "RiskA"}]}},
+        status={"conditionalUpdates": [OFFER], "conditions": [{**state, "type": "PreflightCompleted"}]},
+    )
+
+    def shown(until: datetime) -> tuple[int, bool, bool]:
+        record = acceptance.encoded(Acceptance("RiskA", "network team, CHG-7712", "kim", NOW, until))
+        metadata = {"name": acceptance.NAME, "namespace": "records"}
+        change = {"metadata": metadata, "data": {"RiskA": record}}
+        place.client.send(calls.apply(resource_of(ConfigMap), change, field_manager="test", force=True))
+        ran = run("preflight", "show", "-o", "json", "--kubeconfig", place.kubeconfig)
+        (risk,) = json.loads(ran.out)["risks"]
+        page = run("upgrade", "-o", "html", "--kubeconfig", place.kubeconfig).out
+        assert ("network team, CHG-7712" in page) is risk["accepted"]
+        overview = json.loads(run("upgrade", "-o", "json", "--kubeconfig", place.kubeconfig).out)
+        return ran.code, risk["accepted"], overview["preflight"]["risks"][0]["accepted"]
+
+    now = datetime.now(UTC)
+    assert shown(now + timedelta(days=1)) == (0, True, True)
+    assert shown(now - timedelta(days=1)) == (2, False, False)
+
+
+def test_a_reason_without_a_place_is_told(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The risk is accepted all the same: nothing that counts is lost."""
+    monkeypatch.setenv("CVO_NAMESPACE", "nowhere-to-record")
+    server.set_cluster_version(status={"conditionalUpdates": [OFFER]})
+    ran = run("upgrade", "accept", "RiskA", "--reason", "CHG-7", "--kubeconfig", server.kubeconfig)
+    assert (ran.code, ran.out) == (0, "info: Accept risks are [RiskA]\n")
+    assert ran.err == "warning: why could not be recorded: there is no namespace nowhere-to-record\n"
+
+
 def test_nothing_is_accepted_without_its_record(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name without its end would count for ever."""
     monkeypatch.setenv("CVO_NAMESPACE", "nowhere-to-record")
@@ -172,6 +206,6 @@ def test_nothing_is_accepted_without_its_record(run: Run, server: Server, monkey
 def test_a_reason_needs_a_risk(run: Run) -> None:
     """Before any connection."""
     ran = run("upgrade", "accept", "A-", "--reason", "x")
-    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --because says why risks are accepted; name some")
+    assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --reason says why risks are accepted; name some")
     ran = run("upgrade", "accept", "A-", "--until", "1d")
     assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --until says how long risks are accepted; name some")

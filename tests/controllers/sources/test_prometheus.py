@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.prometheus import needed, prometheus
@@ -47,12 +48,12 @@ class Played:
 
 
 @asynccontextmanager
-async def _asking() -> AsyncGenerator[tuple[Played, Prometheus, ManualClock, asyncio.Event]]:
+async def _asking(*, hosted: bool = False) -> AsyncGenerator[tuple[Played, Prometheus, ManualClock, asyncio.Event]]:
     played, clock, changed = Played(), ManualClock(START), asyncio.Event()
     app = web.Application()
     app.add_routes([web.get("/api/v1/query", played.query), web.get("/api/v1/alerts", played.list_alerts)])
     async with TestServer(app) as server:
-        asks = Prometheus(str(server.make_url("")), Static(), clock, changed.set)
+        asks = Prometheus(str(server.make_url("")), Static(), clock, changed.set, hosted=hosted)
         try:
             yield played, asks, clock, changed
         finally:
@@ -102,6 +103,22 @@ async def test_nothing_is_asked_oftener_than_it_is_due() -> None:
         assert played.asked == ["q", "q"]
         asks.want([])
         assert asks.state.answers == {}
+
+
+@pytest.mark.parametrize(
+    ("hosted", "asked"),
+    [(True, 'max(a{_id="4f1a"} * b{_id="4f1a",c=""})'), (False, 'max(a{_id=""} * b{_id="",c=""})')],
+    ids=["many clusters share it", "it is the cluster's own"],
+)
+async def test_a_query_names_the_cluster(hosted: bool, asked: str) -> None:
+    """What is known is kept under the query as the update service wrote it."""
+    query = 'max(a{_id=""} * b{_id="",c=""})'
+    async with _asking(hosted=hosted) as (played, asks, _clock, _changed):
+        played.go.set()
+        asks.want([query], "4f1a")
+        await _until(lambda: asks.state.answers)
+        assert played.asked == [asked]
+        assert list(asks.state.answers) == [query]
 
 
 async def test_a_prometheus_that_is_away() -> None:

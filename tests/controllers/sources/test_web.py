@@ -17,6 +17,7 @@ from tests.controllers.sources.test_signatures import DIGEST, GOOD, checked, con
 from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 
 from runup.controllers.sources import web
+from runup.controllers.sources.monitoring import Monitoring
 from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.domain.preflight.steps import Trust
@@ -105,6 +106,32 @@ async def over_tls(handler: Any, secure: ssl.SSLContext) -> AsyncIterator[str]:
         yield f"https://{host}:{port}"
     finally:
         await runner.cleanup()
+
+
+async def test_authorities_are_those_that_the_file_has_now(tmp_path: Path) -> None:
+    """A mounted bundle is changed while we run: what it had before is neither trusted nor refused for ever."""
+    certs.load_or_create(tmp_path / "served", SystemClock().now())
+    certs.load_or_create(tmp_path / "other", SystemClock().now())
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(tmp_path / "served" / "server.crt", tmp_path / "served" / "server.key")
+    bundle = tmp_path / "bundle.crt"
+
+    def mount(name: str) -> None:
+        copy = tmp_path / "new.crt"
+        copy.write_bytes((tmp_path / name / "ca.crt").read_bytes())
+        copy.replace(bundle)
+
+    async with over_tls(sent(b"found"), serving) as url:
+        asked = Monitoring(url, Static(bearer("secret")), SystemClock(), asker="Test", ca_file=str(bundle))
+        with pytest.raises(OSError, match=r"certificate authorities .*bundle\.crt cannot be read"):
+            await asked.get("/", within_s=60)
+        for name, trusted in (("other", False), ("served", True), ("other", False)):
+            mount(name)
+            if trusted:
+                assert await asked.get("/", within_s=60) == b"found"
+                continue
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await asked.get("/", within_s=60)
 
 
 async def test_a_token_is_for_the_server_that_was_named(tmp_path: Path, here: ScriptedApi) -> None:

@@ -14,7 +14,8 @@ from aiohttp.test_utils import TestServer
 from tests.controllers.updatestatus.world import DEADLINE_S, PODS, World, obj, world
 
 from runup.api.scheme import Resource
-from runup.controllers.updatestatus import alerts as module
+from runup.controllers.sources import monitoring
+from runup.controllers.updatestatus import alerts as asking
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
@@ -81,7 +82,7 @@ async def test_what_is_no_answer_is_unreadable(
     answer: Callable[[web.Request], web.Response], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not knowing the alerts is not the same as there being none."""
-    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    monkeypatch.setattr(monitoring, "MAX_BYTES", 1000)
     async with prometheus(answer) as url:
         found = await asked(url)
     assert isinstance(found, Unreadable)
@@ -139,7 +140,7 @@ async def test_an_old_answer_is_no_answer() -> None:
         assert alerts.state == (EXPECTED,)
         changed.clear()
         await clock.until_sleeping(1)
-        await clock.advance(module.REFRESH_S)
+        await clock.advance(asking.REFRESH_S)
         await asyncio.wait_for(changed.wait(), DEADLINE_S)
         assert isinstance(alerts.state, Unreadable)
         running.cancel()

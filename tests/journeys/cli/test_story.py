@@ -62,7 +62,7 @@ def test_the_main_job(skip_level: Sandbox) -> None:
     assert (target["target"], target["applies"], target["accepted"]) == ("5.2.0", "True", False)
     assert target["remediation"]
 
-    why = ("--because", "network team, CHG-7712")
+    why = ("--reason", "network team, CHG-7712")
     assert skip_level.run("upgrade", "accept", "DualStackIncompatible", *why).code == 0
     page = skip_level.run("preflight", "show", "-o", "html")
     assert page.code == 2, page.err

@@ -33,8 +33,7 @@ DEADLINE_S = 180.0
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-# On the sandbox alone: behind this proxy a real server's first write of an update is answered with 415.
-@pytest.fixture(scope="module", params=SERVERS[:1])
+@pytest.fixture(scope="module", params=SERVERS)
 def here(request: pytest.FixtureRequest) -> Iterator[World]:
     """A server with the small release installed; each test updates it to a release of its own."""
     folder = Path(tempfile.mkdtemp(prefix="runup-test-trouble-"))

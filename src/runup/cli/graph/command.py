@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from runup.cli import complete
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.cli.options import with_options
+from runup.cli.release.shared import access, registry_options
 
 if TYPE_CHECKING:
     from runup.cli.graph.source import Source
@@ -20,6 +21,7 @@ _SOURCE = (
     click.option("--releases", metavar="FILE", shell_complete=complete.files, help="A JSON list of releases."),
     click.option("--image", "images", multiple=True, metavar="IMAGE", help="A release image; may repeat."),
     click.option("--arch", default="amd64", metavar="NAME", help="The architecture, by its Go name (default amd64)."),
+    registry_options,
 )
 
 
@@ -28,7 +30,7 @@ def graph() -> None:
     """Make, serve and look into the graph of an update service.
 
     \b
-      runup graph build graph-data/ --releases releases.json -o graph.json
+      runup graph build graph-data/ --releases releases.json --to graph.json
       runup graph show graph.json --from 4.14.20 --channel stable-4.16
     """
 
@@ -38,7 +40,13 @@ def graph() -> None:
 @click.option("--to", "file", metavar="FILE", help="Where to write the graph; without it, only what it comes to.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form of what it comes to.")
 def build(
-    source: str, releases: str | None, images: tuple[str, ...], arch: str, file: str | None, output: str | None
+    source: str,
+    releases: str | None,
+    images: tuple[str, ...],
+    arch: str,
+    file: str | None,
+    output: str | None,
+    **registry: Any,
 ) -> None:
     """Make a graph out of a folder of graph data, and say what it comes to.
 
@@ -49,7 +57,7 @@ def build(
     from runup.cli.graph import source as sources
     from runup.cli.graph.summary import as_text, summary
 
-    found = sources.load(source, releases, images, arch)
+    found = sources.load(source, releases, images, arch, lambda: access(**registry))
     if file is not None:
         sources.write(found, file)
     told = summary(found)
@@ -65,7 +73,7 @@ def build(
 @graph.command()
 @with_options(_SOURCE)
 @click.option("--listen", default="127.0.0.1:8080", metavar="HOST:PORT", help="Where to serve (127.0.0.1:8080).")
-def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str, listen: str) -> None:
+def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str, listen: str, **registry: Any) -> None:
     """Serve a graph as an update service does; the address is spec.upstream of ClusterVersion. Ctrl-C ends it.
 
     \b
@@ -76,7 +84,7 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
     from runup.cli.graph import source as sources
 
     host, port = server.address(listen)
-    found = sources.load(source, releases, images, arch)
+    found = sources.load(source, releases, images, arch, lambda: access(**registry))
     _say_notes(found)
     server.serve(found, host, port, arch)
 
@@ -96,6 +104,7 @@ def show(
     channel: str,
     goal: str,
     output: str,
+    **registry: Any,
 ) -> None:
     """Show where a release can be updated to, what is blocked and why, and the shortest way to another.
 
@@ -108,7 +117,7 @@ def show(
     from runup.domain.updates.building import of_channel
     from runup.domain.updates.ways import ways
 
-    found = sources.load(source, releases, images, arch)
+    found = sources.load(source, releases, images, arch, lambda: access(**registry))
     part = of_channel(found.document, channel)
     _check(found, part, channel, origin, goal)
     told = ways(part, found.removed, origin, goal)

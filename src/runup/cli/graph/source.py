@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from runup.cli.errors import CommandError
+from runup.cli.release import shared
 from runup.domain.errors import Terminal
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.building import Hop, KnownRelease, channels_of
 from runup.domain.updates.graph import BadGraph, parse_graph
 from runup.lang import yaml as kyaml
+
+if TYPE_CHECKING:
+    from runup.oci.access import Access
 
 JSON = dict[str, Any]
 _ASSUMED = (
@@ -33,8 +37,14 @@ class Source:
     notes: tuple[str, ...] = ()
 
 
-def load(source: str, releases: str | None, images: Sequence[str], architecture: str) -> Source:
-    """The graph of `source`; raises CommandError."""
+def load(
+    source: str,
+    releases: str | None,
+    images: Sequence[str],
+    architecture: str,
+    access: Callable[[], Access] = shared.access,
+) -> Source:
+    """The graph of `source`; `access` is how the registries of `images` are reached. Raises CommandError."""
     path = Path(source)
     if path.is_file():
         if releases or images:
@@ -42,7 +52,7 @@ def load(source: str, releases: str | None, images: Sequence[str], architecture:
         return _built(path)
     if not path.is_dir():
         raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
-    known = [*_listed(releases), *_of_images(images)] if releases or images else None
+    known = [*_listed(releases), *_of_images(images, access)] if releases or images else None
     try:
         found = building.build(_data(path), known, architecture)
     except Terminal as error:
@@ -124,19 +134,27 @@ def _listed(file: str | None) -> tuple[KnownRelease, ...]:
         raise CommandError(f"{file}: {error.message}") from error
 
 
-def _of_images(images: Sequence[str]) -> Iterable[KnownRelease]:
+def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
     if not images:
         return
-    from runup.cli.release import read, shared
+    from runup.cli.release import read
     from runup.domain.release.payload import PayloadError
     from runup.oci.errors import OciError
+    from runup.oci.reference import Reference
 
-    access = shared.access()
+    try:
+        reached = access()
+    except OciError as error:
+        raise CommandError(str(error)) from error
     for image in images:
         try:
-            payload, digest = read.load(image, access, keep_going=True)
+            where = read.place(image)
+            payload, digest = read.load(image, reached, keep_going=True)
         except (OciError, PayloadError) as error:
             raise CommandError(f"{image}: {error}") from error
+        if not isinstance(where, Reference):
+            raise CommandError(f"{image}: clusters cannot pull it from there; push it to a registry first")
         metadata = payload.metadata
-        pulled = f"{image.rpartition('@')[0] or image.rpartition(':')[0]}@{digest}" if digest else ""
-        yield KnownRelease(metadata.version, pulled, metadata.previous, metadata.url, metadata.architecture)
+        yield KnownRelease(
+            metadata.version, str(where.at(digest)), metadata.previous, metadata.url, metadata.architecture
+        )

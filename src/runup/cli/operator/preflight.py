@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup import __version__
-from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.errors import CommandError
 from runup.cli.options import with_options
+from runup.cli.place import operator_namespace
 
 if TYPE_CHECKING:
     import asyncio
@@ -140,7 +140,7 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
         source_version=flags["from_"],
         preflight_id=os.environ.get("PREFLIGHT_ID", ""),
         target_image=os.environ.get("PREFLIGHT_TARGET_IMAGE", ""),
-        namespace=os.environ.get("CVO_NAMESPACE") or OPERATOR_NAMESPACE,
+        namespace=operator_namespace(),
         profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
         engine_version=__version__,
     )

@@ -32,6 +32,7 @@ OPTIONS = (
     ),
     click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos to ask; '' asks nobody."),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option("--hypershift", is_flag=True, help="The control plane is hosted: queries name its cluster."),
     click.option(
         "--release-source",
         type=click.Choice(["pod", "registry"]),
@@ -142,6 +143,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         "update_service_ca",
         "prometheus_url",
         "prometheus_ca",
+        "hypershift",
         "listen",
         "serving_cert_file",
         "serving_key_file",

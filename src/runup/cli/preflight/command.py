@@ -20,8 +20,12 @@ from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
+    from runup.cli.findings import Accepted
     from runup.cli.render.screen import Screen
     from runup.domain.preflight.history import History
+
+    # What the operator stored, and the accepted names that count.
+    Kept = tuple[ClusterVersion, History, Accepted]
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 _wide = click.option(
@@ -48,23 +52,23 @@ def preflight() -> None:
     """
 
 
-def _read(ctx: click.Context) -> tuple[ClusterVersion, History]:
+def _read(ctx: click.Context) -> Kept:
     from runup.cli import cluster as clusters
     from runup.cli.cluster import namespace
 
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)
-        return cluster, clusters.read_history(client, namespace())
+        return cluster, clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
 
 
-def _kept(dump: str) -> tuple[ClusterVersion, History]:
+def _kept(dump: str) -> Kept:
     """What the operator of a dump's cluster had stored."""
     from runup.cli.preflight import judge
 
     return judge.stored_in(Path(dump))
 
 
-def _judged(dump: str, *targets: str) -> tuple[ClusterVersion, History]:
+def _judged(dump: str, *targets: str) -> Kept:
     """What the checks find now on a dump, for each target (empty: the next minor version)."""
     from runup.cli.preflight import judge
 
@@ -104,7 +108,9 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)
         history = clusters.read_history(client, namespace())
-        found = of_target(cluster, history, version) if version else current(cluster, history)
+        taken = clusters.read_accepted(client, cluster)
+        asked = current(cluster, history, taken)
+        found = of_target(cluster, history, version, accepted=taken) if version else asked
         if found is None:
             raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
         if not found.known:
@@ -135,13 +141,12 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
       runup preflight history -o json
       runup preflight history --dump DIR
     """
-    from runup.cli.findings import accepted_names, complete
+    from runup.cli.findings import complete
     from runup.cli.render import history as rendered
 
-    cluster, stored = _kept(dump) if dump else _read(ctx)
-    found = complete(cluster, stored)
-    accepted, wide = accepted_names(cluster), output == "wide"
-    _print(lambda screen: rendered.history(found, accepted, screen, wide=wide), rendered.history_data(found), output)
+    cluster, stored, accepted = _kept(dump) if dump else _read(ctx)
+    found, names, wide = complete(cluster, stored), frozenset(accepted), output == "wide"
+    _print(lambda screen: rendered.history(found, names, screen, wide=wide), rendered.history_data(found), output)
 
 
 @preflight.command("compare")
@@ -165,7 +170,7 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
     from runup.cli.render import history as rendered
     from runup.kube.clock import SystemClock
 
-    cluster, stored = _judged(dump, before, after) if dump else _read(ctx)
+    cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
     found = stored if dump else complete(cluster, stored)
     source = cluster.status.desired.version
     compared = rendered.compare(rendered.pick(found, before, source), rendered.pick(found, after, source))
@@ -205,14 +210,14 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
         return
     try:
-        cluster, found = _read(ctx)
+        cluster, found, accepted = _read(ctx)
     except (KubeError, CommandError, DecodeError) as error:
         if not page:
             # What the cluster might know of that name nobody can tell: the error says why.
             raise
         known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
-        known = rendered.explain(cluster, found, risk, page, pages.names())
+        known = rendered.explain(cluster, found, risk, page, pages.names(), accepted)
     _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,11 @@ from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import Resource
+from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
+from runup.cli.facts import texts
+from runup.cli.findings import Accepted, accepted, accepted_names
+from runup.cli.place import operator_namespace
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
@@ -42,7 +47,6 @@ if TYPE_CHECKING:
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
 FOUR = 4
-NAMESPACE = "openshift-cluster-version-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +64,14 @@ class Wanted:
 class Judged:
     """What one cluster came to: its report, or `problem`, why there is none. `where` is what was looked at.
 
-    `cluster` is what the cluster says of itself, where it does; `notes` are about the dump.
+    `cluster` is what the cluster says of itself, where it does, `accepted` the names that count; `notes` are about
+    the dump.
     """
 
     where: str
     report: Report | None = None
     cluster: ClusterVersion | None = None
+    accepted: Accepted = field(default_factory=dict)
     problem: str = ""
     notes: tuple[str, ...] = ()
 
@@ -112,9 +118,10 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
     from runup.controllers.preflight_target.target import Timing
     from runup.kube import calls
     from runup.kube.clock import SystemClock
+    from runup.kube.errors import Forbidden, NotFound
 
     kept = _Kept()
-    async with ReadOnlyClient(config, namespace=NAMESPACE, user_agent=AGENT) as client:
+    async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
         release = _with_kubernetes(wanted.release, target)
@@ -124,7 +131,11 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             client, request, release, kept, SystemClock(), _Quiet(), extra=python_checks(), timing=timing
         )
         await run.run(once=True)
-    return Judged("the cluster", read(kept.data), cluster)
+        record: dict[str, str] = {}
+        if accepted_names(cluster):
+            with suppress(NotFound, Forbidden):
+                record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
+    return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
 
 
 class _Quiet:
@@ -150,7 +161,7 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
         return Judged(path.name, problem=getattr(error, "message", "") or str(error))
 
 
-def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History]:
+def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
     """The dump's cluster, and a report of each target as if an operator had stored it. Raises CommandError."""
     from runup.kube.clock import SystemClock
 
@@ -158,10 +169,10 @@ def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, Histo
     reports = tuple(one.report for one in found if one.report is not None)
     if len(reports) < len(found) or found[0].cluster is None:
         raise CommandError(next(one.problem for one in found if one.report is None))
-    return found[0].cluster, History(reports=reports)
+    return found[0].cluster, History(reports=reports), found[0].accepted
 
 
-def stored_in(path: Path) -> tuple[ClusterVersion, History]:
+def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
     """What the operator of the dump's cluster had stored. Raises CommandError for what is no dump."""
     from runup.sandbox.dump.layout import BadDump
     from runup.sandbox.dump.load import read as read_dump
@@ -170,7 +181,8 @@ def stored_in(path: Path) -> tuple[ClusterVersion, History]:
         dump = read_dump(path, only=("clusterversions", "configmaps"))
         cluster = codec.convert(ClusterVersion, dump.cluster_version)
         kept = [obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", history.NAME)]
-        return cluster, history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        reports = history.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        return cluster, reports, accepted(cluster, _texts(dump))
     except BadDump as error:
         raise CommandError(error.message) from error
     except codec.DecodeError as error:
@@ -196,7 +208,7 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
-    context = Context(source, _version(target, "target"), now, release.kubernetes, NAMESPACE, held)
+    context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),
         dump.objects,
@@ -212,7 +224,13 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         documentation_base=release.documentation_base,
     )
     report = completed(header, evaluate(checks, snapshot, context), now)
-    return Judged(dump.name, report, cluster, notes=tuple(dump.problems))
+    return Judged(dump.name, report, cluster, accepted(cluster, _texts(dump), now), notes=tuple(dump.problems))
+
+
+def _texts(dump: Dump) -> dict[str, str]:
+    """Why and until when risks are accepted, as the dump has it."""
+    found = (o for o in dump.objects if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", ACCEPTED))
+    return texts(next(found, None), "data")
 
 
 def _lacking(dump: Dump, resource: Resource) -> str:
@@ -230,7 +248,7 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
     """What is read of a tree; of one with declarative checks all, since what they read is known only with its gates."""
     if release.check_files:
         return frozenset()
-    always = {"clusterversions", "featuregates"}
+    always = {"clusterversions", "configmaps", "featuregates"}
     return frozenset(always | {read.plural for check in checks for read in check.reads})
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
-from runup.cli.findings import COULD_NOT_RUN, Findings, accepted_names, of_report, ordered, reasons
+from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
 from runup.cli.render import preflight_forms as forms
@@ -95,17 +95,12 @@ def findings_of(judged: judge.Judged) -> Findings:
     if report is None:
         why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
         return Findings(source="", target="", conditions=(why,))
-    cluster = judged.cluster
-    accepted, because = (accepted_names(cluster), reasons(cluster)) if cluster else (frozenset[str](), {})
     return Findings(
         source=report.source_version,
         target=report.target_version,
         image=report.target_image,
         conditions=_conditions(report),
-        risks=ordered(
-            of_report(risk, report, because.get(risk.name, "") if risk.name in accepted else None)
-            for risk in report.risks
-        ),
+        risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
         checks=report.checks,
         observed=report.observed_time,
     )

@@ -10,7 +10,7 @@ import msgspec
 
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk, known_risk_names, of_report, of_target
+from runup.cli.findings import Accepted, Risk, known_risk_names, of_report, of_target
 from runup.cli.render.preflight import resource, risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import wrapped
@@ -32,13 +32,18 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(
-    cluster: ClusterVersion, history: History, name: str, page: str, documented: Sequence[str] = ()
+    cluster: ClusterVersion,
+    history: History,
+    name: str,
+    page: str,
+    documented: Sequence[str] = (),
+    accepted: Accepted | None = None,
 ) -> Explanation:
     """All that is known of the risk `name` now; raises CommandError where neither cluster nor `documented` has it."""
     by_target = tuple(
         (found.target, risk)
         for update in cluster.status.conditional_updates
-        for found in [of_target(cluster, history, update.release.version, update.release.image)]
+        for found in [of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)]
         for risk in found.risks
         if risk.name == name
     )

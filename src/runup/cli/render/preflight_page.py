@@ -18,7 +18,7 @@ from runup.domain.preflight.report import ReportedCheck
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "For information", "": "Of unknown severity"}
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
-_NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --because TEXT"
+_NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
 _SHOWN = 20
 _LONG = 6
 

@@ -79,7 +79,7 @@ def status(
     if watch:
         from runup.cli.status.watch import follow
 
-        with connection_of(ctx).client() as client:
+        with connection_of(ctx).client("upgrade-status") as client:
             follow(client, details)
         return
     whole = details in ("all", "nodes")
@@ -103,7 +103,7 @@ def _found(
     from runup.cli.status import live as status_live
     from runup.cli.status.source import moment
 
-    with connection.client() as client:
+    with connection.client("upgrade-status") as client:
         found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
         if named:
             from runup.cli.cluster import name_of

@@ -6,7 +6,7 @@ and why, who and until when are recorded beside the API's names (`records`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
@@ -22,8 +22,6 @@ from runup.lang.pattern import Pattern
 # A little wider than what a report may name: others name risks, too.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME = 256
-# An object's annotations have 256 KiB together; an update can carry 200 risks.
-_MAX_BECAUSE = 500
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -95,7 +93,7 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
 @click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
 @click.option("--clear", is_flag=True, help="Accept no risk any more.")
-@click.option("--reason", "--because", "because", metavar="TEXT", default="", help="Why; recorded with your name.")
+@click.option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
 @click.option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
@@ -105,7 +103,7 @@ def accept(
     risks: tuple[str, ...],
     replace: bool,
     clear: bool,
-    because: str,
+    reason: str,
     until: str,
     output: str | None,
 ) -> None:
@@ -113,7 +111,6 @@ def accept(
 
     \b
       runup upgrade accept A,B          accept A and B too
-      runup upgrade accept A --because "network team, CHG-7"
       runup upgrade accept A-           accept A no longer
       runup upgrade accept --replace C  accept C and nothing else
       runup upgrade accept --clear      accept nothing
@@ -126,31 +123,18 @@ def accept(
         change = plan([_suffixed(word) for word in risks], replace=replace, clear=clear)
     except ValueError as error:
         raise UsageProblem(str(error), ctx) from error
-    check_because(change, because, ctx)
+    if reason and not change.add:
+        raise UsageProblem("--reason says why risks are accepted; name some", ctx)
     if until and not change.add:
         raise UsageProblem("--until says how long risks are accepted; name some", ctx)
-    _carry_out(change, ctx, Why(because.strip(), until), output)
+    _carry_out(change, ctx, Why(reason.strip(), until), output)
 
 
 class Why(NamedTuple):
     """What was typed about the acceptance; empty where nothing was."""
 
-    because: str = ""
+    reason: str = ""
     until: str = ""
-
-
-def check_because(change: Change, because: str, ctx: click.Context) -> None:
-    """A reason is of risks that are accepted, and short enough to be stored beside them."""
-    if because and not change.add:
-        raise UsageProblem("--because says why risks are accepted; name some", ctx)
-    if len(because) > _MAX_BECAUSE:
-        raise UsageProblem(f"--because has {len(because)} characters; {_MAX_BECAUSE} are kept", ctx)
-
-
-def kept_reasons(before: Mapping[str, str], change: Change, after: Sequence[str], because: str) -> dict[str, str]:
-    """Why each of `after` is accepted, as far as anybody said; a name that goes takes its reason with it."""
-    found = {**before, **(dict.fromkeys(change.add, because) if because else {})}
-    return {name: found[name] for name in after if name in found}
 
 
 def _suffixed(argument: str) -> str:
@@ -160,9 +144,8 @@ def _suffixed(argument: str) -> str:
 
 
 def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
-    from runup.api import codec
     from runup.cli import cluster as clusters
-    from runup.cli.findings import BECAUSE, known_risk_names, reasons
+    from runup.cli.findings import known_risk_names
     from runup.cli.upgrade import records
     from runup.cli.upgrade.telling import Teller
     from runup.kube.errors import KubeError
@@ -176,18 +159,14 @@ def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None
         check_names(change, existing, known)
         teller.extend(("err", line) for line in unknown_names(change, existing, known))
         after = change.applied(existing)
-        before = reasons(cluster)
-        why = kept_reasons(before, change, after, told.because)
         # The record goes first: a name without it would count for ever, a record without its name counts for nothing.
-        recorded = records.keep(client, change.add, after, told.because, told.until)
-        if after == existing and why == before:
+        recorded = records.keep(client, change.add, after, told.reason, told.until)
+        if after == existing:
             text = f"Accept risks are [{', '.join(after)}]" if recorded else "Accept risks are not changed"
             teller.say(("out", f"info: {text}\n"))
             teller.done(None, acceptRisks=list(after), recorded=recorded)
             return
         body: clusters.Patch = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
-        if why != before:
-            body["metadata"] = {"annotations": {BECAUSE: codec.encode(why).decode() if why else None}}
         try:
             # Strict: a server without the field would drop it and answer as if the risks were accepted.
             clusters.patch(client, body, strict=True)

@@ -78,16 +78,19 @@ def _show(request: Request, client: SyncClient) -> None:
     if request.output == "html":
         _show_page(client)
         return
-    from runup.cli.upgrade.show import Shown, show
+    from runup.cli.upgrade.recommend.extras import accepted_names
+    from runup.cli.upgrade.show import Kept, Shown, show
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, histories.NAME)
-    show(document, history, client.now(), Shown(request.flags.include_not_recommended, request.output))
+    kept = clusters.read_record(client, clusters.ACCEPTED) if accepted_names(document) else None
+    show(document, Kept(history, kept), client.now(), Shown(request.flags.include_not_recommended, request.output))
 
 
 def _show_page(client: SyncClient) -> None:
     cluster = clusters.read(client)
-    found = current(cluster, clusters.read_history(client, namespace()))
+    history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
+    found = current(cluster, history, accepted)
     if found is None:
         raise CommandError(_NO_PAGE)
     write([("out", _page(found, client, cluster))])

@@ -7,14 +7,16 @@ renews what had ended or drops what is accepted no more.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import Resource, resource_of
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError, message_of
+from runup.cli.facts import texts
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance
 from runup.kube import calls
@@ -82,15 +84,8 @@ def keep(client: SyncClient, add: Iterable[str], after: Iterable[str], reason: s
     if document is None and not reason and end is None:
         return False
     who = _who(client) if reason or end or document else ""
-    change = plan(_data(document), tuple(add), tuple(after), Acceptance("", reason, who, now, end), now)
-    if change:
-        _write(client, change, needed=end is not None or document is not None)
-    return bool(change)
-
-
-def _data(document: Mapping[str, Any] | None) -> dict[str, str]:
-    data = (document or {}).get("data") or {}
-    return {key: value for key, value in data.items() if isinstance(value, str)}
+    change = plan(texts(document, "data"), tuple(add), tuple(after), Acceptance("", reason, who, now, end), now)
+    return bool(change) and _write(client, change, needed=end is not None or document is not None)
 
 
 def _who(client: SyncClient) -> str:
@@ -102,8 +97,8 @@ def _who(client: SyncClient) -> str:
     return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
-def _write(client: SyncClient, change: Data, *, needed: bool) -> None:
-    """Without an end nothing is lost by a record that has no place to be in: no operator runs where it would be."""
+def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
+    """Whether it was written. A mere reason is let go with a warning where there is no place for it."""
     resource, namespace = resource_of(ConfigMap), clusters.namespace()
     try:
         try:
@@ -112,9 +107,11 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> None:
             _create(client, {key: value for key, value in change.items() if value is not None})
     except KubeError as error:
         if isinstance(error, NotFound) and not needed:
-            return
+            sys.stderr.write(f"warning: why could not be recorded: there is no namespace {namespace}\n")
+            return False
         text = f"ConfigMap {namespace}/{acceptance.NAME}: {message_of(error)}"
         raise CommandError(f"unable to record why and until when, so nothing was accepted: {text}") from error
+    return True
 
 
 def _create(client: SyncClient, data: Mapping[str, str]) -> None:

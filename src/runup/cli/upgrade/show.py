@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
-from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
 
-HISTORY = "preflight-history"
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
 class Shown(NamedTuple):
@@ -27,6 +27,13 @@ class Shown(NamedTuple):
     output: str | None = None
 
 
+class Kept(NamedTuple):
+    """ConfigMaps of the operator: reports, and why and until when risks are accepted."""
+
+    history: JSON | None = None
+    accepted: JSON | None = None
+
+
 def of_dump(path: str, wanted: Shown) -> None:
     """Print what a dump tells."""
     if wanted.output == "html":
@@ -34,14 +41,14 @@ def of_dump(path: str, wanted: Shown) -> None:
     from runup.cli.upgrade import files
 
     read = files.dump(path, config_maps=True)
-    history = next((m for m in read.config_maps if text(mapping(m, "metadata"), "name") == HISTORY), None)
-    show(read.cluster, history, None, wanted)
+    by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
+    show(read.cluster, Kept(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
 
 
-def show(document: JSON, history: JSON | None, now: datetime | None, wanted: Shown) -> None:
-    """Print ClusterVersion `document`; `history` is the operator's ConfigMap of reports, `now` None for files."""
+def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:
+    """Print ClusterVersion `document`; `now` is None for files."""
     read = facts.read(document)
-    more = _More(document, history) if history or speaks_of_more(document) else None
+    more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
     if wanted.output in ("json", "yaml"):
         told = more.data if more else {"preflight": None, "endedPreflights": []}
         sys.stdout.write(machine(overview.as_data(read) | told, wanted.output))
@@ -82,7 +89,7 @@ def newest_transition(document: JSON) -> datetime | None:
 class _More:
     """What is said beyond oc."""
 
-    def __init__(self, document: JSON, history: JSON | None) -> None:
+    def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
         from runup.api import codec
         from runup.api.config_v1 import ClusterVersion
         from runup.api.core_v1 import ConfigMap
@@ -91,11 +98,12 @@ class _More:
 
         try:
             self._cluster = codec.convert(ClusterVersion, document)
-            past = histories.read(codec.convert(ConfigMap, history) if history else None)
+            past = histories.read(codec.convert(ConfigMap, kept.history) if kept.history else None)
         except codec.DecodeError as error:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
-        self._found = findings.current(self._cluster, past)
-        self._ended = findings.ended_findings(self._cluster, past)
+        taken = findings.accepted(self._cluster, texts(kept.accepted, "data"), now)
+        self._found = findings.current(self._cluster, past, taken)
+        self._ended = findings.ended_findings(self._cluster, past, taken)
 
     @property
     def data(self) -> dict[str, Any]:

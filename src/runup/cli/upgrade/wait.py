@@ -231,7 +231,8 @@ def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock
     found = of_target(cluster, History(), *target)
     for _ in range(_HISTORY_TRIES):
         try:
-            found = of_target(cluster, clusters.read_history(client, namespace), *target)
+            accepted = clusters.read_accepted(client, cluster)
+            found = of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
         except Transient as error:
             trouble: Transient | None = error
         else:

@@ -11,16 +11,16 @@ import asyncio
 import posixpath
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import TypeVar
 
 from runup.api.codec import DecodeError
 from runup.controllers.kernelmodules.registries import Registries
 from runup.controllers.sources.threads import in_thread
-from runup.domain.kernelmodules.asked import Image, ImageQuestion
+from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.files import module_of, spelled
 from runup.domain.kernelmodules.texts import IMAGE_VERIFIED
+from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome
 from runup.lang.cut import cut
 from runup.oci.access import Access
 from runup.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
@@ -37,34 +37,6 @@ LONGEST_REASON = 2048
 """Most bytes that a verdict says; a status holds one for each Module."""
 
 _NAMED = 3
-
-
-class Outcome(Enum):
-    """What is known of the image. Unknown is not verified, but may be in order."""
-
-    VERIFIED = "verified"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class ImageVerdict:
-    """What became of a question. `paths` is where each module is; `fetched_bytes` are of layers, as they were sent."""
-
-    outcome: Outcome
-    message: str
-    paths: tuple[str, ...] = ()
-    fetched_bytes: int = 0
-
-    @property
-    def verified(self) -> bool:
-        """Whether the image is there and has all that is looked for."""
-        return self.outcome is Outcome.VERIFIED
-
-    @property
-    def answer(self) -> Image:
-        """The same for the reconcile."""
-        return Image(self.verified, self.message)
 
 
 async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:

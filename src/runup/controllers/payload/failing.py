@@ -8,6 +8,7 @@ from runup.domain.payload.problems import Problem
 from runup.domain.payload.task import Task
 from runup.kube.errors import (
     AlreadyExists,
+    ApiError,
     Conflict,
     Forbidden,
     Invalid,
@@ -47,8 +48,14 @@ def problem_of(task: Task, error: Exception) -> Problem:
     """What to tell of `task`, which failed with `error`; the server's own words come last."""
     reason, cause = _class_of(error)
     words = [f"Could not update {task}", *([cause] if cause else [])]
-    said = error.message if isinstance(error, KubeError | RunupError) else str(error)
+    said = words_of(error)
     return Problem(reason, ": ".join(words) + (f" ({said})" if said else ""))
+
+
+def words_of(error: Exception) -> str:
+    """What `error` says; of a question that was asked before anything was written, which one it was."""
+    said = error.message if isinstance(error, KubeError | RunupError) else str(error)
+    return f"{error.request}: {said}" if isinstance(error, ApiError) and error.request.method == "GET" else said
 
 
 def _class_of(error: Exception) -> tuple[str, str]:

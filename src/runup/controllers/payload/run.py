@@ -17,7 +17,7 @@ import structlog
 
 from runup.api.codec import DecodeError
 from runup.api.owned_v1 import OwnedWorkload
-from runup.controllers.payload.failing import KindMissing, problem_of
+from runup.controllers.payload.failing import KindMissing, problem_of, words_of
 from runup.controllers.payload.putting import Putting
 from runup.controllers.payload.trimming import trim
 from runup.domain.errors import Terminal
@@ -149,7 +149,7 @@ class Run:
             await self._awaited(task)
             await self._putting.put(task)
         except (KubeError, DecodeError, Terminal, KindMissing) as error:
-            log.debug("not created ahead", task=str(task), error=str(error))
+            log.debug("not created ahead", task=str(task), error=words_of(error))
 
     async def _do(self, task: Task) -> None:
         await self._ours.wait()
@@ -176,7 +176,7 @@ class Run:
             except (KubeError, DecodeError, Terminal, KindMissing) as error:
                 attempts += 1
                 problem = problem_of(task, error)
-                log.warning("could not be applied", task=str(task), error=str(error), attempts=attempts)
+                log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
                 self._putting.failed += 1
                 if attempts >= TOLD_AFTER or isinstance(error, Terminal):
                     self._tell(task, problem)
@@ -318,7 +318,7 @@ class Run:
                 try:
                     await self._putting.put(task, anew=True)
                 except (KubeError, DecodeError, Terminal, KindMissing) as error:
-                    log.warning("could not be applied anew", task=str(task), error=str(error))
+                    log.warning("could not be applied anew", task=str(task), error=words_of(error))
 
     @contextmanager
     def _changes(self, identity: Identity) -> Iterator[asyncio.Event]:

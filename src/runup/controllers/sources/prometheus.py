@@ -7,53 +7,62 @@ and no oftener. So a hundred rules are known after seconds, and cost the monitor
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from urllib.parse import urlencode
 
-import aiohttp
 from msgspec.structs import replace
 
-from runup import __version__
 from runup.api import codec
-from runup.controllers.sources import web
+from runup.controllers.sources.monitoring import FAILURES, Monitoring
 from runup.domain.updates import promql
 from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
 from runup.domain.updatestatus.alerts import PATH as ALERTS
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.kube.auth import Auth
 from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0
-MAX_BYTES = 16 << 20
+# It says what is wrong with a query in the body of a 400 or 422.
+TOLD = (200, 400, 422)
 # How long answers that are there wait for those that are not, before anybody is told.
 TELL_S = 1.0
 
 
 class Prometheus:
-    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities."""
+    """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities.
 
-    def __init__(self, url: str, auth: Auth, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+    `hosted`: many clusters share it, and a query is asked for one of them.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        auth: Auth,
+        clock: Clock,
+        on_change: Callable[[], None],
+        *,
+        ca_file: str = "",
+        hosted: bool = False,
+    ) -> None:
         self.state = Known(configured=bool(url))
-        self._url = url.rstrip("/")
-        self._auth = auth
+        self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
         self._clock = clock
         self._on_change = on_change
-        self._ca_file = ca_file
         self._wanted: tuple[str, ...] = ()
+        self._hosted = hosted
+        self._cluster_id = ""
         self._alerts_at: datetime | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def want(self, queries: Sequence[str]) -> None:
+    def want(self, queries: Sequence[str], cluster_id: str = "") -> None:
         """Keep the answers to `queries` and the alerts fresh; to be said again on every pass. Others are forgotten."""
-        self._wanted = tuple(queries)
+        self._wanted, self._cluster_id = tuple(queries), cluster_id
         kept = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
         if len(kept) != len(self.state.answers):
             self.state = replace(self.state, answers=kept)
-        if self._url and (self._task is None or self._task.done()) and self._due():
+        if self._server.url and (self._task is None or self._task.done()) and self._due():
             self._task = asyncio.create_task(self._round(), name="prometheus")
 
     async def close(self) -> None:
@@ -96,44 +105,21 @@ class Prometheus:
     async def _answer(self, query: str) -> Answer:
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
-            body = await self._get(f"{promql.PATH}?{urlencode({'query': query})}")
+            asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query
+            path = f"{promql.PATH}?{urlencode({'query': asked})}"
+            body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD)
             return Answer(self._clock.now(), promql.read(body))
         except BadAnswer as error:
             return Answer(self._clock.now(), error=error.message)
-        except (aiohttp.ClientError, KubeError, OSError, TimeoutError) as error:
-            return Answer(self._clock.now(), error=f"{self._url}: {str(error) or type(error).__name__}")
+        except FAILURES as error:
+            return Answer(self._clock.now(), error=self._server.why("", error))
 
     async def _alerts(self) -> None:
         known = self.state.alerting
         try:
-            found = read_alerts(await self._get(ALERTS))
+            found = read_alerts(await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD))
             known = Alerting(self._clock.now(), found)
-        except (aiohttp.ClientError, KubeError, OSError, TimeoutError, codec.DecodeError) as error:
-            known = replace(known, error=f"{self._url}{ALERTS}: {str(error) or type(error).__name__}")
+        except (*FAILURES, codec.DecodeError) as error:
+            known = replace(known, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()
         self.state = replace(self.state, alerting=known)
-
-    def _context(self) -> ssl.SSLContext:
-        try:
-            return ssl.create_default_context(cafile=self._ca_file or None)
-        except OSError as error:
-            raise OSError(f"the certificate authorities {self._ca_file} cannot be read: {error}") from error
-
-    async def _get(self, path: str) -> bytes:
-        context = self._context() if self._url.startswith("https:") else None
-        headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
-        credential = await asyncio.to_thread(self._auth.credential, self._clock.now())
-        page = await web.fetch(
-            self._url + path,
-            within_s=TIMEOUT_S,
-            limit=MAX_BYTES,
-            headers=headers,
-            authorization=credential.authorization,
-            context=context,
-        )
-        if len(page.body) > MAX_BYTES:
-            raise aiohttp.ClientError(f"the answer is longer than {MAX_BYTES} bytes")
-        # Prometheus says what is wrong with a query in the body of a 400 or 422.
-        if page.status not in (200, 400, 422):
-            raise aiohttp.ClientError(f"unexpected HTTP status: {page.status}")
-        return page.body

@@ -133,3 +133,8 @@ def _verdict(text: str) -> bool:
 
 def _bad(why: str) -> BadAnswer:
     return BadAnswer(why, reason="EvaluationFailed")
+
+
+def of_cluster(query: str, cluster_id: str) -> str:
+    """`query` as it is asked where many clusters share a Prometheus: the update service writes `_id=""` for its own."""
+    return query.replace('_id=""', f'_id="{cluster_id}"') if cluster_id else query

@@ -44,8 +44,8 @@ def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> No
     applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
     served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
     ours = (*served, *applying, *gates, *cluster.operator_args)
-    # Nobody signs serving certificates here.
-    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-"))
+    # Nobody signs serving certificates here, and there is no monitoring unless the scenario names one.
+    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-", "--prometheus-"))
 
 
 def _update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render.text import Output, aligned, err, out
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance, stamp
@@ -15,7 +15,7 @@ def of(
     cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
     """The lines, and the machine form of every accepted name."""
-    records = acceptance.read(_data(config_map))
+    records = acceptance.read(texts(config_map, "data"))
     moment = now or _newest_transition(cluster)
     known = risk_names(cluster)
     nearest = acceptance.unused(names, known)
@@ -72,11 +72,6 @@ def _warnings(rows: list[JSON]) -> Iterator[Output]:
         if not row["carried"]:
             hint = f"; did you mean {row['nearest']}?" if row["nearest"] else ""
             yield err(f"warning: {row['name']} is accepted, and no update of this cluster carries it now{hint}\n")
-
-
-def _data(config_map: JSON | None) -> dict[str, str]:
-    data = mapping(config_map or {}, "data")
-    return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
 def _newest_transition(cluster: JSON) -> datetime | None:

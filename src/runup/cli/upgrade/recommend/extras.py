@@ -33,7 +33,7 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
     if _HISTORY in by_name or _speaks_of_preflights(cluster):
         from runup.cli.upgrade.recommend import preflights as found
 
-        said, preflights = found.of(cluster, by_name.get(_HISTORY), version)
+        said, preflights = found.of(cluster, by_name.get(_HISTORY), by_name.get(_ACCEPTED), version, now)
         output.extend(said)
     if names or _ACCEPTED in by_name:
         from runup.cli.upgrade.recommend import acceptances as taken

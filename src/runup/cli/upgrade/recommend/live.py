@@ -20,7 +20,7 @@ Read = tuple[JSON, tuple[alerts.Check, ...], str, tuple[JSON, ...], datetime]
 
 def read(connection: Connection, check: Callable[[], None]) -> Read:
     """ClusterVersion, prechecks, why there are none, ConfigMaps, and the cluster's time. `check` refuses flags."""
-    with connection.client() as client:
+    with connection.client("upgrade-recommend") as client:
         check()
         cluster = clusters.read_raw(client)
         found = ask_alerts(client, client.now())

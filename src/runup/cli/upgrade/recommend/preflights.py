@@ -6,6 +6,7 @@ An ended preflight's findings may have changed since: they are dated, and said t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NamedTuple
 
 from runup.api import codec
@@ -13,8 +14,8 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap
 from runup.cli import findings
 from runup.cli.errors import CommandError
-from runup.cli.facts import JSON
-from runup.cli.findings import Findings
+from runup.cli.facts import JSON, texts
+from runup.cli.findings import Accepted, Findings
 from runup.cli.render import preflight as rendered
 from runup.cli.render.text import Output, aligned, out, shortened, timestamp
 from runup.domain.preflight import history as histories
@@ -32,22 +33,25 @@ class Result(NamedTuple):
     ended: bool
 
 
-def of(document: JSON, history: JSON | None, version: str) -> tuple[list[Output], list[JSON]]:
+def of(
+    document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
+) -> tuple[list[Output], list[JSON]]:
     """The lines about every target's preflight, or about that of `version` alone; and the machine form of them."""
     try:
         cluster = codec.convert(ClusterVersion, document)
         past = histories.read(codec.convert(ConfigMap, history)) if history else History()
     except codec.DecodeError as error:
         raise CommandError(f"what preflights found cannot be read: {error}") from error
-    results = [result for result in _results(cluster, past) if version in ("", result.found.target)]
+    taken = findings.accepted(cluster, texts(accepted, "data"), now)
+    results = [result for result in _results(cluster, past, taken) if version in ("", result.found.target)]
     return list(_lines(results, at_length=bool(version))), [_data(result) for result in results]
 
 
-def _results(cluster: ClusterVersion, past: History) -> Iterator[Result]:
-    asked = findings.current(cluster, past)
+def _results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
+    asked = findings.current(cluster, past, accepted)
     if asked is not None:
         yield Result(asked, _state(asked), ended=False)
-    for found in findings.ended_findings(cluster, past):
+    for found in findings.ended_findings(cluster, past, accepted):
         report = findings.report_of(past, found.source, found.target, found.image)
         complete = report is not None and report.execution_status == "completed"
         yield Result(found, "complete" if complete else "partial", ended=True)
