@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import copy
-import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.contract.api import CRDS, JSON, Api
+from tests.contract.converter import converter
 from tests.contract.kernel_module_rows import BAD, GOOD, SHAPELESS, module
+from tests.servers import eventually
+
+from runup.domain.kernelmodules.conversion import review
 
 FILES = sorted((Path(__file__).parents[2] / "deploy" / "kernel-module-preflight").glob("*.crd.yaml"))
 GROUP = "kmm.sigs.x-k8s.io"
+SERVED = [("modules", "v1beta1")] + [
+    (f"preflightvalidations{end}", version) for end in ("", "ocp") for version in ("v1beta1", "v1beta2")
+]
 
 
 @pytest.fixture(scope="module")
-def kmm(api: Api) -> Api:
-    """A server that serves Modules and both kinds of validations; nothing converts."""
-    for file in FILES:
-        crd = yaml.safe_load(file.read_text())
-        crd["spec"].pop("conversion", None)
-        made = api.post(CRDS, crd)
-        assert made.code == 201, "\n".join(str(each) for each in made.body["details"]["causes"])
-    deadline = time.monotonic() + 90
-    while any(api.get(f"/apis/{GROUP}/v1beta1/{each}").code != 200 for each in ("modules", "preflightvalidations")):
-        assert time.monotonic() < deadline, "the definitions are not served"
-        time.sleep(0.05)
-    return api
+def kmm(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A server that serves Modules and both kinds of validations, until the module's tests are over."""
+    with converter(tmp_path_factory.mktemp("converter"), review) as hook:
+        crds = [yaml.safe_load(file.read_text()) for file in FILES]
+        for crd in crds:
+            if "conversion" in crd["spec"]:
+                crd["spec"]["conversion"] = hook.config()
+            made = api.post(CRDS, crd)
+            assert made.code == 201, "\n".join(str(each) for each in made.body["details"]["causes"])
+        places = [f"/apis/{GROUP}/{version}/{plural}" for plural, version in SERVED]
+        eventually(lambda: all(api.get(place).code == 200 for place in places), "the definitions are served")
+        yield api
+        for crd in crds:
+            api.delete(f"{CRDS}/{crd['metadata']['name']}").ok()
+        # Other tests look at all that is served.
+        eventually(lambda: api.get(f"/apis/{GROUP}").code == 404, "the definitions are gone")
 
 
 def _create(api: Api, spec: JSON, *, kind: str = "Module", version: str = "v1beta1") -> Any:
@@ -159,3 +170,34 @@ def test_a_status_says_what_it_may(kmm: Api, change: JSON, told: str) -> None:
     answer = kmm.merge(path, {"status": {"modules": [entry]}})
     assert answer.code == (422 if told else 200), answer.body
     assert not told or told in answer.message
+
+
+@pytest.mark.parametrize("kind", ["PreflightValidation", "PreflightValidationOCP"])
+def test_a_status_is_read_in_both_versions(kmm: Api, kind: str) -> None:
+    """A client of either sees every Module; one that writes what it read changes nothing."""
+    made = _create(kmm, {"kernelVersion": "6.1.0"}, kind=kind, version="v1beta1").ok()
+    assert made["apiVersion"] == f"{GROUP}/v1beta1"
+    plural = "preflightvalidations" if kind == "PreflightValidation" else "preflightvalidationsocp"
+    old, new = (f"/apis/{GROUP}/{v}/{plural}/{made['metadata']['name']}" for v in ("v1beta1", "v1beta2"))
+    modules = [{**ENTRY, "namespace": "a", "name": "x"}, {**ENTRY, "namespace": "b", "name": "y"}]
+    written = kmm.merge(f"{new}/status", {"status": {"modules": modules}}).ok()
+    seen = kmm.get(old).ok()
+    assert seen["status"] == {"crStatuses": {"a/x": ENTRY, "b/y": ENTRY, "x": ENTRY, "y": ENTRY}}
+    kmm.put(f"{old}/status", seen).ok()
+    assert kmm.get(new).ok()["status"] == written["status"]
+    again = kmm.merge(
+        f"{old}/status", {"status": {"crStatuses": {"a/x": {**ENTRY, "verificationStage": "Build"}}}}
+    ).ok()
+    assert again["status"]["crStatuses"]["x"]["verificationStage"] == "Build"
+    assert [each["verificationStage"] for each in kmm.get(new).ok()["status"]["modules"]] == ["Build", "Image"]
+
+
+def test_both_versions_are_listed(kmm: Api) -> None:
+    """Short names, the subresource, which version is stored."""
+    resources = kmm.get(f"/apis/{GROUP}/v1beta2").ok()["resources"]
+    assert {each["name"]: each.get("shortNames") for each in resources if "/" not in each["name"]} == {
+        "preflightvalidations": ["pfv"],
+        "preflightvalidationsocp": ["pfvo"],
+    }
+    assert kmm.get(f"/apis/{GROUP}").ok()["preferredVersion"]["version"] == "v1beta2"
+    assert kmm.get(f"{CRDS}/preflightvalidationsocp.{GROUP}").ok()["status"]["storedVersions"] == ["v1beta2"]

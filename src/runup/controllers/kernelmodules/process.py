@@ -15,6 +15,7 @@ from runup import __version__
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
+from runup.controllers.kernelmodules import webhooks
 from runup.controllers.kernelmodules.answers import answering
 from runup.controllers.kernelmodules.asking import Asking
 from runup.controllers.kernelmodules.caches import Caches, reflectors
@@ -66,7 +67,7 @@ class Process:
         self.stopping = asyncio.Event()
         self.metrics = Metrics()
         self.caches = Caches()
-        self.endpoint = Endpoint(self.metrics, self._clock)
+        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=webhooks.ROUTES)
 
     def stop(self) -> None:
         """Ask `run` to end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from runup.api.kmm_v1beta1 import (
     Modprobe,
@@ -89,6 +90,7 @@ def _image(image: str) -> Iterator[str]:
         yield f"container image must explicitely set a tag or digest; got: {image}"
 
 
+@lru_cache(maxsize=4096)
 def _no_expression(regexp: str) -> str:
     """Why that is no expression of RE2, which is what KMM and the API server read."""
     if not regexp:

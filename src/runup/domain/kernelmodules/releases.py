@@ -19,6 +19,7 @@ from runup.api.meta_v1 import Condition, NamespacedName, key_of
 from runup.api.scheme import resource_of
 from runup.domain.conditions import find
 from runup.domain.kernelmodules import entries, stages, summary
+from runup.domain.kernelmodules.admission import validation_fault
 from runup.domain.kernelmodules.asked import ReleaseQuestion
 from runup.domain.kernelmodules.looked import freshness
 from runup.domain.kernelmodules.observed import Observed
@@ -64,11 +65,11 @@ def decide(observed: Observed, *, now: datetime) -> Plan:
 
 def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
     spec = ocp.spec
+    if fault := validation_fault(spec):
+        return _Release((), fault)
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
-    if not spec.release_image:
-        return _Release((), "neither spec.releaseImage nor spec.kernelVersion is set")
     question = ReleaseQuestion(spec.release_image, _architectures(observed.nodes), spec.use_rt_kernel)
     known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from runup.api.core_v1 import Node
 from runup.domain.kernelmodules import making, texts
+from runup.domain.kernelmodules.admission import module_faults
 from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.looked import Looked, Task, freshness, requeued
 from runup.domain.kernelmodules.mapping import Resolved, Unmapped, loads_something, resolve
@@ -22,6 +23,8 @@ def look(task: Task, observed: Observed) -> Looked:
     """Where `task` is by now."""
     if not loads_something(task.module):
         return Looked(True, "Done", texts.NOTHING_LOADED)
+    if faults := module_faults(task.module):
+        return Looked(False, "Requeued", f"the Module is invalid: {'; '.join(faults)}")
     try:
         resolved = resolve(task.module, task.kernel)
     except Unmapped as error:
