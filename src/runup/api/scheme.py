@@ -157,7 +157,6 @@ RESOURCES: dict[type[Object], Resource] = {
     ),
     platform_v1.PreflightValidation: _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
     platform_v1.PreflightValidationOCP: _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
-    platform_v1.Module: _kmm("v1beta1", "Module", "modules"),
     kmm_v1beta1.Module: _kmm("v1beta1", "Module", "modules"),
     kmm_v1beta1.PreflightValidation: _kmm("v1beta1", "PreflightValidation", "preflightvalidations"),
     kmm_v1beta1.PreflightValidationOCP: _kmm("v1beta1", "PreflightValidationOCP", "preflightvalidationsocp"),

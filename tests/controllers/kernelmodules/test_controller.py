@@ -161,6 +161,22 @@ def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
         run(story(host))
 
 
+def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
+    """An image that was pushed since a failure is found at once by another validation, not after three minutes."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
+            await made.create(VALIDATIONS, validation("first"))
+            await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "first")
+            await asyncio.to_thread(push, tmp_path, host, "drivers/good:good", ko("good"))
+            await made.create(VALIDATIONS, validation("second"))
+            await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "second")
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
 def test_two_validations_beside_each_other(tmp_path: Path) -> None:
     """One a kernel, each with its own statuses and Jobs."""
 

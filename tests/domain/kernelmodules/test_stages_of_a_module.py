@@ -88,7 +88,7 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             "False",
             "Requeued",
             f"{BUILD_FAILED}registry.example/kmod@sha256:1 is named by its digest, so nothing can be pushed there: "
-            "name it by a tag",
+            f"name it by a tag ({GONE.reason})",
         ),
     ),
     "build and signature without a push say so before anything runs": (
@@ -97,12 +97,12 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             "False",
             "Requeued",
             f"{SIGN_FAILED}the image to sign is what the build makes, and nothing is pushed: set pushBuiltImage to "
-            "true, or give the image without a signature by hand",
+            f"true, or give the image without a signature by hand ({GONE.reason})",
         ),
     ),
     "a signature of nothing says so": (
         lambda: story(sign=SIGN).answer(GONE),
-        ("False", "Requeued", f"{SIGN_FAILED}no image to sign given"),
+        ("False", "Requeued", f"{SIGN_FAILED}no image to sign given ({GONE.reason})"),
     ),
     "a signature without a build runs at once": (
         lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.RUNNING),
@@ -171,7 +171,7 @@ def test_the_final_image_is_signed_from_a_temporary_one() -> None:
     asked = story(push=True, build=BUILD, sign=SIGN, image="host:5000/kmod:v1").answer(GONE).answer(GONE, DOCKERFILE)
     [build] = started(asked.plan)
     push = build["spec"]["template"]["spec"]["containers"][0]
-    assert push["args"] == ["push", "host:5000/kmod:v1_drivers_kmod_kmm_unsigned"]
+    assert push["args"][2:] == ["push", "host:5000/kmod:v1_drivers_kmod_kmm_unsigned"]
     signing = asked.run(State.SUCCEEDED).answer(GONE, Material("", ("k1", "c1")))
     [sign] = started(signing.plan)
     annotations = sign["spec"]["template"]["metadata"]["annotations"]
@@ -185,4 +185,4 @@ def test_the_final_image_is_signed_from_a_temporary_one() -> None:
         "FROM source",
         'COPY --from=signing ["/signroot/opt/lib/modules/a.ko", "/opt/lib/modules/a.ko"]',
     ]
-    assert sign["spec"]["template"]["spec"]["containers"][0]["args"] == ["push", "host:5000/kmod:v1"]
+    assert sign["spec"]["template"]["spec"]["containers"][0]["args"][2:] == ["push", "host:5000/kmod:v1"]

@@ -218,6 +218,7 @@ def test_a_validation_that_is_being_deleted_is_left_alone() -> None:
 ARCHITECTURES: dict[str, tuple[str, tuple[str, ...]]] = {
     "the kernel's own": (KERNEL, ("amd64",)),
     "the kernel's own, of a real-time kernel": ("5.14.0-427.50.1.rt14.el9_4.aarch64+rt", ("arm64",)),
+    "the kernel's own, by Debian's name": ("6.1.0-9-amd64", ("amd64",)),
     "those of the nodes that the Module selects": ("6.1.0-9", ("arm64",)),
 }
 
@@ -230,6 +231,13 @@ def test_an_image_is_looked_at_for_architectures(kernel: str, expected: tuple[st
     [(_, question)] = reconcile(chosen, now=NOW).work
     assert isinstance(question, ImageQuestion)
     assert question.architectures == expected
+
+
+def test_a_kernel_of_unknown_architecture_is_not_listed() -> None:
+    """The definition lists kernels by architecture, and refuses a status that has one without."""
+    told = Story(world(module(), validation=validation(kernelVersion="6.1.0-9"))).step()
+    assert told.observed.validation is not None
+    assert told.observed.validation.status.kernels == ()
 
 
 def test_thousand_long_reasons_fit_into_one_object() -> None:

@@ -58,6 +58,7 @@ class Wanted:
     source: str = ""
     image: str = ""
     check_timeout_s: float = 10.0
+    access: Access | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class _Kept:
 
 
 async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from runup.controllers.kernelmodules.registries import ClusterRegistries
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.target import Timing
     from runup.kube import calls
@@ -128,7 +130,15 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         request = Request(target, wanted.source, target_image=wanted.image, engine_version=__version__)
         timing = Timing(check_limit_s=wanted.check_timeout_s)
         run = PreflightTarget(
-            client, request, release, kept, SystemClock(), _Quiet(), extra=python_checks(), timing=timing
+            client,
+            request,
+            release,
+            kept,
+            SystemClock(),
+            _Quiet(),
+            extra=python_checks(),
+            timing=timing,
+            registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
         )
         await run.run(once=True)
         record: dict[str, str] = {}
@@ -208,7 +218,9 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
-    context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
+    context = Context(
+        source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held, wanted.image
+    )
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),
         dump.objects,

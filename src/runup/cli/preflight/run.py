@@ -52,8 +52,9 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     rules = _suppressions(flags.suppressions)
-    release = judge.release_of(flags.release_dir, flags.to_image, access())
-    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s)
+    reach = access()
+    release = judge.release_of(flags.release_dir, flags.to_image, reach)
+    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s, reach)
     now = SystemClock().now()
     if flags.dumps:
         paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]

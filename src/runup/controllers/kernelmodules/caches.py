@@ -68,8 +68,17 @@ class Caches:
         """Every name that there is a validation of."""
         return sorted({each.metadata.name for cache in (self.ocps, self.validations) for each in cache.all()})
 
-    def on_change(self, one: Callable[[str], None], everyone: Callable[[], None]) -> None:
-        """Call `one(name)` where a change bears on one validation, else `everyone()`."""
+    def on_change(
+        self, one: Callable[[str], None], everyone: Callable[[], None], requested: Callable[[], None]
+    ) -> None:
+        """Call `one(name)` where a change bears on one validation, else `everyone()`.
+
+        `requested()` comes first where somebody made a validation, or edited one.
+        """
+
+        def request(_change: Change, old: Object | None, new: Object | None) -> None:
+            if new is not None and (old is None or _asks_for(old) != _asks_for(new)):
+                requested()
 
         def validation(_change: Change, old: Object | None, new: Object | None) -> None:
             for each in filter(None, (old, new)):
@@ -85,6 +94,8 @@ class Caches:
             if old is None or new is None or _unversioned(old) != _unversioned(new):
                 everyone()
 
+        for asking in (self.ocps, self.validations):
+            asking.add_listener(request)
         # The release has several PreflightValidations, and each of them looks at its parent.
         self.ocps.add_listener(lambda *_: everyone())
         self.validations.add_listener(validation)
@@ -112,6 +123,10 @@ def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[
 def builds_reflector(client: Client, caches: Caches, clock: Clock) -> Reflector[Build]:
     """What fills the cache of Builds."""
     return Reflector(client, Build, caches.builds, label_selector=runs.TYPE_LABEL, clock=clock)
+
+
+def _asks_for(obj: Object) -> tuple[str, int]:
+    return obj.metadata.uid, obj.metadata.generation
 
 
 def _unversioned(obj: Object) -> Object:

@@ -48,12 +48,17 @@ class KernelModulesController:
         self._builder = builder
         self._refused: dict[NamespacedName, tuple[str, float]] = {}
         self._told_waiting = ""
-        caches.on_change(self.on_change, self.on_any_change)
+        self._requested = False
+        caches.on_change(self.on_change, self.on_any_change, self.on_request)
 
     def on_change(self, name: str) -> None:
         """Something changed that bears on the validation of that name."""
         if name:
             self._queue.add_after(name, QUIET_S)
+
+    def on_request(self) -> None:
+        """Somebody asks anew, so failures of before are looked at again."""
+        self._requested = True
 
     def on_any_change(self) -> None:
         """Something changed that bears on every validation."""
@@ -93,6 +98,9 @@ class KernelModulesController:
     async def _pass(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
         if self._is_too_early():
             return
+        if self._requested:
+            self._requested = False
+            asking.forget_failures()
         observed = self.observe(name, asking, runners)
         plan = reconcile(observed, now=self._clock.now())
         asking.ask(_questions(plan))

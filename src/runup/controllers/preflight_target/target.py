@@ -19,6 +19,8 @@ from msgspec.structs import replace
 
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
+from runup.controllers.preflight_target.module_images import ModuleImages
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
@@ -77,7 +79,10 @@ class Request:
 
 @dataclass
 class PreflightTarget:
-    """One run of the process. `extra` are the checks that the image's Python brings."""
+    """One run of the process. `extra` are the checks that the image's Python brings.
+
+    `registries` is how images of kernel modules are asked for, by default as the cluster's nodes do.
+    """
 
     client: Client
     request: Request
@@ -88,6 +93,7 @@ class PreflightTarget:
     extra: Sequence[Check] = ()
     builtin: Sequence[Check] = CHECKS
     timing: Timing = field(default_factory=Timing)
+    registries: Registries | None = None
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
@@ -98,6 +104,9 @@ class PreflightTarget:
         self._manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
+        registries = self.registries or ClusterRegistries(self.client)
+        release = self.release
+        self._images = ModuleImages(registries, release.toolkit, release.no_toolkit, self.clock, self._changed.set)
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
@@ -138,6 +147,7 @@ class PreflightTarget:
                     return
                 await self._until_changed()
         finally:
+            await self._images.close()
             following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
@@ -202,7 +212,9 @@ class PreflightTarget:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        context = Context(source, target, now, kubernetes, namespace, self._manifests)
+        seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        image = self.request.target_image
+        context = Context(source, target, now, kubernetes, namespace, self._manifests, image, seen)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
         for check in checks:

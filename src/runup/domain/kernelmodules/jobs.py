@@ -25,8 +25,10 @@ DOCKERFILE_ANNOTATION = "kmm.node.kubernetes.io/dockerfile"
 LARGEST_DOCKERFILE = 200 * 1024
 LOCAL_IMAGE = "localhost/kernel-module:preflight"
 
-_CONTEXT, _STORAGE, _AUTH = "/run/kmod/context", "/var/lib/containers", "/run/kmod/auth"
+_CONTEXT, _STORAGE, _AUTH = "/run/kmod/context", "/run/kmod/storage", "/run/kmod/auth"
 _DOCKERFILE = "/run/kmod/dockerfile"
+# Wherever the image has its own: what the first container makes, the second pushes.
+_STORED = (f"--root={_STORAGE}/images", f"--runroot={_STORAGE}/run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def _container(name: str, arguments: list[str], wanted: Wanted, builder: Builder
     return {
         "name": name,
         "image": builder.image,
-        "command": ["buildah"],
+        "command": ["/usr/bin/buildah"],
         "args": arguments,
         "env": [
             {"name": "BUILDAH_ISOLATION", "value": builder.isolation},
@@ -170,7 +172,7 @@ def _container(name: str, arguments: list[str], wanted: Wanted, builder: Builder
 
 
 def _build(wanted: Wanted, builder: Builder) -> list[str]:
-    arguments = ["build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
+    arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
     arguments += _tls(wanted.pull_tls)
     arguments += [f"--build-arg={each.name}={each.value}" for each in wanted.arguments]
     arguments += [f"--volume={each.path}:{each.path}:ro" for each in wanted.secrets]
@@ -178,7 +180,7 @@ def _build(wanted: Wanted, builder: Builder) -> list[str]:
 
 
 def _push(wanted: Wanted) -> list[str]:
-    return ["push", *_tls(wanted.push_tls), wanted.target]
+    return [*_STORED, "push", *_tls(wanted.push_tls), wanted.target]
 
 
 def _tls(options: Any) -> list[str]:

@@ -43,7 +43,8 @@ def make(task: Task, observed: Observed, resolved: Resolved, missing: str, image
         return _make(task, observed, resolved, missing, image)
     except Impossible as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
-        return requeued(_failed(task, purpose, str(error)), image)
+        # Nothing was tried, so what the image lacks is the news.
+        return requeued(f"{_failed(task, purpose, str(error))} ({missing})", image)
 
 
 def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> Looked:

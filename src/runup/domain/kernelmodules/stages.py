@@ -16,7 +16,15 @@ from runup.domain.kernelmodules.looked import Looked, Task, freshness, requeued
 from runup.domain.kernelmodules.mapping import Resolved, Unmapped, loads_something, resolve
 from runup.domain.kernelmodules.observed import Observed
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
+# By how a kernel's name ends: that of a release after a dot, that of Debian after a dash.
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "amd64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+}
 
 
 def look(task: Task, observed: Observed) -> Looked:
@@ -45,8 +53,8 @@ def look(task: Task, observed: Observed) -> Looked:
 
 def architecture_of(kernel: str) -> str:
     """The architecture that a kernel's name ends in, as images name it; empty where it has none."""
-    ending = kernel.removesuffix("+rt").removesuffix("+debug").removesuffix("+64k").rpartition(".")[2]
-    return _ARCHITECTURES.get(ending, "")
+    ending = kernel.removesuffix("+rt").removesuffix("+debug").removesuffix("+64k")
+    return _ARCHITECTURES.get(ending.replace("-", ".").rpartition(".")[2], "")
 
 
 def selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:

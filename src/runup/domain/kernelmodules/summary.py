@@ -69,7 +69,8 @@ def status(
     return PreflightValidationStatus(
         modules=entries.fitting(modules),
         observed_generation=generation,
-        kernels=kernels,
+        # They are listed by architecture: one that is not known has no place there, and stands in the spec.
+        kernels=tuple(each for each in kernels if each.architecture),
         conditions=with_condition(validation.status.conditions, said, now=now),
     )
 

@@ -78,6 +78,17 @@ class Untold:
     final: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a preflight knows of the images of Modules: what was found, or `why` nobody looked at any.
+
+    A Module that is not in `found` was not looked at yet.
+    """
+
+    found: tuple[Readiness, ...] = ()
+    why: str = ""
+
+
 Toolkits = Mapping[str, Toolkit | Untold]
 """By architecture."""
 
