@@ -25,6 +25,7 @@ JSON = dict[str, Any]
 REPOSITORY = "runup/kernel-modules"
 BUILDER_TAG = "builder"
 FOLDER = "kernel-module-preflight"
+_DEFINITION = "CustomResourceDefinition"
 _TOOLKIT_FILE = "etc/driver-toolkit-release.json"
 
 
@@ -52,7 +53,28 @@ def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]
 
 def definitions(scenario: Scenario) -> list[JSON]:
     """The CustomResourceDefinitions, where the scenario has Modules; raises SandboxError."""
-    return _deployed(".crd.yaml") if scenario.kernel_modules else []
+    return [obj for obj in _deployed() if obj["kind"] == _DEFINITION] if scenario.kernel_modules else []
+
+
+def operator() -> list[JSON]:
+    """The operator as `deploy/` has it, by the running release's image, which has it under another name.
+
+    One replica is enough where no node ever goes; its builder is the sandbox's. Pods share the machine's ports, and
+    nobody signs serving certificates here: the sandbox converts by itself.
+    """
+    objects = [obj for obj in _deployed() if obj["kind"] != _DEFINITION]
+    for obj in objects:
+        if obj["kind"] == "Deployment":
+            obj["spec"]["replicas"] = 1
+            [container] = obj["spec"]["template"]["spec"]["containers"]
+            container["image"] = "${release}"
+            kept = [each for each in container["args"] if not each.startswith(("--listen=", "--serving-"))]
+            container["args"] = [FOLDER, *kept, "--listen=127.0.0.1:0"]
+            del container["command"], container["readinessProbe"]
+            for variable in container["env"]:
+                if variable["name"].startswith("RELATED_IMAGE_"):
+                    variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
+    return objects
 
 
 def values(release: str, auth: bytes) -> Mapping[str, str]:
@@ -78,10 +100,10 @@ def filled(obj: Any, known: Mapping[str, str]) -> Any:
     return obj
 
 
-def _deployed(ending: str) -> list[JSON]:
+def _deployed() -> list[JSON]:
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
-        found = sorted(folder.glob(f"*{ending}"))
+        found = sorted(folder.glob("*.yaml"))
         if found:
             return [each for file in found for each in kyaml.load_all(file.read_text(encoding="utf-8"))]
     raise SandboxError(

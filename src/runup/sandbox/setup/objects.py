@@ -56,7 +56,8 @@ async def set_up(
     running = next(release for release in releases if release.version == scenario.cluster.version)
     if scenario.kernel_modules:
         known_values = kernelmodules.values(running.image, registry_auth)
-        scenario = replace(scenario, objects=tuple(kernelmodules.filled(obj, known_values) for obj in scenario.objects))
+        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *kernelmodules.operator()))
+        scenario = replace(scenario, objects=tuple(filled))
     from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
     definitions += kernelmodules.definitions(scenario)
