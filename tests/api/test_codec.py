@@ -155,3 +155,30 @@ def test_a_long_value_does_not_make_a_long_error() -> None:
         codec.decode(ClusterVersion, body)
     assert len(str(caught.value)) <= codec.LONGEST_WORDS
     assert str(caught.value).endswith("`$.status.conditions[0].status`")
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"x":' + DEEP + b"}", id="lists in lists beyond what is counted, in a field that nobody reads"),
+        pytest.param(b'{"metadata":null,"spec":5,"x":' + DEEP + b"}", id="the same beside a null and a wrong type"),
+        pytest.param(b'{"metadata":{"name":"\xff"}}', id="bytes that are no UTF-8"),
+        pytest.param(b'{"spec":null,"metadata":{"name":"\xff"}}', id="the same beside a null"),
+    ],
+)
+def test_what_nobody_can_decode_is_a_decode_error(body: bytes) -> None:
+    """Whoever reads other people's JSON catches one error: another would end what reads it."""
+    with pytest.raises(codec.DecodeError):
+        codec.decode(ClusterVersion, body)
+
+
+def test_a_value_that_is_nested_too_deep_to_convert_is_a_decode_error() -> None:
+    """YAML and annotations come as dicts."""
+    value: object = None
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(codec.DecodeError):
+        codec.convert(ClusterVersion, {"spec": {"channel": value}})

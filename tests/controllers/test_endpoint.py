@@ -8,20 +8,26 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 import structlog
 from bench.faults import FaultyApi, faulty_api
+from tests.controllers.payload import release_folders
 
 from runup.api.core_v1 import Node, ServiceAccount
 from runup.api.scheme import Resource, resource_of
 from runup.controllers.certificate import LOOKED_AT_EVERY_S
 from runup.controllers.endpoint import Endpoint
+from runup.controllers.leading import cancel
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload.surroundings import API_SERVER
 from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
 from runup.controllers.readiness import ASKED_EVERY_S, Readiness
+from runup.controllers.serving_tls import asked_by_flags, profile_reflector
 from runup.domain.errors import Terminal
+from runup.domain.payload.tls import followed
 from runup.kube import calls, config
 from runup.kube.cache import Cache
 from runup.kube.client import Client
@@ -32,6 +38,9 @@ from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
 GROUP = "rbac.authorization.k8s.io"
 
 
@@ -282,6 +291,142 @@ async def test_a_certificate_may_come_later_and_is_replaced(tmp_path: Path) -> N
         ("info", "the serving certificate was read"),
         ("warning", "the serving certificate cannot be used, the one before still counts"),
     ]
+
+
+OLD, MODERN = ({"type": name} for name in ("Old", "Modern"))
+CUSTOM = {"type": "Custom", "custom": {"minTLSVersion": "VersionTLS12", "ciphers": ["ECDHE-ECDSA-AES256-GCM-SHA384"]}}
+STRICT = "StrictAllComponents"
+
+
+@pytest.mark.parametrize(
+    ("flags", "spec", "served"),
+    [
+        pytest.param(("", ""), None, ("TLSv1.2", "TLSv1.3"), id="nothing is asked for"),
+        pytest.param(("VersionTLS13", ""), None, ("", "TLSv1.3"), id="a flag"),
+        pytest.param(("", ""), {"tlsSecurityProfile": MODERN}, ("TLSv1.2", "TLSv1.3"), id="a profile of others"),
+        pytest.param(
+            ("", ""),
+            {"tlsSecurityProfile": MODERN, "tlsAdherence": "LegacyAdheringComponentsOnly"},
+            ("TLSv1.2", "TLSv1.3"),
+            id="a profile of those who followed it before",
+        ),
+        pytest.param(
+            ("", ""), {"tlsSecurityProfile": MODERN, "tlsAdherence": STRICT}, ("", "TLSv1.3"), id="everybody's profile"
+        ),
+        pytest.param(
+            ("", ""),
+            {"tlsSecurityProfile": MODERN, "tlsAdherence": "SomeLaterPolicy"},
+            ("", "TLSv1.3"),
+            id="a policy that is not known yet is strict",
+        ),
+        pytest.param(
+            ("VersionTLS12", ""),
+            {"tlsSecurityProfile": MODERN, "tlsAdherence": STRICT},
+            ("TLSv1.2", "TLSv1.3"),
+            id="a flag stands above the cluster",
+        ),
+        pytest.param(
+            ("", ""),
+            {"tlsSecurityProfile": OLD, "tlsAdherence": STRICT},
+            ("TLSv1.2", "TLSv1.3"),
+            id="nothing older than 1.2, whatever the cluster allows",
+        ),
+        pytest.param(
+            ("", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"), None, ("", "TLSv1.3"), id="another cipher by a flag"
+        ),
+        pytest.param(
+            ("", ""),
+            {"tlsSecurityProfile": CUSTOM, "tlsAdherence": STRICT},
+            ("TLSv1.2", "TLSv1.3"),
+            id="the client's cipher, by the cluster's own profile",
+        ),
+        pytest.param(
+            ("", "TLS_RSA_WITH_3DES_EDE_CBC_SHA"),
+            None,
+            ("TLSv1.2", "TLSv1.3"),
+            id="a cipher that nobody serves any more leaves the default ones",
+        ),
+    ],
+)
+async def test_which_versions_are_served(
+    tmp_path: Path, flags: tuple[str, str], spec: dict[str, Any] | None, served: tuple[str, str]
+) -> None:
+    """To a client of 1.2 that knows one cipher, and to one of 1.3: the version agreed upon, empty where none was."""
+    now = SystemClock().now()
+    pair = issue_server(new_ca(now), now)
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    cert.write_bytes(pair.cert)
+    key.write_bytes(pair.key)
+    endpoint = Endpoint(Metrics())
+    files = {"cert_file": str(cert), "key_file": str(key)}
+    await endpoint.start("127.0.0.1:0", ready=_ready, refused=None, tls=asked_by_flags(*flags), **files)
+    try:
+        if spec is not None:
+            endpoint.follow(followed({"spec": spec}))
+        assert (await _agreed(endpoint, "TLSv1_2"), await _agreed(endpoint, "TLSv1_3")) == served
+        endpoint.follow(None)
+        back = ("", "TLSv1.3") if flags[0] == "VersionTLS13" or "AES_128" in flags[1] else ("TLSv1.2", "TLSv1.3")
+        assert (await _agreed(endpoint, "TLSv1_2"), await _agreed(endpoint, "TLSv1_3")) == back, "and back"
+    finally:
+        await endpoint.stop()
+
+
+async def _agreed(endpoint: Endpoint, version: str) -> str:
+    """What a client that speaks only that version agrees on with the endpoint."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = context.maximum_version = ssl.TLSVersion[version]
+    context.set_ciphers("ECDHE-ECDSA-AES256-GCM-SHA384")
+    host, _, port = endpoint.address.removeprefix("https://").rpartition(":")
+    try:
+        _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    except (ssl.SSLError, ConnectionError):
+        return ""
+    found = writer.get_extra_info("ssl_object").version()
+    writer.close()
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        pytest.param(("VersionTLS11", ""), "--tls-min-version VersionTLS11: give one of VersionTLS12", id="too old"),
+        pytest.param(("1.2", ""), "--tls-min-version 1.2: give one of VersionTLS12", id="another way to write it"),
+        pytest.param(("", "TLS_X,TLS_Y"), "--tls-cipher-suites TLS_X,TLS_Y: not known; known are", id="no such cipher"),
+    ],
+)
+def test_a_bad_tls_flag_is_named(flags: tuple[str, str], said: str) -> None:
+    """With what it takes."""
+    with pytest.raises(ValueError, match=said):
+        asked_by_flags(*flags)
+
+
+async def test_the_cluster_s_profile_is_followed(tmp_path: Path) -> None:
+    """From the object APIServer, when it is there, when it changes, and when it goes."""
+    told: list[str] = []
+    async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
+        definition = release_folders.definition("APIServer", "apiservers", "config.openshift.io")
+        definition["spec"]["scope"] = "Cluster"
+        await client.send(calls.create(DEFINITIONS, definition))
+        reflector = profile_reflector(client, SystemClock(), lambda p: told.append(p.min_version if p else "ours"))
+        following = asyncio.create_task(reflector.run())
+        try:
+            obj = {"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"}}
+            spec = {"tlsAdherence": STRICT, "tlsSecurityProfile": MODERN}
+            await client.send(calls.create(API_SERVER, obj | {"spec": spec}))
+            await _until(told, "VersionTLS13")
+            await client.send(calls.merge_patch(API_SERVER, "cluster", {"spec": {"tlsSecurityProfile": OLD}}))
+            await _until(told, "VersionTLS10")
+            await client.send(calls.delete(API_SERVER, "cluster"))
+            await _until(told, "ours")
+        finally:
+            await cancel([following])
+
+
+async def _until(told: list[str], wanted: str) -> None:
+    async with asyncio.timeout(90):
+        while told[-1:] != [wanted]:  # noqa: ASYNC110 -- what is told is no event
+            await asyncio.sleep(0.02)
 
 
 async def _ready() -> str:

@@ -271,8 +271,10 @@ async def _scraped(world: Cluster, address: str) -> int:
         return response.status
 
 
-# A target that hangs; an admission that only OpenShift has; the Pod that fetches a release, a Job of a release.
+# A target that hangs; an admission that only OpenShift has; the Pod that fetches a release, a Job of a release;
+# container checks' Pods.
 ELSEWHERE = {
+    ("", "pods", "patch"),
     ("", "pods", "create"),
     ("batch", "jobs", "delete"),
     ("", "pods", "delete"),

@@ -103,7 +103,7 @@ class Sandbox:
 
 def _started(scenario: str, server: str = "sandbox") -> Iterator[Sandbox]:
     # A short path: sockets below it have a length limit.
-    data = Path(tempfile.mkdtemp(prefix=f"runup-test-{scenario}-"))
+    data = Path(tempfile.mkdtemp(prefix=f"runup-test-{Path(scenario).name}-"))
     try:
         yield from _sandbox(data, scenario) if server == "sandbox" else _around_a_real_server(data, scenario)
     finally:

@@ -1,7 +1,5 @@
 """`apiserver.openshift.io/v1`: who asks for which API."""
 
-from __future__ import annotations
-
 import msgspec
 
 from runup.api.meta_v1 import Condition, Object, Wire

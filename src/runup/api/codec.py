@@ -14,6 +14,8 @@ JSON = dict[str, Any]
 
 # Of the decoder's words, which quote the value that did not fit, however long it is.
 LONGEST_WORDS = 300
+# What other people's text does to a decoder: no JSON, another type, nested without end, no UTF-8.
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
 class DecodeError(ValueError):
@@ -61,7 +63,7 @@ def exactly(kind: type[T], data: bytes | str) -> T:
     """Decode JSON in which no null stands for an absent value; raises DecodeError."""
     try:
         return cast("T", _decoder(cast("Hashable", kind)).decode(data))
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise DecodeError(_words(error)) from error
 
 
@@ -80,7 +82,7 @@ def _parsed(data: bytes | str) -> Any:
     # A value of another kind at the start (`404: Not Found`) is reported before the rest is seen to be no JSON at all.
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except _UNREADABLE as error:
         raise DecodeError(_words(error)) from error
 
 
@@ -88,15 +90,15 @@ def convert(kind: type[T], obj: Any) -> T:
     """Make a `kind` out of dicts and lists, nulls left out; raises DecodeError."""
     try:
         return msgspec.convert(obj, kind, strict=True)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         pass  # as in `decode`: the quick path does not pay for nulls
     try:
         return msgspec.convert(without_nulls(obj), kind, strict=True)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise DecodeError(_words(error)) from error
 
 
-def _words(error: msgspec.DecodeError) -> str:
+def _words(error: Exception) -> str:
     """The decoder's words; of long ones the middle is left out, since the field stands at the end."""
     text = str(error)
     half = LONGEST_WORDS // 2

@@ -4,8 +4,6 @@ Types and limits follow openshift/api's types_cluster_version.go; `mode` is gate
 `acceptRisks`, `riskNames` and `conditionalUpdateRisks` by ClusterUpdateAcceptRisks.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

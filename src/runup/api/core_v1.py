@@ -1,7 +1,5 @@
 """`core/v1`: the kinds and fields of it that runup reads."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

@@ -1,7 +1,5 @@
 """What extends the API server: definitions, aggregated APIs, webhooks and admission policies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire

@@ -1,7 +1,5 @@
 """`machineconfiguration.openshift.io/v1`: pools of nodes and their configuration, as far as runup reads them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire

@@ -3,8 +3,6 @@
 Field names are snake_case here and camelCase on the wire; `runup.api.codec` is the only place where they meet.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """`operators.coreos.com/v1alpha1` and `olm.operatorframework.io/v1`: operators that administrators installed."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`operator.openshift.io/v1`: what operators are told and say in more detail than their ClusterOperator has."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from runup.api.meta_v1 import Condition, Object, Wire

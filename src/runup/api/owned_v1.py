@@ -3,8 +3,6 @@
 Nothing else of it is decoded, so that a kind with secrets in it costs and shows nothing.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

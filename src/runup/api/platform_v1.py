@@ -1,7 +1,5 @@
 """Volumes and how they are attached, certificates asked for, and other kinds of which checks read little."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

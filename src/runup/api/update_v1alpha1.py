@@ -6,8 +6,6 @@ read what a newer controller writes, so what a value may be is said by the CRD a
 required.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from runup.api.meta_v1 import Condition, Object, Wire

@@ -3,8 +3,6 @@
 Unlike the slim types of the other modules, nothing of a template is lost when it is copied into a ReplicaSet or a Pod.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`apps/v1`, `policy/v1` and `coordination.k8s.io/v1`: the kinds and fields of them that runup reads."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from runup.api.core_v1 import PodSpec

@@ -17,11 +17,11 @@ from runup.cli.errors import CommandError
 from runup.cli.output import write as write
 from runup.cli.place import operator_namespace
 from runup.cli.render.cluster_name import cluster_name
-from runup.domain.preflight import history
 from runup.kube import calls
 from runup.kube.errors import Conflict, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
+    from runup.domain.preflight import history
     from runup.kube.client_sync import SyncClient
 
 NAME = "version"
@@ -68,6 +68,8 @@ def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
     """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
+    from runup.domain.preflight import history  # which not every command asks for
+
     try:
         return history.read(client.send(calls.get(ConfigMap, history.NAME, namespace)))
     except (NotFound, Forbidden):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from runup.cli import complete
+from runup.cli.options import option, with_options
 
 if TYPE_CHECKING:
     from runup.kube.client_sync import SyncClient
@@ -62,38 +63,35 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str
         setattr(connection_of(ctx), param.name, value)
 
 
+_OPTIONS = (
+    option(
+        "--kubeconfig",
+        metavar="PATH",
+        shell_complete=complete.files,
+        expose_value=False,
+        callback=_remember,
+        help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
+    ),
+    option(
+        "--context",
+        metavar="NAME",
+        shell_complete=complete.contexts,
+        expose_value=False,
+        callback=_remember,
+        help="The context of the kubeconfig to use.",
+    ),
+    option("--as", "as_user", metavar="NAME", expose_value=False, callback=_remember, help="Act as this user."),
+    option(
+        "--as-group",
+        metavar="NAME",
+        multiple=True,
+        expose_value=False,
+        callback=_remember,
+        help="Act as a member of this group; may be repeated.",
+    ),
+)
+
+
 def connection_options(function: F) -> F:
     """Add `--kubeconfig`, `--context`, `--as` and `--as-group`; they may stand before or after the command's name."""
-    for option in reversed(
-        (
-            click.option(
-                "--kubeconfig",
-                metavar="PATH",
-                shell_complete=complete.files,
-                expose_value=False,
-                callback=_remember,
-                help="The kubeconfig to use; else $KUBECONFIG, else ~/.kube/config.",
-            ),
-            click.option(
-                "--context",
-                metavar="NAME",
-                shell_complete=complete.contexts,
-                expose_value=False,
-                callback=_remember,
-                help="The context of the kubeconfig to use.",
-            ),
-            click.option(
-                "--as", "as_user", metavar="NAME", expose_value=False, callback=_remember, help="Act as this user."
-            ),
-            click.option(
-                "--as-group",
-                metavar="NAME",
-                multiple=True,
-                expose_value=False,
-                callback=_remember,
-                help="Act as a member of this group; may be repeated.",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+    return with_options(_OPTIONS)(function)

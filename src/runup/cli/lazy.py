@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli.options import HelpOption
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -44,7 +46,20 @@ class Context(click.Context):
         return formatter
 
 
-class Command(click.Command):
+class _Helping(click.Command):
+    """A click command whose `--help` is ours."""
+
+    _help: HelpOption | None = None
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The same one each time: click looks for it by identity."""
+        names = self.get_help_option_names(ctx)
+        if self._help is None and names:
+            self._help = HelpOption(names)
+        return self._help
+
+
+class Command(_Helping):
     """A click command whose help has its options in `sections`: (title, names of parameters)."""
 
     context_class = Context
@@ -73,7 +88,7 @@ def _format_options(
                 formatter.write_dl(records)
 
 
-class Group(click.Group):
+class Group(_Helping, click.Group):
     """A click group that completes its commands with their whole first sentence; click cuts it at 45 characters."""
 
     context_class = Context

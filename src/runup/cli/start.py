@@ -7,9 +7,12 @@ sixth of the whole command (docs/decisions/0043-a-command-in-five-interpreters.m
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
+
+from runup.cli import late
 
 _ALLOCATIONS = 200_000
 """New objects until the collector looks: no short command makes as many, a long one (`--watch`) stays bounded."""
@@ -28,9 +31,25 @@ def plugin() -> int:
 
 def _command(prog: str) -> int:
     gc.set_threshold(_ALLOCATIONS)
+    late.install()
     from runup.cli.main import main
 
+    code = main(prog=prog)
+    _leave(code)
+    gc.freeze()
+    return code
+
+
+def _leave(code: int) -> None:
+    """End the process where nothing is left to do at its end: then Python only takes apart what nobody will miss.
+
+    Returns where somebody asked to be called at the end, a thread still runs, or output could not be written.
+    """
+    if atexit._ncallbacks() or len(sys._current_frames()) > 1:
+        return
     try:
-        return main(prog=prog)
-    finally:
-        gc.freeze()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(code)

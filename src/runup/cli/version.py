@@ -7,11 +7,12 @@ import click
 from runup import __version__
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
+from runup.cli.options import option
 
 
 @click.command("version", cls=Command)
-@click.option("--server", is_flag=True, help="Ask the cluster for its versions too.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("--server", is_flag=True, help="Ask the cluster for its versions too.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def version(ctx: click.Context, server: bool, output: str | None) -> None:

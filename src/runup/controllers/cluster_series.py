@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -15,16 +15,23 @@ from runup.domain.clusterversion.series import FAMILIES, Family, samples, status
 TRANSITIONS = Family(
     "cluster_operator_condition_transitions", ("name", "condition"), "Changes of a condition's status since the start."
 )
+ERRORS = Family(
+    "cluster_operator_payload_errors", ("version",), "Attempts to apply an object of a release that failed, so far."
+)
 INSTALLER = Family("cluster_installer", ("type", "version", "invoker"), "Who installed the cluster.")
 
 Values = dict[tuple[str, ...], float]
 
 
 class ClusterSeries(Collector):
-    """Nothing is told before the first pass. `created` is when the operator's own release was made."""
+    """Nothing is told before the first pass.
+
+    `created` is when the operator's own release was made, `failed_attempts` those of applying releases, by version.
+    """
 
     def __init__(self) -> None:
         self.created: datetime | None = None
+        self.failed_attempts: Mapping[str, int] = {}
         self._values: dict[Family, Values] = {}
         self._statuses: dict[tuple[str, str], str] = {}
         self._changes: Counter[tuple[str, str]] = Counter()
@@ -49,7 +56,8 @@ class ClusterSeries(Collector):
     def collect(self) -> Iterator[Metric]:
         """All families, those without a value too: what is measured shows, whatever the cluster is like."""
         values = self._values | ({INSTALLER: {self._installer: 1.0}} if self._installer is not None else {})
-        for family in (*FAMILIES, TRANSITIONS, INSTALLER):
+        values |= {ERRORS: {(version,): float(count) for version, count in self.failed_attempts.items()}}
+        for family in (*FAMILIES, TRANSITIONS, ERRORS, INSTALLER):
             metric = GaugeMetricFamily(family.name, family.text, labels=family.labels)
             for labels, value in values.get(family, {}).items():
                 metric.add_metric(labels, value)

@@ -31,13 +31,15 @@ from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.story import Story
+from runup.domain.clusterversion import stuck
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
 from runup.domain.clusterversion.observed import Facts, Observed
-from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_RELEASE, READ_RIGHTS
+from runup.domain.clusterversion.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
 from runup.domain.clusterversion.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
 from runup.domain.clusterversion.refusal import Refused
+from runup.domain.clusterversion.stuck import Failure
 from runup.domain.plan import Plan
-from runup.domain.preflight import history, settings, workloads
+from runup.domain.preflight import containers, history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
@@ -53,6 +55,7 @@ from runup.kube.workqueue import QueueShutDown, WorkQueue
 log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
+POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.operators, {}),
         (caches.gates, {"field_selector": "metadata.name=cluster"}),
         (caches.deployments, ours),
-        (caches.pods, ours),
+        (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
         (caches.config_maps, ours),
         (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
         (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
@@ -180,12 +183,14 @@ class ClusterVersionController:
         self._story = Story()
         self._age = Age(clock)
         self._refused = Refused()
+        self._failure: Failure | None = None
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             EVALUATE_RULES: self._evaluate,
             CHECK_RELEASE: checks.check,
             READ_RELEASE: checks.read,
             READ_RIGHTS: checks.read_rights,
+            READ_IMAGES: checks.read_images,
             APPLY: self._apply,
             LOAD: self._load,
         }
@@ -220,14 +225,31 @@ class ClusterVersionController:
             self._queue.add_rate_limited(key)
         except (KubeError, DecodeError) as error:
             log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
-            self._queue.add_rate_limited(key)
+            await self._failed(key, Failure(str(error), _reason(error)))
         except asyncio.CancelledError:
             raise
-        except Exception:
+        except Exception as error:
             log.exception("reconcile failed")
-            self._queue.add_rate_limited(key)
+            await self._failed(key, Failure(f"{type(error).__name__}: {error}", decided=False))
         else:
             self._queue.forget(key)
+            if self._failure is not None:
+                self._failure = None
+                self._queue.add(key)
+
+    async def _failed(self, key: str, failure: Failure) -> None:
+        """Later once more; and after many times, say so where people look."""
+        self._queue.add_rate_limited(key)
+        version = self._caches.versions.get(NAME)
+        # Whoever only records leaves these conditions to whoever applies.
+        if self._queue.failures(key) < stuck.AFTER or version is None or self._worker is None:
+            return
+        if self._failure is None or self._failure.reason != failure.reason:
+            self._failure = failure  # words that change each time would be a write each time
+        try:
+            await self._executor.execute(stuck.plan(version, self._failure, self._clock.now()))
+        except (KubeError, DecodeError) as error:
+            log.warning("that passes fail could not be told", error=str(error))
 
     async def _pass(self, key: str) -> None:
         self._say_what_is_odd()
@@ -273,7 +295,8 @@ class ClusterVersionController:
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
             deployment_age_s=self._age.of(deployment),
-            pods=tuple(caches.pods.all()),
+            pods=_of_app(caches.pods, workloads.NAME),
+            check_pods=_of_app(caches.pods, containers.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
             report=self._report(preflight_id, wanted.place),
@@ -289,6 +312,7 @@ class ClusterVersionController:
             admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
             admin_unreadable=_unreadable(caches.admin_gates, caches.admin_acks),
             acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
+            failure=self._failure,
         )
 
     def _evaluate(self, queries: tuple[str, ...]) -> None:
@@ -328,6 +352,10 @@ def _unreadable(*caches: Cache[ConfigMap]) -> str:
         for bad in cache.undecoded:
             return str(bad)
     return ""
+
+
+def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
+    return tuple(pod for pod in cache.all() if pod.metadata.labels.get(workloads.APP_LABEL) == app)
 
 
 def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:

@@ -16,7 +16,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from runup.controllers.certificate import ServingCertificate
 from runup.controllers.leading import cancel, keep_running
 from runup.controllers.readers import Refusal
+from runup.controllers.serving_tls import Secured
 from runup.domain.errors import Terminal
+from runup.domain.payload.tls import TlsProfile
 from runup.kube.clock import Clock, SystemClock
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -47,15 +49,23 @@ class Endpoint:
         self._ready: Ready = _not_started
         self._refused: Refused | None = None
         self._runner: web.AppRunner | None = None
+        self._secured: Secured | None = None
         self.address = ""
 
     async def start(
-        self, listen: str, *, ready: Ready, refused: Refused | None, cert_file: str = "", key_file: str = ""
+        self,
+        listen: str,
+        *,
+        ready: Ready,
+        refused: Refused | None,
+        cert_file: str = "",
+        key_file: str = "",
+        tls: TlsProfile | None = None,
     ) -> None:
         """Serve on `listen` (host:port): HTTPS with a certificate, which may come later, else HTTP on loopback only.
 
         `ready()` gives nothing, or why not. `refused(authorization, path)` says who may not read metrics; where it is
-        None everybody may. Raises Terminal, which names the flag.
+        None everybody may. `tls` is what flags ask for. Raises Terminal, which names the flag.
         """
         self._ready, self._refused = ready, refused
         host, port = _place(listen)
@@ -65,6 +75,7 @@ class Endpoint:
         if certificate is not None:
             certificate.start()
         context = certificate.context if certificate else None
+        self._secured = Secured(context, tls or TlsProfile()) if context is not None else None
         app = web.Application(client_max_size=_LONGEST_BODY)
         app.router.add_routes(self._webhooks)
         app.router.add_get("/metrics", self._serve_metrics)
@@ -81,6 +92,11 @@ class Endpoint:
         bound = self._runner.addresses[0]
         shown = f"[{host}]" if ":" in host else host
         self.address = f"{'https' if context else 'http'}://{shown}:{bound[1]}"
+
+    def follow(self, profile: TlsProfile | None) -> None:
+        """Serve by the cluster's TLS profile from the next connection on; None for our own."""
+        if self._secured is not None:
+            self._secured.follow(profile)
 
     async def stop(self) -> None:
         """Stop serving."""

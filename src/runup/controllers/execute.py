@@ -10,6 +10,8 @@ import hashlib
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from runup.api.scheme import Resource
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.kube import calls
@@ -19,6 +21,7 @@ from runup.kube.errors import ApiError, KubeError, NotFound
 from runup.lang.cut import cut
 from runup.lang.printable import printable
 
+log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"
 # Bad request, request entity too large, invalid.
 _REFUSALS = (400, 413, 422)
@@ -63,9 +66,13 @@ class Executor:
         call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
         try:
             await self._client.send(call)
-        except NotFound:
-            if not action.where_namespace:
+        except ApiError as error:
+            absent = isinstance(error, NotFound) and action.where_namespace
+            if not absent and not action.optional:
                 raise
+            if not absent:
+                name = action.object["metadata"]["name"]
+                log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 from uuid import uuid4
 
@@ -50,7 +51,7 @@ class LeaseLost(RunupError):
 def election_of(text: str) -> Election:
     """Three numbers of seconds, `duration,renew,retry`; raises ValueError."""
     numbers = [float(part) for part in text.split(",")]
-    if len(numbers) != 3 or not numbers[0] > numbers[1] > numbers[2] > 0:
+    if len(numbers) != 3 or not inf > numbers[0] > numbers[1] > numbers[2] > 0:
         raise ValueError("three falling numbers of seconds are needed, such as 137,107,26")
     return Election(*numbers)
 
@@ -90,6 +91,8 @@ async def lead(
         await work()
 
     competing = asyncio.create_task(elector.run())
+    # An elector that breaks before it leads would be waited for in vain.
+    competing.add_done_callback(lambda _: stopping.set())
     try:
         await until(stopping, when_leading())
     finally:
@@ -102,11 +105,13 @@ async def lead(
 
 
 async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until it ends or `stopping` is set; its error is ours."""
+    """Run `work` until it ends or `stopping` is set; its error is ours. Who is cancelled ends it first."""
     task = asyncio.create_task(work)
     stop = asyncio.create_task(_wait(stopping))
-    done, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-    await cancel([task, stop])
+    try:
+        done, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancel([task, stop])
     if task in done:
         task.result()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
+from runup.controllers.serving_tls import profile_reflector
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
@@ -38,6 +39,7 @@ from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.payload import retrieval
+from runup.domain.payload.tls import TlsProfile
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
@@ -69,6 +71,8 @@ class Options:
     listen: str = ""
     serving_cert_file: str = ""
     serving_key_file: str = ""
+    # The least version and the ciphers of what is served, above what the cluster asks for.
+    serving_tls: TlsProfile = field(default_factory=TlsProfile)
     # Whether metrics need a token that the API server lets read them.
     metrics_auth: bool = True
     architecture: str = "amd64"
@@ -171,6 +175,7 @@ class Manager:
                 refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
                 cert_file=options.serving_cert_file,
                 key_file=options.serving_key_file,
+                tls=options.serving_tls,
             )
 
     async def _serve(self, client: Client, facts: Facts, own: OwnRelease) -> None:
@@ -212,6 +217,9 @@ class Manager:
         )
         tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
+        if self._options.listen and self._options.serving_cert_file:
+            profile = profile_reflector(client, self._clock, self.endpoint.follow)
+            tasks.append(asyncio.create_task(keep_running(profile.run, self._clock)))
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
         tasks.append(asyncio.create_task(keep_running(installer.run, self._clock)))
         try:
@@ -246,7 +254,7 @@ class Manager:
             if (group, kind) in kinds:
                 kinds[(group, kind)].hurry()
 
-        return Worker(
+        worker = Worker(
             client,
             self._clock,
             operators=self.caches.operators,
@@ -255,6 +263,8 @@ class Manager:
             wake=wake,
             hurry=hurry,
         )
+        self.metrics.cluster.failed_attempts = worker.failed_attempts
+        return worker
 
     async def _lead(
         self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None

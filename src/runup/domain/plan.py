@@ -15,13 +15,15 @@ JSON = dict[str, Any]
 class Apply:
     """Server-side apply of what we own of an object; `object` carries apiVersion, kind and metadata.name.
 
-    `where_namespace`: it is of no use, and no error, where its namespace is not there.
+    `where_namespace`: it is of no use, and no error, where its namespace is not there. `optional`: a refusal is logged,
+    and the plan goes on; it is planned again.
     """
 
     resource: Resource
     object: JSON
     force: bool = True
     where_namespace: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

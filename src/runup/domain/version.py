@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import total_ordering
+from typing import TYPE_CHECKING
 
-import semver
+if TYPE_CHECKING:
+    import semver
 
 
 class VersionError(ValueError):
@@ -18,8 +20,10 @@ class Version:
     __slots__ = ("_parsed", "text")
 
     def __init__(self, text: str) -> None:
+        from semver import Version as SemVer  # takes as long to import as half an interpreter to start
+
         try:
-            self._parsed = semver.Version.parse(text)
+            self._parsed: semver.Version = SemVer.parse(text)
         except (ValueError, TypeError) as error:
             raise VersionError(f"{text!r} is not a semantic version such as 5.2.0 or 5.2.0-rc.1") from error
         self.text = text

@@ -251,23 +251,26 @@ def _connection(config: ClusterConfig, context: ssl.SSLContext | None, timeout_s
     host, port = config.url.hostname or "", config.url.port
     if context is None:
         return http.client.HTTPConnection(host, port, timeout=timeout_s)
-    if not config.tls_server_name:
-        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
-    return _NamedHTTPSConnection(host, port, timeout=timeout_s, context=context, server_name=config.tls_server_name)
+    return _HTTPSConnection(host, port, timeout_s, context, config.tls_server_name or host)
 
 
-class _NamedHTTPSConnection(http.client.HTTPSConnection):
-    """Expects the certificate of `server_name` instead of the host's (`tls-server-name` of a kubeconfig)."""
+class _HTTPSConnection(http.client.HTTPSConnection):
+    """Expects the certificate of `server_name`, which may be another than the host's (`tls-server-name`)."""
 
     def __init__(
-        self, host: str, port: int | None, *, timeout: float, context: ssl.SSLContext, server_name: str
+        self, host: str, port: int | None, timeout_s: float, context: ssl.SSLContext, server_name: str
     ) -> None:
-        super().__init__(host, port, timeout=timeout, context=context)
+        super().__init__(host, port, timeout=timeout_s, context=context)
         self._server = (context, server_name)
 
     def connect(self) -> None:
-        """Connect, and check the certificate against the other name."""
+        """Connect, and check the certificate."""
         context, server_name = self._server
-        plain = socket.create_connection((self.host, self.port), self.timeout)
+        plain = socket.create_connection((_as_sent(self.host), self.port), self.timeout)  # type: ignore[arg-type]
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock = context.wrap_socket(plain, server_hostname=server_name)
+        self.sock = context.wrap_socket(plain, server_hostname=_as_sent(server_name))
+
+
+def _as_sent(name: str) -> str | bytes:
+    """`name`, spared the tables of international names where it is none."""
+    return name.encode() if name.isascii() else name

@@ -5,8 +5,6 @@ relative to the file that they stand in.
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar

@@ -64,15 +64,20 @@ def _is_byte(text: str) -> bool:
     return True
 
 
-def _is_address(kind: type[ipaddress.IPv4Address | ipaddress.IPv6Address]) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
-        try:
-            kind(text)
-        except ValueError:
-            return False
-        return True
+def _is_ipv4(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True
 
-    return check
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_cidr(text: str) -> bool:
@@ -100,8 +105,8 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": _is_duration,
     "email": _matches(_EMAIL),
     "hostname": _matches(_HOSTNAME),
-    "ipv4": _is_address(ipaddress.IPv4Address),
-    "ipv6": _is_address(ipaddress.IPv6Address),
+    "ipv4": _is_ipv4,
+    "ipv6": _is_ipv6,
     "mac": _matches(_MAC),
     "uri": is_uri,
     "uuid": _matches(_UUID),

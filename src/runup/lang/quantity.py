@@ -29,7 +29,11 @@ def parse_quantity(text: str) -> Decimal:
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
     sign, number, suffix = match.groups()
-    value = Decimal(number) * _unit(suffix)
+    try:
+        value = Decimal(number) * _unit(suffix)
+    except (ArithmeticError, ValueError) as error:
+        # An exponent beyond all that is counted.
+        raise QuantityError(str(error) or "unable to parse quantity's suffix") from error
     return -value if sign == "-" else value
 
 

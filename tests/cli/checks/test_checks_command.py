@@ -172,3 +172,42 @@ def test_folders_that_hold_nothing(tmp_path: Path, run: Run) -> None:
     """One line that names them."""
     assert "no such file or folder" in run("checks", "lint", tmp_path / "x").err
     assert "holds no YAML" in run("checks", "test", tmp_path).err
+
+
+QUERY = """\
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheck
+metadata:
+  name: slow-disks
+  annotations: {include.release.openshift.io/self-managed-high-availability: "true"}
+spec:
+  component: etcd
+  targets: ">=5.2.0-0"
+  promql: {query: "max(disk_seconds) > bool 1"}
+  risk: {name: SlowDisks, message: Disks are slow., remediation: Take faster ones.}
+---
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheckTest
+check: slow-disks
+cases:
+- {name: slow, expect: Applies, prometheus: [1], message: Disks are slow}
+- {name: fast, expect: Clear, prometheus: [0]}
+- {name: no series, expect: Unknown, prometheus: []}
+- {name: two series, expect: Unknown, prometheus: [0, 1]}
+- {name: seconds instead of a verdict, expect: Unknown, prometheus: [0.5]}
+- {name: nobody is asked, expect: Unknown}
+"""
+
+
+def test_a_query_is_tested_by_what_prometheus_answers(tmp_path: Path, run: Run) -> None:
+    """Values of samples in, and what the real answer would come to out; what is missing is named."""
+    (tmp_path / "slow.yaml").write_text(QUERY)
+    ran = run("checks", "test", tmp_path)
+    assert (ran.code, ran.out.count("ok   slow-disks: ")) == (0, 6)
+    assert run("checks", "lint", tmp_path, "--strict").code == 0
+    edit(tmp_path / "slow.yaml", "expect: Applies, prometheus: [1]", "expect: Applies, prometheus: [0]")
+    ran = run("checks", "test", tmp_path)
+    assert (ran.code, "expected Applies, found Clear" in ran.out) == (1, True)
+    (tmp_path / "slow.yaml").write_text(QUERY[: QUERY.index("- {name: no series")])
+    ran = run("checks", "test", tmp_path)
+    assert "no case that expects Unknown: leave `prometheus` out, or give it no sample" in ran.out

@@ -17,6 +17,8 @@ from runup.cli.preflight import suppress
 from runup.cli.render import preflight_forms as forms
 from runup.domain.checks.catalogue import CHECKS
 from runup.lang import yaml as kyaml
+from runup.oci.build import build_image, layer_of
+from runup.oci.images import Execution
 
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"
@@ -279,3 +281,44 @@ def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert run("preflight", "compare", "4.15.9", "soon", "--dump", one).code == 1
     assert "there is no folder" in run("preflight", "history", "--dump", one / "x").err
+
+
+def test_what_prometheus_says_now_is_not_asked_about_a_dump(one: Path, run: Run) -> None:
+    """It would be an answer about another time."""
+    ran = run("preflight", "run", "--dump", one, "--prometheus-url", "http://127.0.0.1:9")
+    assert ran.code == 1
+    assert "--prometheus-url" in ran.err
+    assert "leave it out" in ran.err
+
+
+SUBSCRIPTION: JSON = {
+    "apiVersion": "operators.coreos.com/v1alpha1",
+    "kind": "Subscription",
+    "metadata": {"name": "logging", "namespace": "openshift-logging"},
+    "spec": {"name": "cluster-logging", "channel": "stable-5", "source": "redhat-operators"},
+    "status": {"installedCSV": "logging.v5.8.1", "currentCSV": "logging.v5.8.1"},
+}
+
+
+def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, run: Run) -> None:
+    """Out of the image's packages; one that is no catalog, or not there, is Unknown, and a typo is refused."""
+    subject = dump(tmp_path / "olm", CLUSTER, SUBSCRIPTION)
+    parts = (
+        {"schema": "olm.package", "name": "cluster-logging", "defaultChannel": "stable-6"},
+        {"schema": "olm.channel", "package": "cluster-logging", "name": "stable-6", "entries": [{"name": "l.v6"}]},
+    )
+    data = "\n".join(json.dumps(part) for part in parts).encode()
+    layout = tmp_path / "index"
+    for tag, path in (("next", "configs/cluster-logging/catalog.json"), ("none", "database/index.db")):
+        build_image(layout, [layer_of({path: data})], tag=tag, config=Execution())
+
+    def told(image: str) -> str:
+        words = ("--dump", subject, "--to", "4.16.0", "--target-catalog", f"redhat-operators={image}", "-o", "json")
+        found = json.loads(run("preflight", "run", *words).out)
+        return " ".join(risk["message"] for risk in found["risks"] if "InTargetCatalog" in risk["name"])
+
+    assert "it has no channel stable-5, but stable-6" in told(f"oci:{layout}:next")
+    assert "it has none of configs/cluster-logging" in told(f"oci:{layout}:none")
+    assert f"{tmp_path}/gone" in told(f"oci:{tmp_path}/gone:next")
+    ran = run("preflight", "run", "--dump", subject, "--target-catalog", "redhat-operators")
+    assert (ran.code, "give SOURCE=IMAGE" in ran.err) == (1, True)

@@ -24,7 +24,8 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
 from runup.cli.status import live as status_live
 from runup.cli.status import watch as status_watch
-from runup.cli.status.files import mock, parse_moment
+from runup.cli.status.files import mock
+from runup.cli.status.source import parse_moment
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock

@@ -9,6 +9,7 @@ from tests.controllers.operator_world import Cluster, cluster, running
 from tests.controllers.payload.applied_world import (
     CONFIG_MAPS,
     OPERATORS,
+    WIDGETS,
     completed,
     eventually,
     exists,
@@ -30,10 +31,12 @@ from tests.controllers.payload.release_folders import (
 )
 
 from runup.api.scheme import Resource
+from runup.controllers.payload.run import TOLD_AFTER
 from runup.kube import calls
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+GADGETS = Resource("example.org", "v1", "Gadget", "gadgets", namespaced=True)
 PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 OTHER = "registry.example/release@sha256:" + "53" * 32
@@ -304,9 +307,12 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
     folder = write_release(tmp_path / "release", "5.0.0", files)
     async with (
         cluster(tmp_path / "world") as (world, make),
-        running(make(applies=True, payload=folder)),
+        running(make(applies=True, payload=folder)) as manager,
     ):
         failing = await world.condition("Failing", "True", "UpdatePayloadResourceTypeMissing")
+        told = manager.metrics.registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.0"})
+        assert told is not None
+        assert told >= TOLD_AFTER
         assert message(failing, "Failing").startswith(
             f'Could not update widget "{NAMESPACE}/w" (2 of 3): the server does not recognize this resource'
         )
@@ -317,6 +323,30 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
         await world.client.send(calls.create(CRDS, definition("Widget", "widgets")))
         await world.until(completed("5.0.0"))
         await world.condition("Failing", "False")
+
+
+async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> None:
+    """An object whose kind is defined behind a Job, or behind itself: it is told, and done when it can be."""
+    files = FIRST | {
+        "manifests/0000_90_cvo_02_monitor.yaml": [manifest("example.org/v1", "Widget", "w", NAMESPACE, spec={})],
+        "manifests/0000_90_cvo_03_gadget.yaml": [manifest("example.org/v1", "Gadget", "g", NAMESPACE, spec={})],
+        "manifests/0000_90_cvo_04_definition.yaml": [definition("Gadget", "gadgets")],
+        "release-manifests/0000_20_a_02_job.yaml": [job("migrate")],
+        "release-manifests/0000_30_a_01_definition.yaml": [definition("Widget", "widgets")],
+    }
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world") as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        await exists(world, JOBS, "migrate", NAMESPACE)
+        await exists(world, GADGETS, "g", NAMESPACE)
+        why = 'waiting on customresourcedefinition "widgets.example.org" (6 of 6), which comes after widget'
+        waiting = await world.until(lambda found: why in message(found, "Progressing"))
+        assert state(waiting, "Failing") == ("False", "")
+        await job_says(world, "migrate", succeeded=1)
+        await world.until(completed("5.0.0"))
+        await exists(world, WIDGETS, "w", NAMESPACE)
 
 
 async def test_operators_that_are_there_are_not_created_again(tmp_path: Path) -> None:

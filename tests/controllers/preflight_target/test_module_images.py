@@ -17,8 +17,8 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.module_images import MODULES, NODES, ModuleImages
-from runup.controllers.preflight_target.release import TargetRelease, load_release
+from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages
+from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
 from runup.domain.checks.catalogue import kernel_modules_ready
 from runup.domain.checks.model import Snapshot
@@ -88,7 +88,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
 
     with odd_registry(layout, rule) as odd:
         clock, changed = ManualClock(), asyncio.Event()
-        images = ModuleImages(REGISTRIES, f"{odd.host}/ocp/dtk@{dtk.digest}", "", clock, changed.set)
+        images = ModuleImages(REGISTRIES, f"{odd.host}/ocp/dtk@{dtk.digest}", clock, changed.set)
         first = of(module("a", f"{odd.host}/k/a@{good.digest}"), module("b", f"{odd.host}/k/a:later"))
         assert images.seen(first) == Seen()
         async with asyncio.timeout(90):
@@ -116,7 +116,7 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("snapshot", "named", "why"),
     [
-        pytest.param(of(module("a", "r/a:1")), "", "no driver toolkit here", id="a release that names no toolkit"),
+        pytest.param(of(module("a", "r/a:1")), "", NO_TOOLKIT, id="a release that names no toolkit"),
         pytest.param(
             Snapshot({MODULES: of(module("a", "r/a:1")).objects[MODULES]}, {NODES: "forbidden"}),
             "r/dtk:1",
@@ -128,28 +128,9 @@ async def test_asked_for_once_and_again_where_something_changed(tmp_path: Path) 
 )
 async def test_nothing_is_asked_where_nothing_can_be_known(snapshot: Snapshot, named: str, why: str) -> None:
     """The reason is what is told instead."""
-    images = ModuleImages(REGISTRIES, named, "no driver toolkit here", ManualClock(), lambda: None)
+    images = ModuleImages(REGISTRIES, named, ManualClock(), lambda: None)
     assert images.seen(snapshot) == Seen(why=why)
     await images.close()
-
-
-@pytest.mark.parametrize(
-    ("references", "toolkit_image", "why"),
-    [
-        pytest.param(
-            {"spec": {"tags": [{"name": "driver-toolkit", "from": {"name": "r/dtk:1"}}]}}, "r/dtk:1", "", id="named"
-        ),
-        pytest.param({"spec": {}}, "", "failed to find driver-toolkit entry", id="not named"),
-        pytest.param(None, "", "image-references of this release cannot be read", id="no references"),
-    ],
-)
-def test_the_toolkit_of_the_targets_own_release(tmp_path: Path, references: Any, toolkit_image: str, why: str) -> None:
-    """It is in the image that the process runs in."""
-    (tmp_path / "release-manifests").mkdir()
-    if references is not None:
-        (tmp_path / "release-manifests" / "image-references").write_text(json.dumps(references))
-    found = load_release(tmp_path)
-    assert (found.toolkit, why in found.no_toolkit) == (toolkit_image, True)
 
 
 class Kept:
@@ -185,7 +166,7 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
         with odd_registry(layout, lambda asked: Answer(404) if asked.path.endswith("/1") else None) as odd:
             for name, image in (("good", f"{odd.host}/k/good@{good.digest}"), ("missing", f"{odd.host}/k/missing:1")):
                 await admin.send(calls.create(MODULES, module(name, image)))
-            release = TargetRelease("5.2.0", "1.38.0", toolkit=f"{odd.host}/ocp/dtk@{dtk.digest}")
+            release = TargetRelease("5.2.0", "1.38.0", images={"driver-toolkit": f"{odd.host}/ocp/dtk@{dtk.digest}"})
             sink = Kept()
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(

@@ -16,7 +16,7 @@ from tests.factories import node
 from runup.api import codec
 from runup.api.core_v1 import ConfigMap, Namespace, Node
 from runup.api.meta_v1 import Object
-from runup.api.scheme import RESOURCES, resource_of
+from runup.api.scheme import resource_of
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
@@ -363,7 +363,7 @@ async def test_a_check_of_the_release_sees_the_cluster(config: ClusterConfig, ad
     """A YAML file of the release is read, filtered, evaluated, and follows changes."""
     reports = Reports(tmp_path / "report.json")
     await admin.send(
-        calls.create(RESOURCES[Namespace], {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        calls.create(resource_of(Namespace), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     )
     files = {
         "preflight-checks/a.yaml": CHECK_YAML,
@@ -373,7 +373,7 @@ async def test_a_check_of_the_release_sees_the_cluster(config: ClusterConfig, ad
         report = await reports.until(has())
         assert [check.name for check in report.checks] == ["legacy-cipher"]
         config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tls", "namespace": "shop"}}
-        await admin.send(calls.create(RESOURCES[ConfigMap], config_map | {"data": {"ciphers": "AES,RC4"}}))
+        await admin.send(calls.create(resource_of(ConfigMap), config_map | {"data": {"ciphers": "AES,RC4"}}))
         report = await reports.until(has("LegacyCipher"))
         assert report.risks[0].message == "shop/tls names RC4."
         assert report.risks[0].resources[0].kind == "ConfigMap"
@@ -463,7 +463,7 @@ async def test_what_is_no_read_is_refused_by_the_client_itself(config: ClusterCo
 async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) -> None:
     """Where host paths are forbidden the report is a ConfigMap beside the operator, under the preflight's id."""
     await admin.send(
-        calls.create(RESOURCES[Namespace], {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        calls.create(resource_of(Namespace), {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     )
     sink = ConfigMapSink(config, NAMESPACE, "p1")
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:

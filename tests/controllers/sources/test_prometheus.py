@@ -141,6 +141,30 @@ async def test_nobody_is_asked_without_an_address() -> None:
     await asks.close()
 
 
+DEEP = b'{"status":"success","data":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+
+
+async def test_answers_that_nobody_can_read_are_answers() -> None:
+    """Not asked again before their time, and the rule and the alerts say why they are not known."""
+    asked = []
+
+    async def garbled(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(body=DEEP, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", garbled)
+    async with TestServer(app) as server:
+        asks = Prometheus(str(server.make_url("")), Static(), ManualClock(START), lambda: None)
+        for _ in range(3):
+            asks.want(["q"])
+            await _until(lambda: asks._task is not None and asks._task.done())
+        await asks.close()
+    assert sorted(asked) == ["/api/v1/alerts", "/api/v1/query"]
+    assert "cannot be read" in str(evaluate("q", asks.state, START))
+    assert asks.state.alerting.error
+
+
 @needed
 def test_a_real_one(tmp_path: Path) -> None:
     """A query that is 1, 0, absent and no PromQL at all."""

@@ -112,3 +112,29 @@ async def test_closing_gives_up_the_question(api: ScriptedApi) -> None:
 async def test_closing_what_never_asked() -> None:
     """Nothing to give up is no error."""
     await UpdateService(SystemClock(), lambda: None).close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"nodes":[],"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", id="nested without end"),
+        pytest.param(b'{"nodes":[{"version":"\xff"}]}', id="no UTF-8"),
+    ],
+)
+async def test_after_an_answer_that_nobody_can_read_it_is_asked_again(api: ScriptedApi, body: bytes) -> None:
+    """It is a failure like any other, and not a question that is being asked for ever."""
+    heard = asyncio.Event()
+    service = UpdateService(SystemClock(), heard.set)
+
+    async def garbled(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, content_type="application/json")
+
+    api.answers(garbled, graph("5.0.0"))
+    service.ask(query(api, "5.0.0"))
+    await asked_out()
+    assert heard.is_set()
+    assert service.state.failure is not None
+    assert service.state.failure.reason == "ResponseInvalid"
+    service.ask(query(api, "5.0.0"))
+    await asked_out()
+    assert versions(service.state) == ["5.0.0"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.ranges import RangeError, parse_range
 from runup.domain.checks.reads import Read, plain, shape
 from runup.domain.release.inclusion import Filters
+from runup.domain.updates.promql import NOTHING, Answer, Known
 from runup.domain.version import Version
 from runup.lang import yaml as kyaml
 
@@ -151,12 +155,79 @@ def test_a_list_that_is_too_long_is_unknown() -> None:
     assert "CelBudgetError" in finding.message
 
 
-def test_promql_is_unknown_for_now() -> None:
-    """The form is read, and the answer is honest."""
-    text = PLAIN.replace(FOR + EXPRESSION, "  promql:\n    query: up\n")
-    (finding,) = findings(text)
-    assert finding.applies.value == "Unknown"
-    assert "PromQL" in finding.message
+READS = PLAIN[PLAIN.index("  reads:") : PLAIN.index("  for:")]
+QUERY = PLAIN.replace(READS + FOR + EXPRESSION, "  promql:\n    query: up\n")
+CONTAINER = PLAIN.replace(READS + FOR + EXPRESSION, "  container:\n    image: ingress-operator\n")
+NOW = context().now
+
+
+def known(**answer: Any) -> Known:
+    """A Prometheus that has answered."""
+    return Known(configured=True, answers={"up": Answer(**{"at": NOW} | answer)})
+
+
+@pytest.mark.parametrize(
+    ("prometheus", "result", "words"),
+    [
+        pytest.param(known(applies=True), "Applies", "A router offers a cipher", id="1 is that it applies"),
+        pytest.param(known(applies=False), "Clear", "", id="0 is that it does not"),
+        pytest.param(
+            NOTHING, "Unknown", "no Prometheus is asked here: --prometheus-url names one", id="nobody is asked"
+        ),
+        pytest.param(Known(configured=True), "Unknown", "Prometheus has not answered yet", id="no answer yet"),
+        pytest.param(known(error="parse error"), "Unknown", "could not be answered: parse error", id="a bad query"),
+        pytest.param(
+            known(applies=True, at=NOW - timedelta(seconds=61)), "Unknown", "too old to go by", id="an old answer"
+        ),
+    ],
+)
+def test_a_query_is_what_prometheus_says_now(prometheus: Known, result: str, words: str) -> None:
+    """As a conditional risk's is judged; without an answer it is not fine."""
+    asked = check(QUERY)
+    assert asked.query == "up"
+    outcome = run_check(asked, Snapshot(), replace(context(), prometheus=prometheus))
+    assert outcome.result == result
+    assert words in " ".join(finding.message for finding in outcome.findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        pytest.param(QUERY.replace("query: up", "query: ' '"), "spec.promql.query: has 1 characters", id="no query"),
+        pytest.param(
+            QUERY.replace("  promql:", READS + "  promql:"),
+            "spec.reads: a query reads nothing",
+            id="a query that reads",
+        ),
+        pytest.param(
+            CONTAINER.replace("ingress-operator", "evil.example/x:latest"),
+            "spec.container.image: 'evil.example/x:latest' is none",
+            id="a container of a pull spec",
+        ),
+        pytest.param(
+            CONTAINER.replace("image:", "timeoutSeconds: 301\n    image:"),
+            "spec.container.timeoutSeconds: is 301, not 1 to 300",
+            id="a container that takes its time",
+        ),
+        pytest.param(
+            CONTAINER.replace("  container:", READS + "  container:"),
+            "spec.reads: a container reads by itself",
+            id="a container with reads",
+        ),
+        pytest.param(
+            CONTAINER.replace("legacy-cipher", "legacy/cipher"), "metadata.name: 'legacy/cipher'", id="a name of a path"
+        ),
+        pytest.param(
+            CONTAINER.replace("  container:", "  promql:\n    query: up\n  container:"),
+            "spec.expression: give one of expression, promql and container",
+            id="two ways to answer",
+        ),
+    ],
+)
+def test_what_a_query_or_container_may_not_say(text: str, error: str) -> None:
+    """Said when it is written."""
+    with pytest.raises(DeclarativeError, match=re.escape(error)):
+        check(text)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +273,7 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
         ('.contains("RC4")', '.contains("RC4"', "line 18: spec.expression: "),
         ("expression: object.data", "expression: objekt.data", "line 18: spec.expression: "),
         (EXPRESSION, "  expression: size(object.data)\n", "line 18: spec.expression: is a int, expected a bool"),
-        (EXPRESSION, "", "line 7: spec.expression: give either an expression or promql"),
+        (EXPRESSION, "", "line 7: spec.expression: give one of expression, promql and container"),
         ("kind: PreflightCheck", "kind: PrefligthCheck", f"line 2: kind: {CLASS}"),
     ],
     ids=lambda value: value[:60] if value.startswith("line") else "",

@@ -96,6 +96,7 @@ def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
 BAD: list[Any] = [
     pytest.param(b"{", "is not as expected", id="no JSON"),
     pytest.param(b"[]", "is not as expected", id="no object"),
+    pytest.param(b'{"x":' + b"[" * 100_000, "is not as expected", id="nested without end"),
     pytest.param(b'{"format": "x", "reads": [1]}', "is not as expected", id="no right"),
     pytest.param(declared(format_="preflight-reads-v9"), "has format 'preflight-reads-v9'", id="a later format"),
     pytest.param(declared(*[{"group": "", "resource": f"k{n}"} for n in range(501)]), "names 501 kinds", id="too many"),

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import World, image
+from tests.factories import NOW
 
-from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Update
+from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
+from runup.domain.clusterversion.applying import LOAD, load_work
 from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
+from runup.domain.payload.progress import Loading, State
 
 FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
 
@@ -245,3 +247,20 @@ def test_an_operator_that_starts_in_the_middle_of_an_update_fetches_it_again() -
     assert started.observed.progress.wanted is not None
     assert started.observed.progress.wanted.version == "5.0.3"
     assert started.condition("Failing") == ("False", "")
+
+
+@pytest.mark.parametrize(
+    ("load", "due"),
+    [
+        pytest.param(None, True, id="nobody has loaded it"),
+        pytest.param(Loading(running=True), False, id="it is being loaded"),
+        pytest.param(Loading(error="no answer", at=NOW), False, id="it failed just now"),
+        pytest.param(Loading(error="no answer", at=NOW - timedelta(seconds=59)), False, id="it failed a while ago"),
+        pytest.param(Loading(error="no answer", at=NOW - timedelta(seconds=60)), True, id="its time has come"),
+        pytest.param(Loading(error="no answer", at=NOW + timedelta(days=1)), True, id="the clock was set back since"),
+    ],
+)
+def test_when_a_release_is_loaded_again(load: Loading | None, due: bool) -> None:
+    """A minute after it failed, by whatever clock."""
+    release = Release(version="5.1.0", image="registry.example/release@sha256:" + "5" * 64)
+    assert load_work(release, load, NOW) == (((LOAD, release),) if due else ())

@@ -232,7 +232,11 @@ def test_a_dedicated_account_reads_what_the_targets_checks_declare() -> None:
     assert rules(world, "ClusterRole") == [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}]
     elsewhere = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": READ}]
     assert rules(world, "Role", "openshift-etcd") == elsewhere
-    (own,) = rules(world, "Role", NAMESPACE)
+    own, pods, logs = rules(world, "Role", NAMESPACE)
+    assert pods == {"apiGroups": [""], "resources": ["pods"], "verbs": READ}
+    assert (logs["resources"], logs["verbs"]) == (["pods/log"], ["get"])
+    # Container checks' alone, not the operator's.
+    assert all(name.startswith(f"{NAME}-check-") for name in logs["resourceNames"])
     assert (own["resources"], own["resourceNames"], own["verbs"]) == (
         ["securitycontextconstraints"],
         ["privileged"],
@@ -255,7 +259,7 @@ def test_rights_that_could_not_be_looked_up_are_looked_up_again_at_the_next_star
 def test_a_dedicated_account_writes_its_own_report_where_that_is_a_config_map() -> None:
     """And nothing else; the constraints that it may use are the narrower ones."""
     world = started(service_account="dedicated", report_sink="configmap")
-    use, report = rules(world, "Role", NAMESPACE)
+    use, report, *_ = rules(world, "Role", NAMESPACE)
     assert use["resourceNames"] == ["nonroot-v2"]
     assert report["resourceNames"] == [workloads.report_map(world.attempt_id)]
     assert (report["resources"], report["verbs"]) == (["configmaps"], ["get", "create", "patch"])
@@ -347,3 +351,18 @@ def test_the_scheduler_has_one_node_to_choose(name: str, spec: dict[str, Any], f
     """The pod as it is made, by the scheduler's own rules."""
     node = WholeNode(metadata=ObjectMeta(name=name), spec=spec)
     assert (why_not(WholePod(spec=pod(started())), node) == "") is fits
+
+
+def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
+    """The operator's own Prometheus, and the authorities that it knows it by; nothing where there is none."""
+
+    def env(world: World) -> dict[str, str]:
+        found = {item["name"]: item["value"] for item in container(world)["env"]}
+        return {name: value for name, value in found.items() if "PROMETHEUS" in name}
+
+    assert env(started()) == {}
+    told = started(prometheus_url="https://thanos.example:9091", prometheus_ca="-----BEGIN")
+    assert env(told) == {
+        "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example:9091",
+        "PREFLIGHT_PROMETHEUS_CA": "-----BEGIN",
+    }

@@ -94,7 +94,8 @@ class World:
     finalizing: bool = False
     ran: list[str] = field(default_factory=list)
     applied: dict[str, Any] = field(default_factory=dict)
-    # What the checks of every target declare to read.
+    # What every release calls its images, and what the checks of every target declare to read.
+    images: dict[str, str] = field(default_factory=dict)
     rights: tuple[Right, ...] = (Right("", "nodes"), Right("apps", "deployments", "openshift-etcd"))
 
     @classmethod
@@ -277,6 +278,8 @@ class World:
             check = replace(check, trust=trust, error=error, at=self.now)
         elif name == "read-rights":
             check = replace(check, rights=self.rights, rights_until=None)
+        elif name == "read-images":
+            check = replace(check, images=self.images, images_until=None)
         else:
             assert name == "read-release"
             names = {image(v): v for v in ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0", "5.7.0")}
@@ -290,6 +293,11 @@ class World:
             "Deployment": ("deployment", Deployment),
             "ConfigMap": ("history", ConfigMap),
         }
+        if action.resource.kind == "Pod":
+            self.counter += 1
+            pod = codec.convert(Pod, action.object)
+            metadata = with_fields(pod.metadata, creation_timestamp=self.now, uid=f"uid-{self.counter}")
+            self._set(check_pods=(*self.observed.check_pods, with_fields(pod, metadata=metadata)))
         if action.resource.kind not in kinds:
             return
         name, kind = kinds[action.resource.kind]
@@ -307,10 +315,12 @@ class World:
         if action.resource.kind == "Deployment":
             self._set(deployment=None, pods=self.observed.pods if self.finalizing else (), report=None)
         elif action.resource.kind == "Pod":
-            self._set(pods=tuple(pod for pod in self.observed.pods if pod.metadata.name != action.key.name))
+            for name in ("pods", "check_pods"):
+                left = tuple(pod for pod in getattr(self.observed, name) if pod.metadata.name != action.key.name)
+                self._set(**{name: left})
         elif action.resource.kind == "ConfigMap":
-            left = tuple(name for name in self.observed.report_maps if name != action.key.name)
-            self._set(report_maps=left)
+            maps = tuple(name for name in self.observed.report_maps if name != action.key.name)
+            self._set(report_maps=maps)
 
     def _patch(self, action: PatchStatus) -> None:
         self.log.append("patch status")

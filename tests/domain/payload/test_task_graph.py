@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.domain.payload.tasks import manifest, tasks
 
-from runup.domain.payload.graph import graph_of
+from runup.domain.payload.graph import Graph, everything_before, graph_of
 from runup.domain.payload.progress import State
 
 U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
@@ -14,11 +14,16 @@ JOB = "job!"
 
 def shape(files: list[str], state: State) -> list[tuple[list[str], list[int]]]:
     """Each node's files, and the nodes before it; a file that ends in `!` is a Job."""
-    made = [manifest(name, "Job", "batch") if name.endswith("!") else manifest(name) for name in files]
     return [
         ([task.manifest.file.rpartition("/")[2] for task in node.tasks], sorted(node.after))
-        for node in graph_of(tasks(*made), state)
+        for node in graph(files, state)
     ]
+
+
+def graph(files: list[str], state: State) -> Graph:
+    """The graph of a release of these files."""
+    made = [manifest(name, "Job", "batch") if name.endswith("!") else manifest(name) for name in files]
+    return graph_of(tasks(*made), state)
 
 
 @pytest.mark.parametrize(
@@ -77,3 +82,9 @@ def shape(files: list[str], state: State) -> list[tuple[list[str], list[int]]]:
 def test_what_comes_after_what(files: list[str], state: State, expected: list[tuple[list[str], list[int]]]) -> None:
     """The rows of the reference, and the ends of each rule."""
     assert shape(files, state) == expected
+
+
+def test_everything_that_comes_before_a_node() -> None:
+    """Not only what it waits for itself."""
+    files = ["0000_10_a_f", "0000_10_b_f", f"0000_20_a_{JOB}", "0000_30_a_f"]
+    assert everything_before(graph(files, U)) == (frozenset(), frozenset(), frozenset({0, 1}), frozenset({0, 1, 2}))

@@ -133,6 +133,30 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("a link with no port", _json(_risk(url="https://x:port/")), "InvalidRiskURL", "http or https with a host"),
     ("a link with half an address", _json(_risk(url="http://[::1/")), "InvalidRiskURL", "with a host"),
     ("a link with two ports", _json(_risk(url="http://a:1:2/")), "InvalidRiskURL", "with a host"),
+    (
+        "eleven containers",
+        _json(_report(containers=[{"check": "a", "image": "b"}] * 11)),
+        "TooManyContainers",
+        "wants 11 containers; 10 are run",
+    ),
+    (
+        "a container's image that is a pull spec",
+        _json(_report(containers=[{"check": "a", "image": "evil.example/x"}])),
+        "ReportInvalid",
+        "a container's image 'evil.example/x' does not match",
+    ),
+    (
+        "a container that wants an hour",
+        _json(_report(containers=[{"check": "a", "image": "b", "timeoutSeconds": 3600}])),
+        "ReportInvalid",
+        "wants run 1 within 3600 s; runs count from 1, and have 1 to 300 s",
+    ),
+    (
+        "a container's run before the first",
+        _json(_report(containers=[{"check": "a", "image": "b", "run": 0}])),
+        "ReportInvalid",
+        "wants run 0",
+    ),
     ("a blank message", _json(_risk(message=" \n")), "ReportInvalid", "risk X has no message"),
     ("a reason that is too long", _json(_risk(reason="R" * 1025)), "ReportInvalid", "a reason of 1025 characters"),
     (

@@ -55,6 +55,8 @@ UNUSABLE: list[Any] = [
     pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is no quantity", id="no quantity"),
     pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
     pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
+    pytest.param({"cpuLimit": "1e999999999"}, "is no quantity", id="more than any number"),
+    pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is no quantity", id="an exponent that nobody counts"),
     pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
     pytest.param(
         {"memoryRequest": "1Gi"}, "memoryRequest 1Gi is more than memoryLimit 512Mi", id="more than its limit"
@@ -71,6 +73,24 @@ UNUSABLE: list[Any] = [
     pytest.param({"tolerations": "- {key: a b}"}, "which no taint can have", id="no taint's key"),
     pytest.param(
         {"tolerations": "- {key: x, effect: NoSchedule, tolerationSeconds: 1}"}, "tolerationSeconds", id="for a while"
+    ),
+    pytest.param(
+        {"tolerations": "- {key: x, operator: Exists, effect: NoExecute, tolerationSeconds: 9223372036854775808}"},
+        "Expected `int` <= 9223372036854775807",
+        id="for longer than the API counts",
+    ),
+    pytest.param(
+        {"tolerations": f"- {{key: {'a' * 254}/b, operator: Exists}}"},
+        "which no taint can have",
+        id="too long a prefix",
+    ),
+    pytest.param(
+        {
+            "affinity": "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+            f"[{{matchExpressions: [{{key: {'a' * 254}/b, operator: Exists}}]}}]}}}}"
+        },
+        "which no label can have",
+        id="too long a prefix of a label",
     ),
     pytest.param({"tolerations": "["}, "is not a list of tolerations", id="no YAML"),
     pytest.param({"affinity": "podAffinity: {}"}, "is not an affinity with nodeAffinity", id="a pod's affinity"),

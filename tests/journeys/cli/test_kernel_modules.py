@@ -13,11 +13,12 @@ from tests.journeys.conftest import Sandbox
 from tests.servers import eventually
 
 from runup.api.kmm_v1beta1 import Module
+from runup.api.kmm_v1beta1 import PreflightValidationOCP as OldPreflightValidationOCP
 from runup.api.kmm_v1beta2 import PreflightValidationOCP
 from runup.api.scheme import resource_of
 from runup.kube import calls
 
-OCPS = resource_of(PreflightValidationOCP)
+OCPS, OLD = resource_of(PreflightValidationOCP), resource_of(OldPreflightValidationOCP)
 KERNEL = "5.14.0-611.5.1.el9_7.x86_64"
 # Two pods start, pull and run, on a machine that may be busy with everything else.
 DEADLINE_S = 240.0
@@ -32,8 +33,9 @@ def said(sandbox: Sandbox) -> dict[str, tuple[str, str]]:
 
 
 def ocp(image: str) -> dict[str, Any]:
+    """As Kernel Module Management's documentation has it: in the older version, which the server converts."""
     return {
-        "apiVersion": OCPS.api_version,
+        "apiVersion": OLD.api_version,
         "kind": OCPS.kind,
         "metadata": {"name": "preflight"},
         "spec": {"releaseImage": image, "pushBuiltImage": True},
@@ -44,7 +46,7 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     """And the one that is missing is tried again as soon as its Module is mended."""
     sandbox = kernel_modules
     repository = sandbox.cluster_version().status.desired.image.partition("@")[0]
-    sandbox.client.send(calls.create(OCPS, ocp(f"{repository}:5.1.0")))
+    sandbox.client.send(calls.create(OLD, ocp(f"{repository}:5.1.0")))
     expected = {"good": ("True", "Done"), "missing": ("False", "Requeued"), "built": ("True", "Done")}
     eventually(lambda: said(sandbox) == expected, f"{expected}, not only {said(sandbox)}", DEADLINE_S)
     status = sandbox.client.send(calls.get(PreflightValidationOCP, "preflight")).status
@@ -52,6 +54,10 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     reasons = {each.name: each.status_reason for each in status.modules}
     assert "inaccessible or does not exists" in reasons["missing"]
     assert "build compiles and image pushed" in reasons["built"]
+    old = sandbox.client.send(calls.get(OldPreflightValidationOCP, "preflight")).status.cr_statuses
+    assert {key: each.verification_status for key, each in old.items() if "/" in key} == {
+        f"drivers/{name}": verified for name, (verified, _) in expected.items()
+    }
     good = sandbox.client.send(calls.get_raw(resource_of(Module), "good", "drivers"))
     mended = {"spec": {"moduleLoader": good["spec"]["moduleLoader"]}}
     sandbox.client.send(calls.merge_patch(resource_of(Module), "missing", mended, "drivers"))

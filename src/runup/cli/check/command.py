@@ -8,10 +8,11 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
+from runup.cli.options import option
 
 
 @click.command("check", cls=Command)
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def check(ctx: click.Context, output: str | None) -> int:

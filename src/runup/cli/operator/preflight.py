@@ -60,6 +60,14 @@ OPTIONS = (
     ),
     click.option("--kubeconfig", default=None, help="Cluster to check, by default the one this runs in."),
     click.option("--context", default=None, help="Context of the kubeconfig."),
+    click.option(
+        "--prometheus-url",
+        envvar="PREFLIGHT_PROMETHEUS_URL",
+        default="",
+        metavar="URL",
+        help="A Prometheus or Thanos for checks that are queries; '' asks nobody.",
+    ),
+    click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
     click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
 )
 
@@ -143,7 +151,20 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
         namespace=operator_namespace(),
         profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
         engine_version=__version__,
+        prometheus_url=flags["prometheus_url"],
+        prometheus_ca=flags["prometheus_ca"] or _authorities(),
     )
+
+
+def _authorities() -> str:
+    """The operator hands over authorities as PEM; whoever asks takes them from a file."""
+    if not (pem := os.environ.get("PREFLIGHT_PROMETHEUS_CA", "")):
+        return ""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", prefix="prometheus-ca-", suffix=".pem", delete=False) as file:
+        file.write(pem)
+    return file.name
 
 
 def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:

@@ -92,6 +92,12 @@ OPTIONS = (
         metavar="A,B",
         help="Capabilities that are on whatever the cluster asks for.",
     ),
+    click.option(
+        "--tls-min-version", default="", metavar="VERSION", help="Least version served: VersionTLS12, VersionTLS13."
+    ),
+    click.option(
+        "--tls-cipher-suites", default="", metavar="A,B", help="Ciphers of TLS 1.2 that are served, by IANA names."
+    ),
     click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
         "--service-account",
@@ -136,6 +142,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     from pathlib import Path
 
     from runup.controllers.manager import Options
+    from runup.controllers.serving_tls import asked_by_flags
 
     same = (
         "release_image",
@@ -155,6 +162,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         payload_folder=Path(flags["payload_dir"]),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
+        serving_tls=asked_by_flags(flags["tls_min_version"], flags["tls_cipher_suites"]),
         metrics_auth=flags["metrics_auth"] == "token",
         leader_elect=flags["leader_elect"],
         election=read_election(flags["lease"]),
@@ -173,7 +181,19 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         node_name=flags["node_name"],
         operator_service_account=flags["service_account"],
         service_account=flags["preflight_service_account"],
+        prometheus_url=flags["prometheus_url"],
+        prometheus_ca=_pem(flags["prometheus_ca"]),
         report_sink=flags["report_sink"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],
     )
+
+
+def _pem(path: str) -> str:
+    """The authorities that a target gets; one that cannot be read is told where the operator asks itself."""
+    from pathlib import Path
+
+    try:
+        return Path(path).read_text(encoding="ascii") if path else ""
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -226,6 +226,13 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not the cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option(
+    "--target-catalog",
+    "catalogs",
+    multiple=True,
+    metavar="SOURCE=IMAGE",
+    help="What a CatalogSource will be on the target: its operators' channels are looked up there; may be repeated.",
+)
 @click.option("--dump", "dumps", multiple=True, metavar="DIR", help="A must-gather or another dump; may be repeated.")
 @click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
@@ -238,6 +245,8 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
 )
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
+@click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
 @registry_options
 @connection_options
@@ -249,10 +258,13 @@ def run(
     from_: str,
     to_image: str,
     release_dir: str,
+    catalogs: tuple[str, ...],
     dumps: tuple[str, ...],
     output: str | None,
     fail_on: str,
     suppressions: str,
+    prometheus_url: str,
+    prometheus_ca: str,
     check_timeout: float,
     **registry: Any,
 ) -> int:
@@ -270,5 +282,18 @@ def run(
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)
-    flags = runs.Flags(to, from_, to_image, release_dir, dumps, output, fail_on, suppressions, check_timeout)
+    flags = runs.Flags(
+        to,
+        from_,
+        to_image,
+        release_dir,
+        dumps,
+        output,
+        fail_on,
+        suppressions,
+        check_timeout,
+        prometheus_url,
+        prometheus_ca,
+        catalogs,
+    )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

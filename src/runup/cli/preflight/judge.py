@@ -7,7 +7,7 @@ read; a dump is read as the sandbox's import and `upgrade status --dump` read it
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,16 +18,19 @@ from runup import __version__
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap
+from runup.api.olm_v1alpha1 import Subscription
 from runup.api.scheme import Resource
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.findings import Accepted, accepted, accepted_names
 from runup.cli.place import operator_namespace
+from runup.cli.preflight import catalogs
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
 from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.catalogue.olm_target_catalog import with_catalogs
 from runup.domain.checks.engine import evaluate
 from runup.domain.checks.model import Check, Context
 from runup.domain.checks.objects import snapshot_of
@@ -40,6 +43,7 @@ from runup.domain.preflight.report import Report, read
 from runup.domain.version import Version, VersionError
 
 if TYPE_CHECKING:
+    from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.kube.config import ClusterConfig
     from runup.oci.access import Access
     from runup.sandbox.dump.load import Dump
@@ -58,6 +62,10 @@ class Wanted:
     source: str = ""
     image: str = ""
     check_timeout_s: float = 10.0
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    # What CatalogSources will be on the target: name -> image, and how it is reached.
+    catalogs: Mapping[str, str] = field(default_factory=dict)
     access: Access | None = None
 
 
@@ -127,8 +135,16 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         cluster = await client.send(calls.get(ClusterVersion, "version"))
         target = _target(wanted, cluster)
         release = _with_kubernetes(wanted.release, target)
-        request = Request(target, wanted.source, target_image=wanted.image, engine_version=__version__)
+        request = Request(
+            target,
+            wanted.source,
+            target_image=wanted.image,
+            engine_version=__version__,
+            prometheus_url=wanted.prometheus_url,
+            prometheus_ca=wanted.prometheus_ca,
+        )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
+        extra = (*python_checks(), *_of_catalogs(wanted, await _subscriptions(client, wanted)))
         run = PreflightTarget(
             client,
             request,
@@ -136,7 +152,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             kept,
             SystemClock(),
             _Quiet(),
-            extra=python_checks(),
+            extra=extra,
             timing=timing,
             registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
         )
@@ -146,6 +162,25 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
+
+
+async def _subscriptions(client: ReadOnlyClient, wanted: Wanted) -> tuple[Subscription, ...]:
+    """Which packages to look for; where they cannot be listed the check itself says so."""
+    from runup.kube.errors import ApiError
+
+    if not wanted.catalogs:
+        return ()
+    try:
+        return tuple((await client.listing(Subscription)).items)
+    except ApiError:
+        return ()
+
+
+def _of_catalogs(wanted: Wanted, subscriptions: Iterable[Subscription]) -> tuple[Check, ...]:
+    """The check that judges by the target's catalogs, where they were named."""
+    if not wanted.catalogs or wanted.access is None:
+        return ()
+    return (with_catalogs(catalogs.read(dict(wanted.catalogs), subscriptions, wanted.access)),)
 
 
 class _Quiet:
@@ -216,10 +251,17 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     source = _version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
-    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
+    subs = [codec.convert(Subscription, obj) for obj in dump.objects if obj["kind"] == "Subscription"]
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *_of_catalogs(wanted, subs))
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
     context = Context(
-        source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held, wanted.image
+        source,
+        _version(target, "target"),
+        now,
+        release.kubernetes,
+        operator_namespace(),
+        held,
+        target_image=wanted.image,
     )
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),

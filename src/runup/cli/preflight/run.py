@@ -20,6 +20,7 @@ from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
+from runup.cli.preflight.catalogs import images_of
 from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
 from runup.domain.preflight.conditions import COMPLETED, FAILED
@@ -45,16 +46,33 @@ class Flags:
     fail_on: str
     suppressions: str
     check_timeout_s: float
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
+    catalogs: tuple[str, ...] = ()
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
     """Judge, print, and say by the exit code what it comes to."""
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if flags.dumps and flags.prometheus_url:
+        raise CommandError(
+            "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
+        )
     rules = _suppressions(flags.suppressions)
-    reach = access()
-    release = judge.release_of(flags.release_dir, flags.to_image, reach)
-    wanted = judge.Wanted(release, flags.to, flags.from_, flags.to_image, flags.check_timeout_s, reach)
+    reached = access()
+    release = judge.release_of(flags.release_dir, flags.to_image, reached)
+    wanted = judge.Wanted(
+        release,
+        flags.to,
+        flags.from_,
+        flags.to_image,
+        flags.check_timeout_s,
+        flags.prometheus_url,
+        flags.prometheus_ca,
+        images_of(flags.catalogs),
+        reached,
+    )
     now = SystemClock().now()
     if flags.dumps:
         paths = [path for typed in flags.dumps for path in judge.dumps_in(Path(typed))]

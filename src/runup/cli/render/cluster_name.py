@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
 from runup.api.config_v1 import ClusterVersion, InfrastructureStatus
 
 
@@ -19,6 +16,11 @@ def cluster_name(infrastructure: InfrastructureStatus, cluster: ClusterVersion |
 
 def _host(url: str) -> str:
     """The host of an address that means something elsewhere: not this machine, and no bare number."""
+    if not url:
+        return ""
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit  # most reports name no address
+
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -14,6 +14,7 @@ from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
+from runup.cli.options import option
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -28,23 +29,23 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 
 @click.command("status", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
-@click.option(
+@option(
     "--details",
     default="none",
     metavar="WHAT",
     shell_complete=_details,
     help="What to show at length: none, all, nodes, health or operators.",
 )
-@click.option(
+@option(
     "--dump",
     metavar="DIR",
     shell_complete=complete.folders,
     help="Read a must-gather or another dump instead of a cluster.",
 )
-@click.option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
-@click.option("--mock-clusterversion", metavar="FILE", hidden=True)
-@click.option("--mock-now", metavar="TIME", hidden=True)
+@option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
+@option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
+@option("--mock-clusterversion", metavar="FILE", hidden=True)
+@option("--mock-now", metavar="TIME", hidden=True)
 @connection_options
 @click.pass_context
 def status(
@@ -90,18 +91,18 @@ def status(
 def _found(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
 ) -> Found:
-    from runup.cli.status import files as status_files
-    from runup.kube.clock import SystemClock
+    from runup.cli.status.source import moment, parse_moment
 
-    fixed = status_files.parse_moment(now) if now else None
-    if mock:
-        return status_files.mock(mock, SystemClock().now())
-    if dump:
-        return status_files.dump(dump, SystemClock().now(), fixed)
+    fixed = parse_moment(now) if now else None
+    if mock or dump:
+        from runup.cli.status import files as status_files
+        from runup.kube.clock import SystemClock
+
+        real_now = SystemClock().now()
+        return status_files.mock(mock, real_now) if mock else status_files.dump(dump or "", real_now, fixed)
     from msgspec.structs import replace
 
     from runup.cli.status import live as status_live
-    from runup.cli.status.source import moment
 
     with connection.client("upgrade-status") as client:
         found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)

@@ -37,7 +37,6 @@ from runup.domain.updatestatus.snapshot import (
 )
 from runup.lang import yaml as kyaml
 from runup.lang.gotext import nanoseconds
-from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.sandbox.dump.load import Dump
@@ -298,19 +297,3 @@ def _operator_of_machines(
 
 def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
     return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
-
-
-_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
-
-
-def parse_moment(text: str) -> int:
-    """Nanoseconds since the epoch of an RFC 3339 time; raises CommandError."""
-    match = _RFC3339.fullmatch(text)
-    if match is None:
-        raise CommandError(f'--mock-now must be a time such as 2026-01-02T03:04:05Z, not "{text}"')
-    whole, fraction, zone = match.groups()
-    try:
-        seconds = datetime.fromisoformat(whole.upper() + ("+00:00" if zone in "Zz" else zone))
-    except ValueError as error:
-        raise CommandError(f"--mock-now {text}: {error}") from error
-    return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))

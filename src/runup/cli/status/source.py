@@ -19,6 +19,8 @@ from runup.cli.errors import CommandError
 from runup.domain.conditions import find
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.snapshot import Snapshot, Unreadable
+from runup.lang.gotext import nanoseconds
+from runup.lang.pattern import Pattern
 
 JSON = dict[str, Any]
 
@@ -82,3 +84,19 @@ def _needs_progressing(cluster: ClusterVersion) -> None:
 def alerts_note(why: str) -> str:
     """What `oc` says where alerts cannot be had."""
     return f"Unable to fetch alerts, ignoring alerts in 'Update Health':  {why}\n"
+
+
+_RFC3339 = Pattern(r"(\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+
+
+def parse_moment(text: str) -> int:
+    """Nanoseconds since the epoch of an RFC 3339 time; raises CommandError."""
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise CommandError(f'--mock-now must be a time such as 2026-01-02T03:04:05Z, not "{text}"')
+    whole, fraction, zone = match.groups()
+    try:
+        seconds = datetime.fromisoformat(whole.upper() + ("+00:00" if zone in "Zz" else zone))
+    except ValueError as error:
+        raise CommandError(f"--mock-now {text}: {error}") from error
+    return nanoseconds(seconds - EPOCH) + int((fraction or "").ljust(9, "0"))

@@ -15,6 +15,7 @@ import msgspec
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
+from runup.cli.options import option
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
 from runup.lang.pattern import Pattern
@@ -91,11 +92,11 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
 # `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
 @click.command("accept", cls=Command, context_settings={"ignore_unknown_options": True})
 @click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
-@click.option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
-@click.option("--clear", is_flag=True, help="Accept no risk any more.")
-@click.option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
-@click.option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
+@option("--clear", is_flag=True, help="Accept no risk any more.")
+@option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
+@option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def accept(

@@ -12,6 +12,7 @@ from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, read
 from runup.cli.lazy import Command
+from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
 from runup.cli.upgrade.telling import Teller
@@ -63,9 +64,9 @@ def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
 
 @click.command("channel", cls=Command)
 @click.argument("words", nargs=-1, metavar="[CHANNEL]")
-@click.option("--allow-explicit-channel", is_flag=True, help="Accept a channel that the release is not known in.")
-@click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the channel of a dump.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("--allow-explicit-channel", is_flag=True, help="Accept a channel that the release is not known in.")
+@option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the channel of a dump.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def channel(

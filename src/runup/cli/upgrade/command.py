@@ -14,35 +14,35 @@ from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import LazyGroup
-from runup.cli.options import with_options
+from runup.cli.options import option, with_options
 from runup.cli.upgrade import names
 
 _OC_FLAGS = (
-    click.option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
-    click.option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
-    click.option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
-    click.option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
-    click.option("--clear", is_flag=True, help="Take back a requested update that has not started, or a preflight."),
-    click.option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
-    click.option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
-    click.option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),
-    click.option("--include-not-recommended", is_flag=True, help="List updates with known issues too."),
-    click.option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
+    option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
+    option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
+    option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
+    option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
+    option("--clear", is_flag=True, help="Take back a requested update that has not started, or a preflight."),
+    option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
+    option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
+    option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),
+    option("--include-not-recommended", is_flag=True, help="List updates with known issues too."),
+    option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
 )
 _OUR_FLAGS = (
-    click.option(
+    option(
         "--mode",
         metavar="preflight",
         default=None,
         shell_complete=complete.of(lambda _: ("preflight",)),
         help="preflight: check the target, change nothing.",
     ),
-    click.option("--preflight", is_flag=True, help="Short for --mode=preflight."),
-    click.option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
-    click.option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
-    click.option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
-    click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
-    click.option(
+    option("--preflight", is_flag=True, help="Short for --mode=preflight."),
+    option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
+    option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
+    option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
+    option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
+    option(
         "-o",
         "--output",
         type=click.Choice(["wide", "json", "yaml", "html"]),

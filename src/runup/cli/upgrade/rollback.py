@@ -10,6 +10,7 @@ from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, Release, mapping, read, text
 from runup.cli.lazy import Command
+from runup.cli.options import option
 from runup.cli.render.text import out
 from runup.cli.upgrade.telling import Teller
 from runup.cli.versions import check_version, numbers, order
@@ -71,7 +72,7 @@ def _patch(facts: Facts, before: Release) -> JSON:
 
 @click.command("rollback", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @connection_options
 @click.pass_context
 def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> None:

@@ -81,7 +81,6 @@ class Putting:
     ) -> None:
         self.operators = operators
         self.writes = 0
-        self.failed = 0
         self._tasks = tasks
         self._image = image
         self._client = client

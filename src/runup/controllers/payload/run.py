@@ -22,14 +22,14 @@ from runup.controllers.payload.putting import Putting
 from runup.controllers.payload.trimming import trim
 from runup.domain.errors import Terminal
 from runup.domain.payload import operators, workloads
-from runup.domain.payload.graph import Node, graph_of
+from runup.domain.payload.graph import Node, everything_before, graph_of
 from runup.domain.payload.operators import wants_versions
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
 from runup.domain.release.manifest import Identity
 from runup.kube.clock import Clock
-from runup.kube.errors import KubeError, Transient
+from runup.kube.errors import KubeError, NotFound, Transient
 
 log = structlog.get_logger("payload")
 # Attempts at one task until its failure is told, and the longest pause between two.
@@ -50,7 +50,8 @@ CLUSTER_OPERATOR = operators.KIND
 class Run:
     """`told` is called whenever `done`, `problems` or `state` have changed, with whether that cannot wait.
 
-    `served` is called with each group and kind that a definition of the release has brought.
+    `served` is called with each group and kind that a definition of the release has brought, `failed` after each
+    attempt that did.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Run:
         since: dict[str, datetime],
         told: Callable[[bool], None],
         served: Callable[[str, str], None],
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         self.state = state
         self.total = len(tasks)
@@ -75,8 +77,10 @@ class Run:
         self._since = since
         self._told = told
         self._served = served
+        self._failed = failed
         self._tasks = {task.identity: task for task in tasks}
         self._node_of = {task.index: number for number, node in enumerate(self._graph) for task in node.tasks}
+        self._before = everything_before(self._graph)
         self._versions = {
             task.index: wants_versions(task.manifest.object) for task in tasks if task.kind == CLUSTER_OPERATOR
         }
@@ -95,8 +99,8 @@ class Run:
             self._group = group
             for number, node in enumerate(self._graph):
                 group.create_task(self._node(number, node))
-            for ended in self._ended:
-                await ended.wait()
+            for task in self._tasks.values():
+                await self._finished[task.index].wait()
             log.info("applied", objects=len(self.done), requests=self._putting.writes)
             trim()
             self.completed, self.state = True, State.RECONCILING
@@ -155,7 +159,9 @@ class Run:
         await self._ours.wait()
         await self._awaited(task)
         hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
-        await self._insist(task)
+        if not await self._insist(task):
+            self._postpone(task)
+            return
         if hands_over:
             await self._hand_over(task)
         await self._well(task)
@@ -167,17 +173,19 @@ class Run:
             self.changed(task.identity)
         self._told(False)
 
-    async def _insist(self, task: Task) -> None:
-        """Put it, however often that takes."""
+    async def _insist(self, task: Task) -> bool:
+        """Put it, however often that takes; False where it cannot be before something that comes after it."""
         attempts = 0
         while True:
             try:
                 await self._putting.put(task, updating=self.state is State.UPDATING)
             except (KubeError, DecodeError, Terminal, KindMissing) as error:
+                if isinstance(error, KindMissing | NotFound) and any(self._later(task)):
+                    return False
                 attempts += 1
                 problem = problem_of(task, error)
                 log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
-                self._putting.failed += 1
+                self._failed()
                 if attempts >= TOLD_AFTER or isinstance(error, Terminal):
                     self._tell(task, problem)
                 await self._pause(task, attempts, error)
@@ -185,6 +193,21 @@ class Run:
                 break
         if attempts:
             self._tell(task, None)
+        return True
+
+    def _postpone(self, task: Task) -> None:
+        """Leave its turn to what comes after it, and do it once that is there: in its place it would wait for ever."""
+        assert self._group is not None
+        needed = [*self._later(task)]
+        text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
+        log.info("postponed", task=str(task), until=[str(other) for other in needed])
+        self._tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self._group.create_task(self._after(task, needed))
+
+    async def _after(self, task: Task, needed: Sequence[Task]) -> None:
+        for other in needed:
+            await self._finished[other.index].wait()
+        await self._do(task)
 
     async def _hand_over(self, task: Task) -> None:
         """Leave the rest to the operator that replaces this one: two of them would write the same in turns."""
@@ -212,10 +235,17 @@ class Run:
             await self._within(BEFORE_ASKING_S, *needed)
 
     def _needs(self, task: Task) -> Iterator[Task]:
-        """The tasks of this release that must be done before, and are not; none that comes later in the same node."""
+        """The tasks of this release that must be done before, and are not; none that comes later."""
+        later = {other.index for other in self._later(task)}
+        yield from (each for each in self._putting.needs(task) if each.index not in self.done | later)
+
+    def _later(self, task: Task) -> Iterator[Task]:
+        """Those of them whose turn comes only when that of `task` is over."""
+        node = self._node_of[task.index]
         for other in self._putting.needs(task):
-            same_node = self._node_of[other.index] == self._node_of[task.index]
-            if other.index not in self.done and not (same_node and other.index > task.index):
+            theirs = self._node_of[other.index]
+            after = other.index > task.index if theirs == node else node in self._before[theirs]
+            if after and other.index not in self.done:
                 yield other
 
     async def _within(self, seconds: float, *events: asyncio.Event) -> None:

@@ -8,6 +8,7 @@ every number told is a write of the status.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -55,7 +56,7 @@ class Work:
 class Worker:
     """See the module. `image` is the running release's, `operator` namespace and name of its own Deployment.
 
-    `wake` makes the reconcile look; `hurry` is told which kind came to be served.
+    `wake` makes the reconcile look; `hurry` is told which kind came to be served. `failed_attempts` is by version.
     """
 
     def __init__(
@@ -89,13 +90,9 @@ class Worker:
         self._run: Run | None = None
         self._putting: Putting | None = None
         self._next = Progress()
+        self.failed_attempts: Counter[str] = Counter()
         operators.add_listener(self._operator_changed)
         operators.add_state_listener(self._operators_listed)
-
-    @property
-    def failed_attempts(self) -> int:
-        """Attempts of this release that failed, for metrics."""
-        return self._putting.failed if self._putting else 0
 
     def want(self, work: Work) -> None:
         """Apply that from now on; nothing changes where it is what is applied already."""
@@ -188,6 +185,7 @@ class Worker:
             since=self._since,
             told=self._tell,
             served=self._served,
+            failed=lambda: self.failed_attempts.update([work.wanted.version]),
         )
         await self._run.go()
 

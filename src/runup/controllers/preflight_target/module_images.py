@@ -21,9 +21,11 @@ from runup.controllers.kernelmodules.readiness import Wanted, assess
 from runup.controllers.kernelmodules.registries import Registries
 from runup.domain.checks.model import Snapshot
 from runup.domain.kernelmodules.looked import AGAIN_S
+from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.kernelmodules.verdict import Flavour, Readiness, Seen, Status, flavours, live
 from runup.kube.clock import Clock
 
+NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)
 
 
@@ -55,15 +57,12 @@ class _Known:
 class ModuleImages:
     """The images of the cluster's Modules for the kernels of one release, whose driver toolkit is `toolkit`.
 
-    `problem` says why the release names none; then nothing is asked.
+    Where the release names none, nothing is asked.
     """
 
-    def __init__(
-        self, registries: Registries, toolkit: str, problem: str, clock: Clock, changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, registries: Registries, toolkit: str, clock: Clock, changed: Callable[[], None]) -> None:
         self._registries = registries
         self._wanted = Wanted(toolkit=toolkit)
-        self._problem = problem
         self._clock = clock
         self._changed = changed
         self._known: dict[NamespacedName, _Known] = {}
@@ -75,7 +74,7 @@ class ModuleImages:
         if not modules:
             return Seen()
         if not self._wanted.toolkit:
-            return Seen(why=self._problem or "the release names no driver toolkit, which would say its kernels")
+            return Seen(why=NO_TOOLKIT)
         if nodes is None:
             lacking = snapshot.unreadable.get(NODES, "they were not read")
             return Seen(why=f"which nodes load it is not known: {lacking}")

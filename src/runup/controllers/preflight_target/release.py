@@ -18,9 +18,8 @@ from runup.domain.checks import manifests
 from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
 from runup.domain.errors import Terminal
-from runup.domain.kernelmodules import toolkit
 from runup.domain.release.manifest import Manifest
-from runup.domain.release.metadata import MetadataError, parse_release_metadata
+from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
 from runup.lang import yaml as kyaml
 
 ENTRY_POINTS = "runup.preflight_checks"
@@ -43,34 +42,24 @@ class TargetRelease:
     documentation_base: str = ""
     # None where the release has no manifests, or they cannot be read.
     manifests: tuple[Manifest, ...] | None = None
-    # The driver toolkit's image, which says the release's kernels; empty, and why, where none is named.
-    toolkit: str = ""
-    no_toolkit: str = "no release is given, so its kernels are not known"
+    # Name in image-references -> pull spec; none where they cannot be read.
+    images: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_release(folder: Path) -> TargetRelease:
     """The release in `folder`, which holds what the image has at its root; raises Terminal for unreadable metadata."""
     folder_of = folder / RELEASE
     held = _manifests(folder)
-    named, no_toolkit = _toolkit(folder_of / "image-references")
     try:
         metadata = parse_release_metadata((folder_of / "release-metadata").read_bytes())
     except FileNotFoundError:
-        checks = _check_files(folder)
-        return TargetRelease(check_files=checks, manifests=held, toolkit=named, no_toolkit=no_toolkit)
+        return TargetRelease(check_files=_check_files(folder), manifests=held)
     except (OSError, MetadataError) as error:
         raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
     kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(folder_of / "image-references"))
-    return TargetRelease(
-        metadata.version,
-        kubernetes,
-        _check_files(folder),
-        metadata.documentation_base,
-        held,
-        named,
-        no_toolkit,
-    )
+    images = _images(folder_of / "image-references")
+    return TargetRelease(metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, held, images)
 
 
 def python_checks(
@@ -116,14 +105,11 @@ def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
         return None
 
 
-def _toolkit(references: Path) -> tuple[str, str]:
-    """The driver toolkit that a release names, or why it names none."""
+def _images(references: Path) -> Mapping[str, str]:
     try:
-        return toolkit.toolkit_image(references.read_bytes(), "this release"), ""
-    except Terminal as error:
-        return "", error.message
-    except OSError as error:
-        return "", f"{references.name} of this release cannot be read: {os.strerror(error.errno or 0)}"
+        return parse_image_references(references.read_bytes()).images
+    except (OSError, MetadataError):
+        return {}
 
 
 def _build_versions(references: Path) -> list[Any]:

@@ -9,7 +9,7 @@ but not later than a second after it; and a report that cannot be written leaves
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,11 +20,13 @@ from msgspec.structs import replace
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
+from runup.controllers.preflight_target.containers import Containers, waiting
 from runup.controllers.preflight_target.module_images import ModuleImages
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
 from runup.controllers.preflight_target.sink import Sink
+from runup.controllers.sources.prometheus import Prometheus
 from runup.domain.checks import manifests
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome
@@ -32,7 +34,8 @@ from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.errors import Terminal
-from runup.domain.preflight.report import Report, encode
+from runup.domain.kernelmodules.toolkit import TOOLKIT
+from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.inclusion import Filters, feature_set_and_gates
@@ -75,6 +78,9 @@ class Request:
     namespace: str = ""
     profile: str = "self-managed-high-availability"
     engine_version: str = ""
+    # Whom checks' queries are put to, without the path; empty: nobody. More authorities, if it needs them.
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
 
 
 @dataclass
@@ -99,14 +105,15 @@ class PreflightTarget:
         self._changed = asyncio.Event()
         self._runner = Runner(self.clock, self.timing.check_limit_s)
         self._once = False
+        self._evaluated = False
         self._started = self.clock.now()
         self._last: Report | None = None
         self._manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
         registries = self.registries or ClusterRegistries(self.client)
-        release = self.release
-        self._images = ModuleImages(registries, release.toolkit, release.no_toolkit, self.clock, self._changed.set)
+        toolkit = self.release.images.get(TOOLKIT, "")
+        self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
@@ -134,7 +141,24 @@ class PreflightTarget:
             clock=self.clock,
             changed=self._changed.set,
         )
-        following = asyncio.create_task(reads.run())
+        containers = Containers(
+            self.client,
+            checks,
+            preflight_id=self.request.preflight_id,
+            namespace=self.request.namespace,
+            images=self.release.images,
+            clock=self.clock,
+            changed=self._changed.set,
+        )
+        prometheus = Prometheus(
+            self.request.prometheus_url,
+            self.client.config.auth,
+            self.clock,
+            self._changed.set,
+            ca_file=self.request.prometheus_ca,
+            alerts=False,
+        )
+        following = asyncio.create_task(_all_of(reads.run(), containers.run()))
         # It ends only by a bug of ours, which must not look like a cluster in which nothing happens.
         following.add_done_callback(lambda _: self._changed.set())
         try:
@@ -142,13 +166,14 @@ class PreflightTarget:
             while True:
                 _raise_if_over(following)
                 self._changed.clear()
-                await self._evaluate(checks, reads, source)
-                if self._once:
+                await self._evaluate(checks, reads, source, containers, prometheus)
+                if self._once and self._last is not None:
                     return
                 await self._until_changed()
         finally:
             await self._images.close()
             following.cancel()
+            await prometheus.close()
             with suppress(asyncio.CancelledError):
                 await following
 
@@ -208,25 +233,53 @@ class PreflightTarget:
             return False
         return True
 
-    async def _evaluate(self, checks: Sequence[Check], reads: Reads, source: Version) -> None:
+    async def _evaluate(
+        self,
+        checks: Sequence[Check],
+        reads: Reads,
+        source: Version,
+        containers: Containers,
+        prometheus: Prometheus,
+    ) -> None:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
         seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
-        image = self.request.target_image
-        context = Context(source, target, now, kubernetes, namespace, self._manifests, image, seen)
+        context = Context(
+            source,
+            target,
+            now,
+            kubernetes,
+            namespace,
+            self._manifests,
+            prometheus.state,
+            self.request.target_image,
+            seen,
+        )
+        queries = [check.query for check in checks if check.query and check.applies_to(context)]
+        prometheus.want(list(dict.fromkeys(queries)))
+        unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
+        of_containers = await containers.look(context)
+        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.query in unanswered))
         for check in checks:
             if self._shows_progress():
-                await self._write(running(header, outcomes, len(checks), now))
-            outcomes.append(await self._runner.run(check, snapshot, context))
-        await self._write(completed(header, outcomes, self.clock.now()))
+                await self._write(running(header, outcomes, len(checks), now), containers.wanted)
+            if check.container is None and check.query not in unanswered:
+                outcomes.append(await self._runner.run(check, snapshot, context))
+            elif check.name in of_containers:
+                outcomes.append(of_containers[check.name])
+        self._evaluated = True
+        report = completed(header, outcomes, self.clock.now())
+        if awaited:
+            done = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
+            report = running(header, outcomes, len(checks), now, done)
+        await self._write(report, containers.wanted)
 
     def _shows_progress(self) -> bool:
         """Whether to say how far the first evaluation is; a reader needs no more than a few reports a second."""
-        first = self._last is None or self._last.execution_status == "running"
-        return first and self.clock.monotonic() - self._written_at >= self.timing.progress_s
+        return not self._evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
 
     def _header(self, source_version: str) -> Header:
         request = self.request
@@ -240,10 +293,11 @@ class PreflightTarget:
             documentation_base=self.release.documentation_base,
         )
 
-    async def _write(self, report: Report) -> None:
+    async def _write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
         """Write what is new, or the same again as a heartbeat; try again until a full report is on the disk."""
         if self._once and report.execution_status == "running":
             return
+        report = replace(report, containers=wanted)
         if self._last is not None and _same(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
@@ -297,6 +351,12 @@ def reading(kinds: set[str], missing: set[str]) -> str:
     return (
         f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"
     )
+
+
+async def _all_of(*parts: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for part in parts:
+            tasks.create_task(part)
 
 
 def _raise_if_over(following: asyncio.Task[None]) -> None:

@@ -33,7 +33,7 @@ TELL_S = 1.0
 class Prometheus:
     """`url` is without the path, empty where there is none; `auth` its credential, `ca_file` more authorities.
 
-    `hosted`: many clusters share it, and a query is asked for one of them.
+    `hosted`: many clusters share it, and a query is asked for one of them. `alerts`: whether those are asked for, too.
     """
 
     def __init__(
@@ -45,11 +45,13 @@ class Prometheus:
         *,
         ca_file: str = "",
         hosted: bool = False,
+        alerts: bool = True,
     ) -> None:
         self.state = Known(configured=bool(url))
         self._server = Monitoring(url, auth, clock, asker="ClusterVersionOperator", ca_file=ca_file)
         self._clock = clock
         self._on_change = on_change
+        self._with_alerts = alerts
         self._wanted: tuple[str, ...] = ()
         self._hosted = hosted
         self._cluster_id = ""
@@ -80,7 +82,7 @@ class Prometheus:
         due.sort(key=lambda query: answers[query].at.timestamp() if query in answers else 0.0)
         asked = self._alerts_at
         alerts = asked is None or not 0 <= (now - asked).total_seconds() < promql.AGAIN[True].total_seconds()
-        return ["", *due] if alerts else due
+        return ["", *due] if alerts and self._with_alerts else due
 
     async def _round(self) -> None:
         slots = asyncio.Semaphore(AT_ONCE)

@@ -18,7 +18,7 @@ from runup.controllers.sources.registry_access import PULL_SECRET
 from runup.controllers.sources.threads import in_thread
 from runup.domain.checks.rights import FILE as READS_FILE
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
-from runup.domain.release.payload import METADATA_FILE
+from runup.domain.release.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
 from runup.kube.client import Client
 from runup.oci.access import Access
 from runup.oci.errors import (
@@ -79,6 +79,10 @@ class ReleaseImages:
     async def reads(self, image: str) -> bytes:
         """The file that says what the checks of the release in `image` read; raises Unread."""
         return await self._file(image, READS_FILE, "or give the account what its checks lack")
+
+    async def references(self, image: str) -> bytes:
+        """The file that names the images of the release in `image`; raises Unread."""
+        return await self._file(image, IMAGE_REFERENCES_FILE, "or choose another target")
 
     async def folders(self, image: str, folders: tuple[str, ...], *, within_s: float) -> dict[str, bytes]:
         """Path in the image -> bytes of the files below `folders`, read `within_s` seconds; raises Unread."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from runup.controllers.sources.signature_stores import of_config_maps, of_store
 from runup.domain.checks import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
+from runup.domain.release.metadata import MetadataError, parse_image_references
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.oci.errors import Unverified
@@ -81,6 +82,12 @@ class ReleaseChecks:
             self._set(image, asking=True)
             self._start(self._read_rights(image), f"read rights of {image}")
 
+    def read_images(self, image: str) -> None:
+        """Start reading what the release in `image` calls its images, unless that is under way."""
+        if not self._known(image).listing:
+            self._set(image, listing=True)
+            self._start(self._read_images(image), f"read images of {image}")
+
     async def close(self) -> None:
         """Give up what is under way."""
         for task in self._tasks:
@@ -139,6 +146,19 @@ class ReleaseChecks:
             self._set(image, asking=False)
         # From now, not from when it began: reading may take longer than that.
         self._set(image, rights=found, rights_until=None if read else self._clock.now() + RIGHTS_AGAIN)
+        self._on_change()
+
+    async def _read_images(self, image: str) -> None:
+        """Without them no container check is run, which then says that it was not."""
+        found: Mapping[str, str] = {}
+        read = False
+        try:
+            found, read = parse_image_references(await self._images.references(image)).images, True
+        except (Unread, MetadataError) as error:
+            log.warning("preflight: container checks are not run", image=image, why=str(error))
+        finally:
+            self._set(image, listing=False)
+        self._set(image, images=found, images_until=None if read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _verify(self, image: str) -> Verified:

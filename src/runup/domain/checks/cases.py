@@ -17,6 +17,8 @@ from runup.api.meta_v1 import Wire
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Applies, Check, Context
 from runup.domain.checks.objects import snapshot_of
+from runup.domain.updates import promql
+from runup.domain.updates.promql import NOTHING, Answer, BadAnswer, Known
 from runup.domain.version import Version, VersionError
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
@@ -32,6 +34,7 @@ class BadCases(ValueError):
 class Case(Wire, frozen=True, forbid_unknown_fields=True):
     """One cluster and what is expected. `lacking` are resources (`pods`, `routes.route.openshift.io`) not readable.
 
+    `prometheus` are the values of the samples that the check's query is answered with, none where nobody is asked.
     `message`, if given, is a part of what the risk says; `resources` are the names of all objects that it is about.
     """
 
@@ -44,6 +47,7 @@ class Case(Wire, frozen=True, forbid_unknown_fields=True):
     kubernetes: str = "1.38.0"
     message: str = ""
     resources: tuple[str, ...] | None = None
+    prometheus: tuple[float, ...] | None = None
 
 
 class Cases(Wire, frozen=True, forbid_unknown_fields=True):
@@ -84,13 +88,18 @@ def judge(check: Check, cases: Cases) -> Iterator[Verdict]:
 
 def missing(check: Check, cases: Sequence[Case]) -> Iterator[str]:
     """Which of the four kinds of cases there are none of."""
+    if check.container is not None:
+        return  # its image is tested where it is made
     kinds = {case.expect for case in cases}
     for expect in ("Clear", "Applies"):
-        if not any(case.expect == expect and case.objects for case in cases):
-            yield f"there is no case with objects that expects {expect}"
+        if not any(case.expect == expect and (case.objects or case.prometheus) for case in cases):
+            what = "an answer of prometheus" if check.query else "objects"
+            yield f"there is no case with {what} that expects {expect}"
+    if check.query and "Unknown" not in kinds:
+        yield "there is no case that expects Unknown: leave `prometheus` out, or give it no sample"
     if check.reads and "Unknown" not in kinds:
         yield "there is no case that expects Unknown: name one of the reads in `lacking`"
-    if not any(not case.objects and not case.lacking for case in cases):
+    if not check.query and not any(not case.objects and not case.lacking for case in cases):
         yield "there is no case of an empty cluster: one without objects"
 
 
@@ -98,7 +107,9 @@ def _problem(check: Check, case: Case) -> str:
     if REPLACE in msgspec.json.encode(case).decode():
         return f"the skeleton is unchanged: replace {REPLACE}"
     try:
-        context = Context(Version(case.source), Version(case.target), _NOW, case.kubernetes)
+        context = Context(
+            Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_answers(check, case)
+        )
     except VersionError as error:
         return str(error)
     if unknown := sorted(set(case.lacking) - {read.name for read in check.reads}):
@@ -111,6 +122,19 @@ def _problem(check: Check, case: Case) -> str:
         said = " ".join(finding.message for finding in outcome.findings)
         return f"expected {case.expect}, found {outcome.result}{f': {said}' if said else ''}"
     return _of_findings(case, [each for each in outcome.findings if each.applies is Applies.YES])
+
+
+def _answers(check: Check, case: Case) -> Known:
+    """What Prometheus says in this case, read as its own answer would be."""
+    if case.prometheus is None:
+        return NOTHING
+    samples = [{"metric": {}, "value": [_NOW.timestamp(), f"{value:g}"]} for value in case.prometheus]
+    body = {"status": "success", "data": {"resultType": "vector", "result": samples}}
+    try:
+        answer = Answer(_NOW, promql.read(msgspec.json.encode(body)))
+    except BadAnswer as error:
+        answer = Answer(_NOW, error=error.message)
+    return Known(configured=True, answers={check.query: answer})
 
 
 def _of_findings(case: Case, found: Sequence[Any]) -> str:

@@ -19,16 +19,21 @@ from runup.api.scheme import RESOURCES, Resource
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
 from runup.domain.checks.locate import line_of
-from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
+from runup.domain.checks.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.domain.checks.ranges import Range, RangeError, parse_range
 from runup.domain.checks.reads import Read, plain
-from runup.domain.preflight.report import MAX_NAME, NAME, URL, ReportedResource, Severity
+from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
+from runup.domain.updates import promql
 from runup.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"
+# As an address takes it: a query is asked for by GET.
+MAX_QUERY = 4096
 # Names that an expression has besides those of its reads.
 OBJECT, UPDATE = "object", "update"
+NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
+NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
 # Messages of single objects that a risk's message holds.
 MESSAGES = 5
 
@@ -68,13 +73,20 @@ class RiskSpec(_Strict, frozen=True):
 
 
 class PromQLSpec(_Strict, frozen=True):
-    """A query whose result of 1 means that the risk applies."""
+    """A query whose one sample is 1 where the risk applies, and 0 where it does not."""
 
     query: str
 
 
+class ContainerSpec(_Strict, frozen=True):
+    """A component's image, by its name in the release's image-references; it is run with `preflight --format=...`."""
+
+    image: str
+    timeout_seconds: int = 120
+
+
 class PreflightCheckSpec(_Strict, frozen=True):
-    """`spec` of a PreflightCheck; exactly one of `expression` and `promql`."""
+    """`spec` of a PreflightCheck; exactly one of `expression`, `promql` and `container`."""
 
     component: str
     risk: RiskSpec
@@ -85,6 +97,7 @@ class PreflightCheckSpec(_Strict, frozen=True):
     when: str = ""
     expression: str = ""
     promql: PromQLSpec | None = None
+    container: ContainerSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,8 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
     """The check that `document`, an object of `file`, declares; raises DeclarativeError. `text` is for line numbers."""
     try:
         name, spec = _spec_of(document)
+        if spec.container is not None and not TAG.fullmatch(name):
+            raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
         compiled = _compiled(spec)
     except _Problem as problem:
         raise DeclarativeError(_placed(problem, file, text)) from problem
@@ -118,6 +133,8 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         lambda snapshot, context: _run(compiled, snapshot, context),
         compiled.applies_to,
         unknown_risk=spec.risk.name,
+        query=spec.promql.query if spec.promql else "",
+        container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )
 
 
@@ -160,8 +177,12 @@ def _compiled(spec: PreflightCheckSpec) -> _Compiled:
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
         raise _Problem("spec.for", f"{spec.for_!r} is none of the reads ({names(sorted(reads)) or 'there are none'})")
-    if bool(spec.expression) == bool(spec.promql):
-        raise _Problem("spec.expression", "give either an expression or promql")
+    if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
+        raise _Problem("spec.expression", "give one of expression, promql and container")
+    if spec.container is not None:
+        _check_container(spec, spec.container)
+    if spec.promql is not None:
+        _check_query(spec, spec.promql)
     if (spec.when or spec.risk.message_expression) and not spec.expression:
         raise _Problem("spec.when", "when and messageExpression go with an expression")
     sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
@@ -194,6 +215,23 @@ def _check_risk(risk: RiskSpec) -> None:
         raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
     if risk.url and not URL.fullmatch(risk.url):
         raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
+
+
+def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
+    if not TAG.fullmatch(container.image):
+        what = "give the image's name in the release's image-references, such as cluster-network-operator"
+        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is none: {what}")
+    if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
+        raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a container reads by itself, with the account of a cluster reader; leave it out")
+
+
+def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
+    if not asked.query.strip() or len(asked.query) > MAX_QUERY:
+        raise _Problem("spec.promql.query", f"has {len(asked.query)} characters, not 1 to {MAX_QUERY}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a query reads nothing of the API server; leave it out")
 
 
 def _read(spec: ReadSpec, path: str) -> Read:
@@ -256,8 +294,11 @@ def _program(expression: str, variables: dict[str, str], path: str, result: str)
 
 def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     spec = compiled.spec
-    if compiled.expression is None:
-        yield _unknown(spec, "it is a PromQL query, and this release evaluates no PromQL yet")
+    if spec.container is not None:
+        yield _unknown(spec, NOT_HERE)
+        return
+    if spec.promql is not None:
+        yield from _of_prometheus(spec, spec.promql.query, context)
         return
     lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
     shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
@@ -266,6 +307,30 @@ def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
     answers = [_answer(compiled, obj, variables) for obj in objects]
     yield from _findings(spec, objects, answers)
+
+
+def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
+    if not context.prometheus.configured:
+        yield _unknown(spec, NO_PROMETHEUS)
+        return
+    said = promql.evaluate(query, context.prometheus, context.now)
+    if isinstance(said, str):
+        yield _unknown(spec, f"its query could not be answered: {said}")
+    elif said:
+        yield _found(spec, spec.risk.message)
+
+
+def _found(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
+    risk = spec.risk
+    return Finding(
+        risk.name,
+        message,
+        url=risk.url,
+        reason=spec.component.title().replace("-", ""),
+        severity=risk.severity,
+        resources=_resources(spec, objects),
+        remediation=risk.remediation,
+    )
 
 
 def _update(context: Context) -> dict[str, str]:
@@ -314,15 +379,7 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
     if applying:
         own = [answer.message for _, answer in applying if answer.message]
         more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
-        yield Finding(
-            risk.name,
-            " ".join(own[:MESSAGES]) + more if own else risk.message,
-            url=risk.url,
-            reason=spec.component.title().replace("-", ""),
-            severity=risk.severity,
-            resources=_resources(spec, (obj for obj, _ in applying)),
-            remediation=risk.remediation,
-        )
+        yield _found(spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying))
     failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
     if failed:
         about = f" for {count(len(failed), 'object')}" if spec.for_ else ""

@@ -19,6 +19,7 @@ from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
 from runup.domain.kernelmodules.verdict import Seen
 from runup.domain.preflight.report import ReportedResource, Severity
+from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.version import Version
 
 K = TypeVar("K", bound=Object)
@@ -118,9 +119,19 @@ class Context:
     namespace: str = ""
     # The target's own manifests of the kinds in `manifests.KINDS`; None where they could not be read.
     manifests: tuple[Mapping[str, Any], ...] | None = None
+    # What Prometheus answered to the checks' queries.
+    prometheus: Known = NOTHING
     # The target's pull spec, where it is known, and what its kernels' modules are known to be; None: nobody looked.
     target_image: str = ""
     kernel_modules: Seen | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What answers a check in a Pod of its own: `image` is its name in the release's image-references."""
+
+    image: str
+    timeout_s: int
 
 
 CheckFunction = Callable[[Snapshot, Context], Iterable[Finding]]
@@ -145,3 +156,7 @@ class Check:
     updates: str = "all"
     about: str = ""
     example: str = ""
+    # What is to be asked of Prometheus before `run`.
+    query: str = ""
+    # None: `run` answers. Else a container does, and `run` says why there is none.
+    container: Container | None = None

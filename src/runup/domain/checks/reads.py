@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from runup.api.meta_v1 import Object, Wire
-from runup.api.scheme import RESOURCES, Resource
+from runup.api.scheme import Resource, types
 
 # Nothing of it was in the text: CEL's `has()` must say so.
 UNSET = msgspec.UNSET
@@ -51,7 +51,7 @@ class Slim(Resource, msgspec.Struct, frozen=True):
 
 
 # The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
-_KINDS = {resource: kind for kind, resource in reversed(RESOURCES.items())}
+_KINDS = {resource: kind for kind, resource in reversed(types().items())}
 
 
 def known(resource: Resource) -> bool:

@@ -77,7 +77,7 @@ def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
         raise BadReads(f"{FILE} has more than {MAX_BYTES} bytes")
     try:
         declared = msgspec.json.decode(data, type=_Reads)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadReads(f"{FILE} is not as expected: {error}") from error
     if declared.format != FORMAT:
         raise BadReads(f"{FILE} has format {declared.format[:60]!r}; this release reads {FORMAT}")

@@ -92,7 +92,9 @@ def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[tu
     """The work of loading `release`, if it is due: at first, and a while after it went wrong."""
     if load is not None and (load.running or load.payload is not None):
         return ()
-    return ((LOAD, release),) if load is None or load.at is None or now >= load.at + RETRY else ()
+    # A failure of tomorrow was one before the clock was set back.
+    fresh = load is not None and load.at is not None and timedelta() <= now - load.at < RETRY
+    return () if fresh else ((LOAD, release),)
 
 
 def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[ClusterVersionStatus, Conditions]:

@@ -11,6 +11,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.api.core_v1 import ConfigMap, Event, Pod
 from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion.refusal import Refused
+from runup.domain.clusterversion.stuck import Failure
 from runup.domain.payload.progress import Loading, Progress
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
@@ -64,6 +65,10 @@ class ReleaseCheck:
     rights: tuple[Right, ...] | None = None
     rights_until: datetime | None = None
     asking: bool = False
+    # What the release's image-references name; None while nobody asked, as long as for `images_until`.
+    images: Mapping[str, str] | None = None
+    images_until: datetime | None = None
+    listing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ class Observed:
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
     preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
     `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
-    None for an operator that only records what is accepted.
+    None for an operator that only records what is accepted. `failure` is why passes fail again and again.
     """
 
     cluster_version: ClusterVersion
@@ -89,6 +94,8 @@ class Observed:
     # By a clock that does not jump; None where only the wall's is known.
     deployment_age_s: float | None = None
     pods: tuple[Pod, ...] = ()
+    # Of the preflight's container checks.
+    check_pods: tuple[Pod, ...] = ()
     warnings: tuple[Event, ...] = ()
     history: ConfigMap | None = None
     report: ReportSeen | None = None
@@ -106,3 +113,4 @@ class Observed:
     admin_gates: ConfigMap | None = None
     admin_acks: ConfigMap | None = None
     admin_unreadable: str = ""
+    failure: Failure | None = None

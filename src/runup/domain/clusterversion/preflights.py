@@ -24,7 +24,7 @@ from runup.domain.clusterversion.request import PreflightRequest, Refused, Updat
 from runup.domain.clusterversion.view import View
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.plan import Action, Apply, Delete
-from runup.domain.preflight import accounts, conditions, starting, workloads
+from runup.domain.preflight import accounts, conditions, containers, starting, workloads
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
@@ -36,6 +36,7 @@ from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
 CHECK_RELEASE = "check-release"
 READ_RELEASE = "read-release"
 READ_RIGHTS = "read-rights"
+READ_IMAGES = "read-images"
 RECHECK = timedelta(seconds=60)
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
@@ -383,7 +384,24 @@ def _watch(case: _Case) -> Preflight:
         history = histories.with_report(history, report)
     told = _told(case, found, report, history, scene)
     actions, work = _drift(case)
-    return replace(told, actions=(*actions, *_restart(scene)), work=work, requeue_after_s=_until(scene, found))
+    made, asked = _containers(case, report)
+    actions = (*actions, *_restart(scene), *made)
+    return replace(told, actions=actions, work=(*work, *asked), requeue_after_s=_until(scene, found))
+
+
+def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+    """The Pods that the target's checks want; what its release calls its images is read when the first one does."""
+    owner, check = case.view.observed.deployment, case.check
+    if report is None or owner is None:
+        return (), ()
+    images = check.images if check is not None else None
+    over = check is not None and check.images_until is not None and case.view.now >= check.images_until
+    asking = check is not None and check.listing
+    due = bool(report.containers) and (images is None or over) and not asking
+    made = containers.actions(
+        case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
+    )
+    return tuple(made), ((READ_IMAGES, case.target.image),) if due else ()
 
 
 def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:

@@ -16,7 +16,18 @@ from msgspec.structs import replace as with_fields
 from runup.api import scheme
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.api.meta_v1 import Condition, NamespacedName
-from runup.domain.clusterversion import applying, assemble, fit, history, preflights, refusal, updates, validation, view
+from runup.domain.clusterversion import (
+    applying,
+    assemble,
+    fit,
+    history,
+    preflights,
+    refusal,
+    stuck,
+    updates,
+    validation,
+    view,
+)
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.beginning import begin
 from runup.domain.clusterversion.goal import asks_for, same_release
@@ -103,6 +114,8 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
         *preflight.conditions,
         *applied,
     ]
+    instead = stuck.conditions(observed.failure, status.conditions)
+    said = [*(each for each in said if each.type not in {other.type for other in instead}), *instead]
     conditions = statuses.with_conditions(status.conditions, said, (*_OURS, *_LEGACY), now=now)
     return _Decided(seen, preflight, update, fit.status(with_fields(lists, conditions=conditions)))
 
@@ -166,10 +179,11 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     fresh = not found.desired.version and found.available_updates is None
     wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
     fields, gone = statuses.patch(found, wanted, fresh=fresh)
-    actions: list[Action] = [*first, *_record(observed, decided)]
-    if fields or gone:
-        version = observed.cluster_version.metadata.resource_version
-        actions.append(PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh))
+    version = observed.cluster_version.metadata.resource_version
+    patch = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)] if fields or gone else []
+    actions: list[Action] = [*first, *_record(observed, decided), *patch]
+    if observed.failure is not None:  # a record that nobody takes must not keep the status from being told
+        actions = [*first, *patch, *_record(observed, decided)]
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back(decided), *_events(found, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))

@@ -40,6 +40,14 @@ def graph_of(tasks: Sequence[Task], state: State) -> Graph:
     return tuple(nodes)
 
 
+def everything_before(graph: Graph) -> tuple[frozenset[int], ...]:
+    """For each node all those that are done before it starts, directly or not."""
+    found: list[frozenset[int]] = []
+    for node in graph:  # what a node comes after stands before it
+        found.append(node.after.union(*(found[before] for before in node.after)))
+    return tuple(found)
+
+
 def _buckets(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:
     for part in _around_jobs(tasks):
         buckets = tuple(_by_level(part))

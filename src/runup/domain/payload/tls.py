@@ -1,4 +1,4 @@
-"""A ConfigMap's configuration files with the cluster's TLS profile written into them, everything else left as it is.
+"""The cluster's TLS profile, and a ConfigMap's configuration files with it, everything else in them left as it is.
 
 Files of kind `GenericOperatorConfig` and `GenericControllerConfig` are changed: `servingInfo.minTLSVersion` and
 `servingInfo.cipherSuites`, line by line, so that order, comments and quoting of the rest stay.
@@ -6,7 +6,7 @@ Files of kind `GenericOperatorConfig` and `GenericControllerConfig` are changed:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,27 @@ _OLD = (
     "TLS_RSA_WITH_AES_256_CBC_SHA",
     "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
 )
+KNOWN_CIPHERS = frozenset(_OLD)
+_OPENSSL = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA": "DES-CBC3-SHA",
+}
 _NAMED = {
     "Old": TlsProfile("VersionTLS10", _OLD),
     "Intermediate": TlsProfile("VersionTLS12", _INTERMEDIATE),
@@ -73,6 +94,21 @@ def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
     custom = wanted.get("custom") or {}
     ciphers = (_iana(str(name)) for name in custom.get("ciphers") or ())
     return TlsProfile(str(custom.get("minTLSVersion", "")), tuple(name for name in ciphers if name))
+
+
+def followed(api_server: Mapping[str, Any]) -> TlsProfile | None:
+    """The profile of APIServer `cluster` where each component is to follow it, None where that is left to it.
+
+    A policy that is not known yet counts as strict: so it was announced with the field (`spec.tlsAdherence`).
+    """
+    spec = api_server.get("spec")
+    policy = spec.get("tlsAdherence") if isinstance(spec, dict) else None
+    return None if policy in (None, "", "LegacyAdheringComponentsOnly") else profile_of(api_server)
+
+
+def openssl_names(ciphers: Iterable[str]) -> tuple[str, ...]:
+    """What OpenSSL calls them, without those of TLS 1.3, which nobody chooses among, and those that nobody knows."""
+    return tuple(_OPENSSL[name] for name in ciphers if name in _OPENSSL)
 
 
 def _iana(name: str) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from runup.api.meta_v1 import NamespacedName, Wire
 from runup.api.scheme import Resource
 from runup.domain.plan import Apply, Delete
+from runup.domain.preflight import containers
 from runup.domain.preflight.workloads import APP_LABEL, NAME, Workplace, report_map
 
 RBAC = "rbac.authorization.k8s.io"
@@ -91,7 +92,7 @@ def _account(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> 
 
 
 def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[JSON]:
-    """In the operator's namespace: the pod's constraints (of OpenShift), its own report, what checks read there."""
+    """In the operator's namespace: constraints (of OpenShift), its report, container checks' Pods, what checks read."""
     constraints = {
         "apiGroups": ["security.openshift.io"],
         "resources": ["securitycontextconstraints"],
@@ -105,7 +106,15 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
         "verbs": ["get", "create", "patch"],
     }
     writes = [report] if place.report_sink == "configmap" else []
-    return [constraints, *writes, *read_rules(rights, place.namespace)]
+    pods: JSON = {"apiGroups": [""], "resources": ["pods"], "verbs": list(READ)}
+    # Of container checks alone: the operator's own log is none of its business.
+    logs = {
+        "apiGroups": [""],
+        "resources": ["pods/log"],
+        "resourceNames": list(containers.pod_names()),
+        "verbs": ["get"],
+    }
+    return [constraints, *writes, pods, logs, *read_rules(rights, place.namespace)]
 
 
 def _elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:

@@ -32,12 +32,17 @@ MAX_NAME = 256
 MAX_URL = 2048
 MAX_CHECKS = 2000
 MAX_REASON = 1024
+# Containers of checks that one preflight may have, and the seconds that one of them may take.
+MAX_CONTAINERS = 10
+MAX_CONTAINER_S = 300
 NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
 URL = Pattern(r"https?://[!-~]+")
 # A preflight's ID is a folder's name and a ConfigMap's key; an image is a pull spec.
 ID = Pattern(r"[A-Za-z0-9._-]{0,200}")
 VERSION = Pattern(r"[!-~]{0,256}")
 IMAGE = Pattern(r"[!-~]{0,1024}")
+# A check's name and an image's in image-references.
+TAG = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _TIMES = ("started_time", "completion_time", "observed_time", "heartbeat_time")
 # What is quoted of somebody else's text in an error.
 _MAX_ECHO = 100
@@ -85,12 +90,25 @@ class ReportedRisk(Wire, frozen=True, kw_only=True):
     remediation: str = ""
 
 
+class ReportedContainer(Wire, frozen=True, kw_only=True):
+    """A check that wants a component's image run: `image` is its name in the release's image-references.
+
+    `run` counts up: another number asks for the same again. `timeout_seconds` is what it may take.
+    """
+
+    check: str
+    image: str
+    run: int = 1
+    timeout_seconds: int = 120
+
+
 class Report(Wire, frozen=True, kw_only=True):
     """One evaluation of a target's checks on this cluster. Times are UTC.
 
     `observed_time` is when the checks were evaluated, `heartbeat_time` when the target last wrote the same again;
     `risks_omitted`: how many were found that `risks` had no room for; one of those stands for them.
     `documentation_base`: where the target's release has its documentation, if it says so.
+    `containers`: what the managing operator is to run for the target's checks, which may then say more.
     """
 
     format: str
@@ -109,6 +127,7 @@ class Report(Wire, frozen=True, kw_only=True):
     checks: tuple[ReportedCheck, ...] = ()
     risks: tuple[ReportedRisk, ...] = ()
     risks_omitted: int = 0
+    containers: tuple[ReportedContainer, ...] = ()
 
 
 class BadReport(Terminal):
@@ -166,6 +185,7 @@ def _check(report: Report) -> None:
         raise BadReport(
             f"the report has {len(report.risks)} risks; an update can carry {MAX_RISKS}", reason="TooManyRisks"
         )
+    _check_containers(report.containers)
     seen: set[str] = set()
     for risk in report.risks:
         _check_risk(risk)
@@ -203,6 +223,21 @@ def _check_head(report: Report) -> None:
             raise BadReport(f"the report's documentationBase {echoed} {error}", reason="ReportInvalid") from error
     if report.risks_omitted < 0:
         raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
+
+
+def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
+    if len(containers) > MAX_CONTAINERS:
+        raise BadReport(
+            f"the report wants {len(containers)} containers; {MAX_CONTAINERS} are run", reason="TooManyContainers"
+        )
+    for each in containers:
+        for what, text in (("check", each.check), ("image", each.image)):
+            if not TAG.fullmatch(text):
+                said = f"a container's {what} {_echo(text)} does not match ^{TAG.pattern}$"
+                raise BadReport(said, reason="ReportInvalid")
+        if not 1 <= each.timeout_seconds <= MAX_CONTAINER_S or each.run < 1:
+            said = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
+            raise BadReport(f"{said}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
 
 
 def _check_risk(risk: ReportedRisk) -> None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -30,10 +30,11 @@ REASON = "InvalidSettings"
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
 _MIN_MEMORY = Decimal(1024 * 1024)
 _SHOWN = 60
+_MAX_INT64 = 2**63 - 1
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_LABEL_KEY = re.compile(rf"({_SUBDOMAIN.pattern}/)?{_LABEL_NAME}")
+_LABEL_KEY = re.compile(rf"((?=[^/]{{1,253}}/){_SUBDOMAIN.pattern}/)?{_LABEL_NAME}")
 _LABEL_VALUE = re.compile(rf"({_LABEL_NAME})?")
 
 
@@ -113,7 +114,7 @@ class _Toleration(_Strict, frozen=True):
     operator: Literal["", "Exists", "Equal"] = ""
     value: str = ""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Annotated[int, msgspec.Meta(ge=-_MAX_INT64 - 1, le=_MAX_INT64)] | None = None
 
 
 class _Requirement(_Strict, frozen=True):

@@ -74,6 +74,9 @@ class Workplace(msgspec.Struct, frozen=True):
     node_affinity: JSON | None = None
     priority_class: str = PRIORITY_CLASS
     documentation_base: str = ""
+    # Whom the target's checks may put queries to, and the authorities for it as PEM.
+    prometheus_url: str = ""
+    prometheus_ca: str = ""
 
     @property
     def account(self) -> str:
@@ -224,6 +227,8 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
         "PREFLIGHT_REPORT": report_path(attempt.id, place),
         "CVO_NAMESPACE": place.namespace,
     }
+    env |= {"PREFLIGHT_PROMETHEUS_URL": place.prometheus_url} if place.prometheus_url else {}
+    env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 

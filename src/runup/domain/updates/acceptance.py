@@ -6,18 +6,18 @@ take away: once its time is over, or where it cannot be read, the name does not 
 
 from __future__ import annotations
 
-import json
-import re
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import Any, NamedTuple
+
+from runup.lang.pattern import Pattern
 
 NAME = "accepted-risks"
 # The operator watches the ConfigMaps of its namespace that carry it.
 LABELS = {"app": "cluster-version-operator-preflight"}
 MAX_REASON = 1024
-_KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")
+_KEY = Pattern(r"[A-Za-z0-9._-]{1,253}")
 _NEAR = 0.6
 
 
@@ -43,13 +43,15 @@ def read(data: Mapping[str, str]) -> dict[str, Acceptance]:
 
 def key_of(name: str) -> str:
     """The ConfigMap's key for a risk; what no key can be is told by a hash, since its name is in the value."""
-    return name if _KEY.fullmatch(name) else f"sha256.{sha256(name.encode()).hexdigest()}"
+    return name if _KEY.fullmatch(name) else f"sha256.{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def encoded(record: Acceptance) -> str:
     """The value of the ConfigMap's key."""
     told = {"name": record.name, "reason": record.reason, "by": record.by, "at": stamp(record.at)}
     value = {**told, "until": stamp(record.until)}
+    import json
+
     return json.dumps({key: part for key, part in value.items() if part}, ensure_ascii=False)
 
 
@@ -83,6 +85,8 @@ def stamp(moment: datetime | None) -> str:
 
 
 def _record(key: str, text: str) -> Acceptance:
+    import json
+
     try:
         value = json.loads(text)
         name = _text(value, "name") or key

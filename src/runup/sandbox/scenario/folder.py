@@ -42,7 +42,8 @@ class ReleaseSpec(_Input, frozen=True):
     """One release image. `entry` names a script in `NAME/entries/` that stands in for the operator.
 
     `folder` holds what differs, by default `releases/VERSION`; `like` takes another release's folder underneath.
-    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`).
+    `components` names those of its components that do not behave, and how (`sandbox.component.behaviour`). `images` are
+    more of its image-references: a name there, and a script of `NAME/entries/` that the image runs.
     """
 
     version: str
@@ -56,6 +57,7 @@ class ReleaseSpec(_Input, frozen=True):
     components: dict[str, str] = {}
     # What its nodes will run, as its driver toolkit says it; empty: it has none.
     kernel: str = ""
+    images: dict[str, str] = {}
 
 
 class ModuleImage(_Input, frozen=True):

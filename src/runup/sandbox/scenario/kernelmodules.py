@@ -59,7 +59,8 @@ def definitions(scenario: Scenario) -> list[JSON]:
 def operator() -> list[JSON]:
     """The operator as `deploy/` has it, by the running release's image, which has it under another name.
 
-    One replica is enough where no node ever goes; its builder is the sandbox's.
+    One replica is enough where no node ever goes; its builder is the sandbox's. Pods share the machine's ports, and
+    nobody signs serving certificates here: the sandbox converts by itself.
     """
     objects = [obj for obj in _deployed() if obj["kind"] != _DEFINITION]
     for obj in objects:
@@ -67,8 +68,9 @@ def operator() -> list[JSON]:
             obj["spec"]["replicas"] = 1
             [container] = obj["spec"]["template"]["spec"]["containers"]
             container["image"] = "${release}"
-            container["args"] = [FOLDER, *container["args"]]
-            del container["command"]
+            kept = [each for each in container["args"] if not each.startswith(("--listen=", "--serving-"))]
+            container["args"] = [FOLDER, *kept, "--listen=127.0.0.1:0"]
+            del container["command"], container["readinessProbe"]
             for variable in container["env"]:
                 if variable["name"].startswith("RELATED_IMAGE_"):
                     variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"

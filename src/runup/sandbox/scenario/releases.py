@@ -17,7 +17,9 @@ from runup.api import codec
 from runup.domain import documentation
 from runup.domain.checks import packing
 from runup.domain.version import Version
-from runup.oci.build import THIN_OPERATOR, BuiltImage, build_release
+from runup.oci import images
+from runup.oci.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
+from runup.oci.images import Execution
 from runup.oci.signatures import SigningKey, generate_key
 from runup.sandbox import crds
 from runup.sandbox.errors import SandboxError
@@ -57,7 +59,8 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
     releases = []
     for spec in scenario.releases:
         files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
-        references = kernelmodules.references(data / "registry", spec, registry)
+        references = {name: _image(scenario, spec, name, data / "registry", registry) for name in sorted(spec.images)}
+        references |= kernelmodules.references(data / "registry", spec, registry)
         if scenario.components:
             image = components.build(data / "registry", spec.version).pullspec(f"{registry}/{components.REPOSITORY}")
             files |= components.manifests(spec, image)
@@ -160,12 +163,23 @@ def _below(folder: Path) -> dict[str, bytes]:
 
 
 def _operator(scenario: Scenario, spec: ReleaseSpec) -> bytes:
-    if not spec.entry:
-        return THIN_OPERATOR
+    return _entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR
+
+
+def _entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
     for layer in reversed(scenario.folders):
-        if (layer / "entries" / spec.entry).is_file():
-            return (layer / "entries" / spec.entry).read_bytes()
-    raise SandboxError(f"release {spec.version}: there is no entries/{spec.entry}", reason="BadScenario")
+        if (layer / "entries" / name).is_file():
+            return (layer / "entries" / name).read_bytes()
+    raise SandboxError(f"release {spec.version}: there is no entries/{name}", reason="BadScenario")
+
+
+def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, registry: str) -> str:
+    """The pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
+    program = f"usr/bin/{name}"
+    layer = layer_of({program: _entry(scenario, spec, spec.images[name])}, frozenset({program}))
+    config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
+    built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
+    return built.pullspec(f"{registry}/runup/{name}")
 
 
 def _metadata(spec: ReleaseSpec) -> JSON:

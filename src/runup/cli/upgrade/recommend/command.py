@@ -14,17 +14,18 @@ from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
+from runup.cli.options import option
 
 
 @click.command("recommend", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
-@click.option("--show-outdated-releases", is_flag=True, help="List every update, not the newest two of each minor.")
-@click.option("--version", "target", default="", metavar="VERSION", help="Everything about one update.")
-@click.option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
-@click.option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
-@click.option("--dump", metavar="DIR", shell_complete=complete.folders, help="Read a dump instead of a cluster.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
-@click.option("--mock-clusterversion", metavar="FILE", hidden=True)
+@option("--show-outdated-releases", is_flag=True, help="List every update, not the newest two of each minor.")
+@option("--version", "target", default="", metavar="VERSION", help="Everything about one update.")
+@option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
+@option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
+@option("--dump", metavar="DIR", shell_complete=complete.folders, help="Read a dump instead of a cluster.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("--mock-clusterversion", metavar="FILE", hidden=True)
 @connection_options
 @click.pass_context
 def recommend(

@@ -1,0 +1,169 @@
+"""Container checks, as the target sees them: it says which Pods it wants, follows them, and reads what they wrote.
+
+It makes none: the managing operator does (`runup.domain.preflight.containers`). A check is run again a while after it
+ended, since nobody else knows what its container looked at; what it said last counts until it says something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runup.api.core_v1 import Pod
+from runup.api.scheme import resource_of
+from runup.domain.checks.containers import (
+    TAIL_BYTES,
+    TAIL_LINES,
+    has_ended,
+    outcome,
+    why_it_waits,
+    without_log,
+)
+from runup.domain.checks.declarative import NOT_HERE
+from runup.domain.checks.engine import CheckOutcome, could_not_tell, run_check
+from runup.domain.checks.model import Check, Context, Snapshot
+from runup.domain.preflight.containers import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
+from runup.domain.preflight.report import MAX_CONTAINERS, ReportedContainer
+from runup.kube import calls
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.errors import KubeError, NotFound, Transient
+from runup.kube.watch import Reflector
+
+# Seconds: how long a Pod may take to be there, to end beyond its own limit (an image is pulled first), and to be
+# made again after it ended: sooner where it could not tell.
+MADE_WITHIN_S = 90.0
+GRACE_S = 60.0
+AGAIN_S = 600.0
+AFTER_UNKNOWN_S = 120.0
+
+
+@dataclass
+class _Run:
+    """The run of a check that is asked for; `said` is what the last one that came to something said."""
+
+    number: int
+    asked_at: float
+    ended_at: float | None = None
+    said: CheckOutcome | None = None
+
+
+class Containers:
+    """The container checks among `checks`. `images` is image-references' of the target: name -> pull spec."""
+
+    def __init__(
+        self,
+        client: Client,
+        checks: Iterable[Check],
+        *,
+        preflight_id: str,
+        namespace: str,
+        images: Mapping[str, str],
+        clock: Clock,
+        changed: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._checks = tuple(check for check in checks if check.container is not None)
+        self._id = preflight_id
+        self._namespace = namespace
+        self._images = images
+        self._clock = clock
+        self._pods: Cache[Pod] = Cache(Pod)
+        self._pods.add_listener(lambda _change, _old, _new: changed())
+        self._pods.add_state_listener(changed)
+        self._runs: dict[str, _Run] = {}
+
+    @property
+    def wanted(self) -> tuple[ReportedContainer, ...]:
+        """What the managing operator is to run now, for the report."""
+        asked = (check for check in self._checks if check.name in self._runs)
+        return tuple(_wanted(check, self._runs[check.name]) for check in asked)
+
+    async def run(self) -> None:
+        """Follow the Pods until cancelled, where there may be any."""
+        if self._checks and self._id:
+            pods = Reflector(
+                self._client, Pod, self._pods, namespace=self._namespace, label_selector=SELECTOR, clock=self._clock
+            )
+            await pods.run()
+
+    async def look(self, context: Context) -> dict[str, CheckOutcome]:
+        """What is known of each check, by name; one that is missing has not come to anything yet."""
+        found: dict[str, CheckOutcome] = {}
+        for check in self._checks:
+            said = self._refused(check, context) or await self._asked(check, context)
+            if said is not None:
+                found[check.name] = said
+        return found
+
+    def _refused(self, check: Check, context: Context) -> CheckOutcome | None:
+        """What is known without a container: that it is not for this update, or cannot be run."""
+        assert check.container is not None
+        if not check.applies_to(context):
+            return run_check(check, Snapshot(), context)
+        if not self._id:
+            return could_not_tell(check, NOT_HERE)
+        image = check.container.image
+        if not usable(self._images.get(image, "")):
+            return could_not_tell(check, f"the release's image-references name no image {image!r} by digest")
+        if check.name not in self._runs and len(self._runs) >= MAX_CONTAINERS:
+            return could_not_tell(check, f"it is one more than the {MAX_CONTAINERS} containers that are run for checks")
+        return None
+
+    async def _asked(self, check: Check, context: Context) -> CheckOutcome | None:
+        now = self._clock.monotonic()
+        run = self._runs.setdefault(check.name, _Run(1, now))
+        if run.ended_at is not None:
+            unknown = run.said is not None and run.said.result == "Unknown"
+            if now - run.ended_at >= (AFTER_UNKNOWN_S if unknown else AGAIN_S):
+                run.number, run.asked_at, run.ended_at = run.number + 1, now, None
+            return run.said
+        pod = self._pod(check, run)
+        said = await self._said(check, context, pod) if pod is not None and has_ended(pod) else None
+        if said is None:
+            said = self._over(check, run, pod, now)
+        if said is not None:
+            run.said, run.ended_at = said, now
+        return run.said
+
+    def _pod(self, check: Check, run: _Run) -> Pod | None:
+        wanted = run_of(self._id, _wanted(check, run))
+        pods = (pod for pod in self._pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
+        return next(pods, None)
+
+    def _over(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
+        """Unknown for a run whose time is over, or whose Pods may not even be looked at."""
+        assert check.container is not None
+        error = self._pods.error or ""
+        if not self._pods.synced and error.startswith("not allowed to "):
+            return could_not_tell(check, f"its Pod cannot be followed: {error}")
+        limit_s = MADE_WITHIN_S if pod is None else MADE_WITHIN_S + check.container.timeout_s + GRACE_S
+        if now - run.asked_at < limit_s:
+            return None
+        return could_not_tell(check, f"after {limit_s:.0f} s {why_it_waits(pod)}")
+
+    async def _said(self, check: Check, context: Context, pod: Pod) -> CheckOutcome | None:
+        """What the container of `pod` wrote; None where it is to be asked for again."""
+        path = calls.path_of(resource_of(Pod), pod.metadata.namespace, pod.metadata.name, "log")
+        query = (("container", CONTAINER), ("tailLines", str(TAIL_LINES)), ("limitBytes", str(TAIL_BYTES)))
+        try:
+            log = await self._client.send(calls.get_path(path, query))
+        except (Transient, NotFound):
+            return None
+        except KubeError as error:
+            return without_log(check, pod, error.message)
+        return outcome(check, pod, log, context, self._id)
+
+
+def _wanted(check: Check, run: _Run) -> ReportedContainer:
+    assert check.container is not None
+    return ReportedContainer(
+        check=check.name, image=check.container.image, run=run.number, timeout_seconds=check.container.timeout_s
+    )
+
+
+def waiting(checks: Iterable[Check], known: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of those container checks that have come to nothing yet."""
+    return tuple(check.name for check in checks if check.container is not None and check.name not in known)

@@ -1,0 +1,86 @@
+"""Versions and ciphers of what a process serves: safe defaults, the cluster's profile where it asks, then the flags.
+
+Nothing older than TLS 1.2 is ever served, whatever a profile allows: what reads metrics is younger than that. The
+ciphers of TLS 1.3 are OpenSSL's own.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+import structlog
+
+from runup.api.meta_v1 import NamespacedName
+from runup.api.owned_v1 import Configuration
+from runup.controllers.payload.surroundings import API_SERVER
+from runup.domain.payload import tls
+from runup.domain.payload.tls import TlsProfile
+from runup.kube.cache import Cache
+from runup.kube.client import Client
+from runup.kube.clock import Clock
+from runup.kube.watch import Reflector
+
+log = structlog.get_logger("serving")
+VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
+WATCH_S = 1800
+
+
+def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
+    """What the flags ask for; raises ValueError that names the flag and what it takes."""
+    if min_version and min_version not in VERSIONS:
+        raise ValueError(f"--tls-min-version {min_version}: give one of {', '.join(VERSIONS)}")
+    ciphers = tuple(filter(None, cipher_suites.split(",")))
+    unknown = [name for name in ciphers if name not in tls.KNOWN_CIPHERS]
+    if unknown:
+        raise ValueError(
+            f"--tls-cipher-suites {','.join(unknown)}: not known; known are {', '.join(sorted(tls.KNOWN_CIPHERS))}"
+        )
+    return TlsProfile(min_version, ciphers)
+
+
+class Secured:
+    """`context` with what flags and cluster ask for. What is changed counts from the next connection on."""
+
+    def __init__(self, context: ssl.SSLContext, flags: TlsProfile) -> None:
+        self._context = context
+        self._flags = flags
+        self._defaults = ":".join(each["name"] for each in context.get_ciphers() if each["protocol"] != "TLSv1.3")
+        self.follow(None)
+
+    def follow(self, cluster: TlsProfile | None) -> None:
+        """Serve as the cluster asks, None for as we think best; a flag stands above both."""
+        asked = cluster or TlsProfile()
+        version = self._flags.min_version or asked.min_version
+        ciphers = self._flags.ciphers or asked.ciphers
+        self._context.minimum_version = VERSIONS.get(version, ssl.TLSVersion.TLSv1_2)
+        names = tls.openssl_names(ciphers)
+        try:
+            self._context.set_ciphers(":".join(names) or self._defaults)
+        except ssl.SSLError as error:
+            log.warning(
+                "no cipher of the profile can be served, so the default ones are", ciphers=names, why=str(error)
+            )
+            self._context.set_ciphers(self._defaults)
+
+
+def profile_reflector(
+    client: Client, clock: Clock, follow: Callable[[TlsProfile | None], None]
+) -> Reflector[Configuration]:
+    """What tells `follow` which profile the cluster asks for, now and whenever that changes."""
+    cache: Cache[Configuration] = Cache(Configuration)
+
+    def look() -> None:
+        found = cache.get(NamespacedName("", "cluster"))
+        follow(tls.followed({"spec": found.spec}) if found is not None else None)
+
+    cache.add_listener(lambda *_: look())
+    return Reflector(
+        client,
+        Configuration,
+        cache,
+        field_selector="metadata.name=cluster",
+        clock=clock,
+        resource=API_SERVER,
+        watch_s=WATCH_S,
+    )

@@ -1,0 +1,126 @@
+"""A file-based catalog of operators: the files of a catalog image in, what a package's channels lead to out. Pure.
+
+Format: operator-framework/operator-registry, alpha/declcfg: below /configs, files of JSON objects one after the other
+or of YAML documents, each with a `schema` and a `package`; those that are named here matter, others do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runup.lang import yaml as kyaml
+
+ROOT = "configs"
+PACKAGE = "olm.package"
+
+
+class BadCatalog(ValueError):
+    """A file of the catalog cannot be read; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A version in a channel, and which ones it can follow. `skip_range` is one of versions, as semver ranges are."""
+
+    name: str
+    replaces: str = ""
+    skips: tuple[str, ...] = ()
+    skip_range: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An operator in a catalog: its channels by name.
+
+    `deprecated` maps `package`, `channel NAME` and `bundle NAME` to why they are.
+    """
+
+    name: str
+    default_channel: str = ""
+    channels: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    deprecated: Mapping[str, str] = field(default_factory=dict)
+
+
+def folders(packages: Iterable[str]) -> tuple[str, ...]:
+    """Where an image has those packages; one that keeps each in a folder of its own, as those of OpenShift do."""
+    return tuple(f"{ROOT}/{name}" for name in sorted(set(packages)))
+
+
+def parse(files: Mapping[str, bytes]) -> dict[str, Package]:
+    """The packages in `files` (path -> bytes); raises BadCatalog."""
+    parts = [part for path in sorted(files) for part in _parts(path, files[path])]
+    names = dict.fromkeys(_text(part, "name") for part in parts if part.get("schema") == PACKAGE)
+    return {name: _package(name, [part for part in parts if _owner(part) == name]) for name in names if name}
+
+
+def _owner(part: dict[str, Any]) -> str:
+    return _text(part, "name") if part.get("schema") == PACKAGE else _text(part, "package")
+
+
+def _package(name: str, parts: list[dict[str, Any]]) -> Package:
+    default = ""
+    channels: dict[str, tuple[Entry, ...]] = {}
+    deprecated: dict[str, str] = {}
+    for part in parts:
+        match part.get("schema"):
+            case "olm.package":
+                default = _text(part, "defaultChannel")
+            case "olm.channel":
+                channels[_text(part, "name")] = tuple(_entry(each) for each in _maps(part, "entries"))
+            case "olm.deprecations":
+                deprecated.update(_deprecated(part))
+    return Package(name, default, channels, deprecated)
+
+
+def _entry(each: dict[str, Any]) -> Entry:
+    skips = each.get("skips")
+    skipped = tuple(name for name in skips if isinstance(name, str)) if isinstance(skips, list) else ()
+    return Entry(_text(each, "name"), _text(each, "replaces"), skipped, _text(each, "skipRange"))
+
+
+def _deprecated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for each in _maps(part, "entries"):
+        reference = each.get("reference")
+        if isinstance(reference, dict):
+            what = _text(reference, "schema").removeprefix("olm.")
+            yield f"{what} {_text(reference, 'name')}".strip(), _text(each, "message")
+
+
+def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    if path.endswith(".json"):
+        yield from _objects(path, data)
+    elif path.endswith((".yaml", ".yml")):
+        try:
+            found = kyaml.load_all(data, name=path)
+        except kyaml.YamlError as error:
+            raise BadCatalog(str(error)) from error
+        yield from (each for each in found if isinstance(each, dict))
+
+
+def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
+    """JSON objects one after the other, which no library for one document reads."""
+    decoder, at = json.JSONDecoder(), 0
+    try:
+        text = data.decode()
+        while at < len(text):
+            if text[at].isspace():
+                at += 1
+                continue
+            found, at = decoder.raw_decode(text, at)
+            if isinstance(found, dict):
+                yield found
+    except (ValueError, RecursionError) as error:
+        raise BadCatalog(f"{path}: {error}") from error
+
+
+def _maps(part: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    found = part.get(key)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _text(part: dict[str, Any], key: str) -> str:
+    found = part.get(key)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,41 @@
+"""A write that the API server refuses ends a pass, unless nothing else hangs on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup.api.core_v1 import ConfigMap, Pod
+from runup.api.scheme import resource_of
+from runup.controllers.execute import Executor
+from runup.domain.plan import Apply, Plan
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.kube.config import load
+from runup.kube.errors import ApiError
+from runup.sandbox.apiserver.server import ApiServer
+
+AFTER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after", "namespace": "default"}}
+NO_CONTAINERS: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "refused", "namespace": "default"},
+    "spec": {"containers": []},
+}
+
+
+@pytest.mark.parametrize("optional", [True, False], ids=["nothing hangs on it", "the rest hangs on it"])
+async def test_a_refused_write(tmp_path: Path, optional: bool) -> None:
+    """The plan goes on after an optional one, and ends with any other."""
+    plan = Plan((Apply(resource_of(Pod), NO_CONTAINERS, optional=optional), Apply(resource_of(ConfigMap), AFTER)))
+    async with ApiServer(tmp_path / "data") as server, Client(load(str(server.kubeconfig))) as client:
+        executor = Executor(client, SystemClock())
+        if optional:
+            await executor.execute(plan)
+        else:
+            with pytest.raises(ApiError, match="containers"):
+                await executor.execute(plan)
+        found, _ = await client.list_all(ConfigMap, "default")
+        assert ("after" in {each.metadata.name for each in found}) is optional
