@@ -19,6 +19,7 @@ NAMES = (
     "update_advice",
     "applying",
     "hostile",
+    "kernel_modules",
 )
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
@@ -28,6 +29,7 @@ COUNTS = {
     "seed": ("hostile", "which of them"),
     "window": ("applying", "seconds of steady state"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
+    "megabytes": ("kernel_modules", "size of the huge layer"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.oci.layered import Made, layout_in, put_image, put_index
 from tests.oci.registries import Answer, docker_registry, odd_registry
 
@@ -163,3 +164,27 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
         assert (await outcome("gone"))[0] is Outcome.FAILED
         await put_secret(client, "openshift-config", "pull-secret", host, "word")
         assert (await outcome("gone"))[0] is Outcome.VERIFIED
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        pytest.param(401, Outcome.UNKNOWN, id="refused: a login may exist"),
+        pytest.param(404, Outcome.UNKNOWN, id="not there, which is what some registries say to nobody"),
+        pytest.param(200, Outcome.VERIFIED, id="public"),
+    ],
+)
+async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome: Outcome) -> None:
+    """Whoever may not read Secrets has not been told of the image by a refusal; the right that lacks is named."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("opt/lib/modules/6.1.0/a.ko")])
+    refusal = Answer(status, b"", {"WWW-Authenticate": "Basic realm=x"})
+    async with ApiServer(tmp_path / "apiserver") as server:
+        nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
+        async with Client(nobody) as client:
+            with odd_registry(layout, lambda _asked: None if status == 200 else refusal) as odd:
+                image = f"{odd.host}/kmods/a@{made.digest}"
+                asked = ImageQuestion(image, "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", "pull")
+                found = await verify_image(asked, ClusterRegistries(client, Access(attempts=1)))
+    assert found.outcome is outcome
+    assert ("the pull secret drivers/pull could not be read: " in found.message) == (outcome is Outcome.UNKNOWN)
