@@ -14,8 +14,9 @@ from tests.servers import eventually
 
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta1 import PreflightValidationOCP as OldPreflightValidationOCP
-from runup.api.kmm_v1beta2 import PreflightValidationOCP
+from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
 from runup.api.scheme import resource_of
+from runup.domain.kernelmodules.jobs import JOBS
 from runup.kube import calls
 from runup.kube.errors import AlreadyExists, ServerError
 
@@ -54,6 +55,11 @@ def asked(sandbox: Sandbox, body: dict[str, Any]) -> bool:
     return True
 
 
+def nothing_is_left(sandbox: Sandbox) -> bool:
+    kinds = (resource_of(PreflightValidation), JOBS)
+    return not any(sandbox.client.send(calls.list_raw(kind)).items for kind in kinds)
+
+
 def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> None:
     """And the one that is missing is tried again as soon as its Module is mended."""
     sandbox = kernel_modules
@@ -77,3 +83,5 @@ def test_one_is_good_one_is_missing_one_is_built(kernel_modules: Sandbox) -> Non
     # What was built is in the registry now: without the controller, and without a build, it is found there.
     checked = sandbox.run("kmod", "check", "--kernel", KERNEL)
     assert checked.code == 0, checked.out + checked.err
+    sandbox.client.send(calls.delete(OCPS, "preflight"))
+    eventually(lambda: nothing_is_left(sandbox), "what the validation made goes with it", DEADLINE_S)
