@@ -62,7 +62,7 @@ def said(plan: Plan) -> tuple[str, str]:
 
 
 def test_the_release_is_read_first() -> None:
-    """For the architectures of the nodes, the most frequent first."""
+    """For the architectures of the nodes."""
     plan = reconcile(world(validation=None, ocp=ocp(spec={"useRTKernel": True}), nodes=NODES), now=NOW)
     assert plan.work == (("ask", ReleaseQuestion(IMAGE, ("amd64", "arm64"), real_time=True)),)
     assert said(plan) == ("Unknown", "ReadingRelease")
@@ -80,6 +80,13 @@ def test_a_release_for_two_architectures_makes_two() -> None:
     """The second is named after its architecture."""
     plan = reconcile(release(AMD, ARM, nodes=NODES), now=NOW)
     assert applied(plan) == [("preflight", KERNEL), ("preflight-arm64", ARM.kernel_version)]
+
+
+def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> None:
+    """What was first stays first: its statuses would begin anew otherwise."""
+    known = {"kernels": [codec.to_dict(ARM)], "observedGeneration": 1}
+    plan = reconcile(world(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
+    assert plan.work == (("ask", ReleaseQuestion(IMAGE, ("arm64", "amd64"))),)
 
 
 def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> None:

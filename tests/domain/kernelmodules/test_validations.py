@@ -194,6 +194,17 @@ def test_modules_that_cannot_be_listed_are_not_none() -> None:
     assert told.observed.modules is None
 
 
+def test_a_list_that_may_lack_modules_takes_none_away() -> None:
+    """What was said of a Module that is not listed stays, its run goes on, and nobody is told that all is well."""
+    told = failed_build()
+    told.observed = replace(told.observed, incomplete="only the namespace a was collected", modules=())
+    before = told.entries
+    told.step()
+    assert (told.entries, deleted(told)) == (before, [])
+    assert told.observed.validation is not None
+    assert [each.reason for each in told.observed.validation.status.conditions] == ["ModulesUnknown"]
+
+
 def test_nothing_is_built_before_it_is_known_by_what() -> None:
     """Whether the cluster has OpenShift Builds is asked first."""
     told = Story(world(module(build=BUILD), runner=None)).step().answer(GONE, DOCKERFILE)

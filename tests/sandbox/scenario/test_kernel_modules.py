@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
+
+from cryptography import x509
 
 from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import kernelmodules, releases
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 KERNEL = "5.14.0-611.5.1.el9_7.x86_64"
 
 
@@ -35,17 +41,35 @@ def test_images_have_their_modules(tmp_path: Path) -> None:
     clean = scenario.load(scenario.find("clean"))
     kernelmodules.build(tmp_path / "clean", clean)
     assert not (tmp_path / "clean").exists()
-    assert kernelmodules.definitions(clean) == []
+    assert kernelmodules.objects(clean, NOW) == []
 
 
 def test_the_operator_is_that_of_the_manifests() -> None:
-    """Its account and rights as they are deployed; only image, command and builder are the sandbox's."""
-    objects = kernelmodules.operator()
-    assert {"ServiceAccount", "ClusterRole", "Deployment", "Namespace"} <= {each["kind"] for each in objects}
+    """Its account and rights as they are deployed; image, port, builder and certificate are the sandbox's."""
+    objects = kernelmodules.objects(scenario.load(scenario.find("kernel-modules")), NOW)
+    assert {"ServiceAccount", "ClusterRole", "Deployment", "Namespace", "Service"} <= {each["kind"] for each in objects}
     [deployment] = [each for each in objects if each["kind"] == "Deployment"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["args"][0] == "kernel-module-preflight"
+    [port] = container["ports"]
+    assert container["args"][:2] == ["kernel-module-preflight", f"--listen=127.0.0.1:{port['containerPort']}"]
     filled = kernelmodules.filled(container, kernelmodules.values("127.0.0.1:1/runup/release@sha256:0", b"{}"))
     assert filled["image"] == "127.0.0.1:1/runup/release@sha256:0"
     variables = {each["name"]: each.get("value") for each in filled["env"]}
     assert variables["RELATED_IMAGE_BUILD"] == "127.0.0.1:1/runup/kernel-modules:builder"
+
+
+def test_the_definitions_trust_the_operators_certificate() -> None:
+    """They ask where it listens, and the authority that they carry has signed its certificate for that address."""
+    objects = kernelmodules.objects(scenario.load(scenario.find("kernel-modules")), NOW)
+    [secret] = [each for each in objects if each["kind"] == "Secret"]
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"]))
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ip_address("127.0.0.1") in names.get_values_for_type(x509.IPAddress)
+    [deployment] = [each for each in objects if each["kind"] == "Deployment"]
+    [port] = deployment["spec"]["template"]["spec"]["containers"][0]["ports"]
+    asked = [each["spec"]["conversion"]["webhook"] for each in objects if "conversion" in each.get("spec", {})]
+    assert len(asked) == 2
+    for webhook in asked:
+        assert webhook["clientConfig"]["url"] == f"https://127.0.0.1:{port['containerPort']}/convert"
+        bundle = base64.b64decode(webhook["clientConfig"]["caBundle"])
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(bundle))

@@ -132,6 +132,7 @@ class KernelModulesController:
             modules=tuple(modules.all()) if modules.synced else None,
             unreadable=modules.undecoded,
             modules_problem=modules.error or "",
+            incomplete="; ".join(modules.incomplete),
             nodes=tuple(caches.nodes.all()) if caches.nodes.synced else None,
             runs=self._runs(),
             runner=runners.current,

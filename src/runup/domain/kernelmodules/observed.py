@@ -32,6 +32,8 @@ class Observed:
     modules: tuple[Module, ...] | None = ()
     unreadable: tuple[Undecodable, ...] = ()
     modules_problem: str = ""
+    # Why there may be more Modules than are listed: then one that is not there need not be gone.
+    incomplete: str = ""
     # None: they could not be listed.
     nodes: tuple[Node, ...] | None = ()
     runs: tuple[Run, ...] = ()

@@ -70,7 +70,7 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
-    question = ReleaseQuestion(spec.release_image, _architectures(observed.nodes), spec.use_rt_kernel)
+    question = ReleaseQuestion(spec.release_image, _architectures(observed.nodes, ocp), spec.use_rt_kernel)
     known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
@@ -104,10 +104,14 @@ def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release,
     )
 
 
-def _architectures(nodes: Sequence[Node] | None) -> tuple[str, ...]:
-    """Of the cluster's nodes, the one that most have first: its PreflightValidation has the object's own name."""
-    found = [node.status.node_info.architecture for node in nodes or () if node.status.node_info.architecture]
-    return tuple(sorted(set(found), key=lambda each: (-found.count(each), each)))
+def _architectures(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[str, ...]:
+    """Of the cluster's nodes; in the order in which they were told before.
+
+    The first one's PreflightValidation has the object's own name, which a node that comes should not give to another.
+    """
+    found = {node.status.node_info.architecture for node in nodes or ()} - {""}
+    before = [each.architecture for each in ocp.status.kernels]
+    return tuple(sorted(found, key=lambda each: (before.index(each) if each in before else len(before), each)))
 
 
 def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -> str:

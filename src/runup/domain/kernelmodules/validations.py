@@ -92,10 +92,15 @@ def _plan(
         for bad in observed.unreadable
         for key in (NamespacedName(bad.namespace, bad.name),)
     ]
-    said.sort(key=lambda each: (each.namespace, each.name))
     kernel = validation.spec.kernel_version
+    condition = summary.condition(said, [kernel])
+    if observed.incomplete:
+        told = {NamespacedName(each.namespace, each.name) for each in said}
+        said += [old for key, old in before.items() if key not in told]
+        condition = summary.cannot_tell("ModulesUnknown", f"There may be other Modules: {observed.incomplete}")
+    said.sort(key=lambda each: (each.namespace, each.name))
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
-    status = summary.status(validation, said, summary.condition(said, [kernel]), kernels, now=now)
+    status = summary.status(validation, said, condition, kernels, now=now)
     actions: list[Action] = [
         *_stop(observed, validation, seen),
         *(_start(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
@@ -122,7 +127,8 @@ def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_S
             continue
         owner = by_module.get(NamespacedName(run.key.namespace, run.module))
         unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
-        if unread or (owner is not None and _stays(run, owner.looked)):
+        unknown = unread or (owner is None and observed.incomplete)
+        if unknown or (owner is not None and _stays(run, owner.looked)):
             continue
         resource = jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from runup.lang import yaml as kyaml
 from runup.oci import images
 from runup.oci.build import build_image, layer_of
 from runup.oci.images import Execution
+from runup.sandbox.apiserver.access import certs
 from runup.sandbox.component import builder
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
@@ -25,7 +28,10 @@ JSON = dict[str, Any]
 REPOSITORY = "runup/kernel-modules"
 BUILDER_TAG = "builder"
 FOLDER = "kernel-module-preflight"
-_DEFINITION = "CustomResourceDefinition"
+DEFINITION = "CustomResourceDefinition"
+NAMESPACE = "openshift-kernel-module-preflight"
+# A restart need not wait long for the lease to run out.
+_LEASE = "--lease=15,10,2"
 _TOOLKIT_FILE = "etc/driver-toolkit-release.json"
 
 
@@ -51,30 +57,62 @@ def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]
     return {"driver-toolkit": built.pullspec(f"{registry}/{REPOSITORY}")}
 
 
-def definitions(scenario: Scenario) -> list[JSON]:
-    """The CustomResourceDefinitions, where the scenario has Modules; raises SandboxError."""
-    return [obj for obj in _deployed() if obj["kind"] == _DEFINITION] if scenario.kernel_modules else []
+def objects(scenario: Scenario, now: datetime) -> list[JSON]:
+    """Definitions and operator as `deploy/` has them, and the certificate by which the API server trusts its webhook.
 
-
-def operator() -> list[JSON]:
-    """The operator as `deploy/` has it, by the running release's image, which has it under another name.
-
-    One replica is enough where no node ever goes; its builder is the sandbox's. Pods share the machine's ports, and
-    nobody signs serving certificates here: the sandbox converts by itself.
+    In OpenShift another operator signs it. Nothing where the scenario has no Modules; raises SandboxError.
     """
-    objects = [obj for obj in _deployed() if obj["kind"] != _DEFINITION]
-    for obj in objects:
-        if obj["kind"] == "Deployment":
-            obj["spec"]["replicas"] = 1
-            [container] = obj["spec"]["template"]["spec"]["containers"]
-            container["image"] = "${release}"
-            kept = [each for each in container["args"] if not each.startswith(("--listen=", "--serving-"))]
-            container["args"] = [FOLDER, *kept, "--listen=127.0.0.1:0"]
-            del container["command"], container["readinessProbe"]
-            for variable in container["env"]:
-                if variable["name"].startswith("RELATED_IMAGE_"):
-                    variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
-    return objects
+    if not scenario.kernel_modules:
+        return []
+    authority = certs.new_ca(now)
+    serving = certs.issue_server(authority, now, (f"{FOLDER}.{NAMESPACE}.svc",))
+    found = [_certificate(serving), *_deployed()]
+    port = _free_port()
+    for obj in found:
+        if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
+            # By its address: a real server around which the sandbox's cluster runs has no way to Services.
+            asked = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
+            obj["spec"]["conversion"]["webhook"]["clientConfig"] = asked
+        elif obj["kind"] == "Deployment":
+            _fit(obj["spec"], port)
+    return found
+
+
+def _fit(spec: JSON, port: int) -> None:
+    """The running release's image, which has the program under another name; the sandbox's builder; a free port.
+
+    One replica is enough where no node ever goes.
+    """
+    spec["replicas"] = 1
+    [container] = spec["template"]["spec"]["containers"]
+    del container["command"]
+    kept = (arg for arg in container["args"] if not arg.startswith("--listen="))
+    container |= {"image": "${release}", "args": [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, *kept]}
+    container["ports"] = [{**each, "containerPort": port} for each in container["ports"]]
+    for variable in container["env"]:
+        if variable["name"].startswith("RELATED_IMAGE_"):
+            variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
+
+
+def _certificate(serving: certs.KeyPair) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": f"{FOLDER}-serving-cert", "namespace": NAMESPACE},
+        "data": {"tls.crt": _b64(serving.cert), "tls.key": _b64(serving.key)},
+    }
+
+
+def _free_port() -> int:
+    """Pods listen on the machine's own addresses, where 8443 may be somebody's."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 def values(release: str, auth: bytes) -> Mapping[str, str]:
@@ -83,7 +121,7 @@ def values(release: str, auth: bytes) -> Mapping[str, str]:
     return {
         "registry": registry,
         "release": release,
-        "registryAuth": base64.b64encode(auth).decode(),
+        "registryAuth": _b64(auth),
         "kernelModules": f"{registry}/{REPOSITORY}",
     }
 

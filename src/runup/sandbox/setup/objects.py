@@ -54,13 +54,15 @@ async def set_up(
     `registry_auth` is the credential file of whoever may push to the sandbox's registry.
     """
     running = next(release for release in releases if release.version == scenario.cluster.version)
-    if scenario.kernel_modules:
+    of_modules = kernelmodules.objects(scenario, clock.now())
+    if of_modules:
         known_values = kernelmodules.values(running.image, registry_auth)
-        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *kernelmodules.operator()))
+        others = (obj for obj in of_modules if obj["kind"] != kernelmodules.DEFINITION)
+        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *others))
         scenario = replace(scenario, objects=tuple(filled))
     from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
-    definitions += kernelmodules.definitions(scenario)
+    definitions += [obj for obj in of_modules if obj["kind"] == kernelmodules.DEFINITION]
     scenario = own_first(scenario, from_payload)
     definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:
