@@ -127,8 +127,8 @@ def serving(layout: Path) -> Iterator[str]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(90)
         yield told[0]
     finally:
         told[1]()
-        thread.join(30)
+        thread.join(90)

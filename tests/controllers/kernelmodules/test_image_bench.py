@@ -7,6 +7,7 @@ from bench import kernel_modules
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_bench_in_the_small() -> None:
     """Early exit in bytes fetched, and memory that does not grow with the layer."""
     found = kernel_modules.run(megabytes=64, each=1)
