@@ -35,24 +35,23 @@ KO = f"opt/lib/modules/{KERNEL}/bench.ko"
 PLAIN = "application/vnd.oci.image.layer.v1.tar"
 MIB = 1024 * 1024
 FIFTY = 50
-EACH_MIB = 16
 
 
-def run(megabytes: int = 2048) -> dict[str, Any]:
-    """Bytes fetched, peak memory and time of each case."""
+def run(megabytes: int = 2048, each: int = 16) -> dict[str, Any]:
+    """Bytes fetched, peak memory and time of each case; of fifty images a layer has `each` mebibytes."""
     with tempfile.TemporaryDirectory(prefix="runup-bench-") as scratch:
         folder = Path(scratch)
         layout = Layout.create(folder / "layout")
         first = put(layout, [(KO, 1), ("tail", megabytes)])
         last = put(layout, [("head", megabytes)])
-        many = [put(layout, [(f"head-{at}", EACH_MIB), (KO, 1)]) for at in range(FIFTY)]
+        many = [put(layout, [(f"head-{at}", each), (KO, 1)]) for at in range(FIFTY)]
         with serving(layout.path) as host:
             return {
                 "layer_mib": megabytes,
                 "none": looked(folder, host, []),
                 "module_first": looked(folder, host, [first]),
                 "module_absent": looked(folder, host, [last]),
-                "fifty_at_once": {"each_mib": EACH_MIB, "at_once": AT_ONCE, **looked(folder, host, many)},
+                "fifty_at_once": {"each_mib": each, "at_once": AT_ONCE, **looked(folder, host, many)},
             }
 
 
@@ -128,8 +127,8 @@ def serving(layout: Path) -> Iterator[str]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(90)
         yield told[0]
     finally:
         told[1]()
-        thread.join(30)
+        thread.join(90)
