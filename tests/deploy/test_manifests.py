@@ -119,6 +119,8 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
     own = {*WORKLOADS, "kernel-module-preflight-owner", "cluster-monitoring-view", "cluster-admin"}
+    # What container checks run as, and the operator's right to make their pods.
+    own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
     (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
     assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]

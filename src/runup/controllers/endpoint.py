@@ -23,7 +23,7 @@ from runup.kube.clock import Clock, SystemClock
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0
-# Of what is posted to a webhook (controllers/kernelmodules/webhooks.py).
+# Of what is posted to a webhook: the API server sends a whole list of objects at once.
 _LONGEST_BODY = 64 * 1024 * 1024
 
 Ready = Callable[[], Awaitable[str]]

@@ -12,8 +12,6 @@ from aiohttp import web
 from runup.domain.kernelmodules.conversion import review
 
 PATH = "/convert"
-LONGEST_QUESTION = 64 * 1024 * 1024
-"""Most bytes of a question: the API server sends a whole list of objects at once."""
 log = structlog.get_logger("convert")
 
 

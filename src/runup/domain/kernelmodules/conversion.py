@@ -16,7 +16,6 @@ GROUP = "kmm.sigs.x-k8s.io"
 OLD, NEW = f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"
 _SHOWN = 100
 KINDS = ("PreflightValidation", "PreflightValidationOCP")
-DEFINITIONS = (f"preflightvalidations.{GROUP}", f"preflightvalidationsocp.{GROUP}")
 
 
 class Unconvertible(ValueError):

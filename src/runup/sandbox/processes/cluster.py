@@ -35,7 +35,6 @@ from runup.sandbox.node.place import Place
 from runup.sandbox.node.runner import choose
 from runup.sandbox.node.runners import runners
 from runup.sandbox.processes import control_plane
-from runup.sandbox.processes.converting import converting, name_it
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
 from runup.sandbox.scenario import folder as scenario
@@ -88,10 +87,6 @@ class Cluster:
             place = await asyncio.to_thread(self._place, client, wanted, services.registry)
             tasks = self._start(stack, client, place, imported=wanted.cluster.imported)
             left_out = await self._set_up(client, wanted, services)
-            if wanted.kernel_modules:
-                # Its port is another one at each start.
-                where = await stack.enter_async_context(converting(self._data / "converting"))
-                await name_it(client, where)
             self._say_ready(wanted, place, services, left_out)
             await until_over(stop, tasks)
 
