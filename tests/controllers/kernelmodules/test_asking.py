@@ -91,8 +91,8 @@ def test_an_error_of_ours_is_told_as_one() -> None:
     asyncio.run(story())
 
 
-def test_failures_are_forgotten_when_somebody_asks_anew_and_everything_after_an_hour() -> None:
-    """What was good need not be asked again."""
+def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> None:
+    """What was good then may be gone now."""
 
     async def story() -> None:
         source, clock = Source(), ManualClock()
@@ -100,8 +100,11 @@ def test_failures_are_forgotten_when_somebody_asks_anew_and_everything_after_an_
         asking = Asking(source.answer, clock, lambda: None)
         asking.ask([image("good"), image("bad")])
         await settled(asking)
-        asking.forget_failures()
-        assert list(asking.known.known) == [image("good")]
+        assert set(asking.known.known) == {image("good"), image("bad")}
+        asking.forget()
+        assert asking.known.known == {}
+        asking.ask([image("good")])
+        await settled(asking)
         await clock.advance(KEPT.total_seconds() + 1)
         asking.ask([image("other")])
         await settled(asking)

@@ -137,6 +137,7 @@ async def done(made: World, name: str = "preflight") -> str:
     return found.modules[0].status_reason
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_built_signed_pushed_and_found(tmp_path: Path) -> None:
     """And then the image stage of another validation needs neither build nor signature."""

@@ -59,10 +59,9 @@ class Asking:
             if question not in self._tasks:
                 self._tasks[question] = asyncio.create_task(self._find(question))
 
-    def forget_failures(self) -> None:
-        """Whoever asks anew wants to know how it is now: what was not there may have been pushed since."""
-        for question in [each for each, answer in self._known.items() if _is_failure(answer.found)]:
-            del self._known[question]
+    def forget(self) -> None:
+        """Whoever asks anew wants to know how it is now: images come and go."""
+        self._known.clear()
 
     async def close(self) -> None:
         """Ask nothing more."""
@@ -89,10 +88,6 @@ class Asking:
         oldest = self._clock.now() - KEPT
         for question in [each for each, answer in self._known.items() if answer.at < oldest]:
             del self._known[question]
-
-
-def _is_failure(found: Found) -> bool:
-    return not found.verified if isinstance(found, Image) else bool(found.problem)
 
 
 def _failed(question: Question, problem: str) -> Found:

@@ -77,7 +77,9 @@ class Caches:
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:
-            if new is not None and (old is None or _asks_for(old) != _asks_for(new)):
+            if new is None or any(each.controller for each in new.metadata.owner_references):
+                return  # what an object of somebody's makes is part of that request
+            if old is None or _asks_for(old) != _asks_for(new):
                 requested()
 
         def validation(_change: Change, old: Object | None, new: Object | None) -> None:

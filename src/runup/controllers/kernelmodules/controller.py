@@ -57,7 +57,7 @@ class KernelModulesController:
             self._queue.add_after(name, QUIET_S)
 
     def on_request(self) -> None:
-        """Somebody asks anew, so failures of before are looked at again."""
+        """Somebody asks anew, so what was found before is found out again."""
         self._requested = True
 
     def on_any_change(self) -> None:
@@ -100,7 +100,7 @@ class KernelModulesController:
             return
         if self._requested:
             self._requested = False
-            asking.forget_failures()
+            asking.forget()
         observed = self.observe(name, asking, runners)
         plan = reconcile(observed, now=self._clock.now())
         asking.ask(_questions(plan))
