@@ -39,6 +39,8 @@ class World:
     client: SyncClient
     host: str
     release: str
+    toolkit: str
+    layout: Path
     modules: tuple[JSON, ...]
 
 
@@ -114,7 +116,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for one in modules:
             client.send(calls.create(MODULES, one))
         client.send(calls.create(resource_of(Node), node("worker-0", "5.14.0-1.el9.x86_64")))
-        yield World(kubeconfig, client, host, release, modules)
+        yield World(kubeconfig, client, host, release, toolkit, layout.path, modules)
 
 
 def serves(client: SyncClient) -> bool:
@@ -219,6 +221,15 @@ def test_a_release_that_is_none(world: World, run: Run) -> None:
     ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--to-image", f"{world.host}/ocp/nope:1", "-o", "json")
     assert (ran.code, set(found_in(ran).values())) == (2, {("Image", "False")})
     assert "the kernel is not known: failed to get image spec from image" in ran.out
+
+
+@pytest.mark.parametrize("given", ["--to-image of a layout", "--toolkit-image"])
+def test_other_ways_to_name_the_kernels(world: World, run: Run, given: str) -> None:
+    """A release on the disk, or the driver toolkit itself: the same kernel."""
+    layout = ("--to-image", f"oci:{world.layout}@{world.release.partition('@')[2]}")
+    words = layout if given.startswith("--to") else ("--toolkit-image", world.toolkit)
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words, "--at-once", "1", "-o", "json")
+    assert (ran.code, ran.err, found_in(ran)) == (2, "", ALL)
 
 
 def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
