@@ -19,6 +19,7 @@ NAMES = (
     "update_advice",
     "applying",
     "hostile",
+    "kernel_modules",
     "live",
 )
 # What can be told to a benchmark, and to which: numbers.
@@ -30,6 +31,7 @@ COUNTS = {
     "window": ("applying", "seconds of steady state"),
     "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
+    "megabytes": ("kernel_modules", "size of the huge layer"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 

@@ -55,6 +55,7 @@ class Executor:
     def __init__(self, client: Client, clock: Clock, *, component: str = FIELD_MANAGER) -> None:
         self._client = client
         self._clock = clock
+        # Who fields and events are told apart by.
         self._component = component
 
     async def execute(self, plan: Plan) -> None:
@@ -73,7 +74,7 @@ class Executor:
             await self._tell(action)
 
     async def _apply(self, action: Apply) -> None:
-        call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
+        call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
         try:
             await self._client.send(call)
         except Conflict:
@@ -94,7 +95,7 @@ class Executor:
             status_operations(action),
             key.namespace,
             subresource="status",
-            field_manager=FIELD_MANAGER,
+            field_manager=self._component,
         )
         try:
             await self._client.send(call)
@@ -117,7 +118,7 @@ class Executor:
         """An event that cannot be stored is lost: it only repeats what a condition says."""
         obj = event_object(event, self._clock.now(), self._component)
         try:
-            await self._client.send(calls.create(EVENTS, obj, field_manager=FIELD_MANAGER))
+            await self._client.send(calls.create(EVENTS, obj, field_manager=self._component))
         except ApiError:
             return
 

@@ -498,6 +498,41 @@ ROWS = (
         ),
         ("KernelModuleNotVerified",),
     ),
+    Row("kernel modules: verified for the target", "KernelModulesNotReady", (('"False"', '"True"'),)),
+    Row(
+        "kernel modules: validated for another release",
+        "KernelModulesNotReady",
+        (("sha256:5", "sha256:6"),),
+        ("KernelModulesNotReadyUnknown?",),
+    ),
+    Row(
+        "kernel modules: a validation that has not ended",
+        "KernelModulesNotReady",
+        (('"False"', '""'),),
+        ("KernelModulesNotReadyUnknown?",),
+    ),
+    Row(
+        "kernel modules: only a device plugin",
+        "KernelModulesNotReady",
+        (
+            (
+                "  moduleLoader:\n    container:\n      modprobe: {moduleName: simple_kmod}\n      kernelMappings: "
+                "[{regexp: '.*', containerImage: 'quay.io/example/simple-kmod:$KERNEL_FULL_VERSION'}]",
+                "  selector: {}",
+            ),
+        ),
+    ),
+    Row(
+        "kernel modules: a Module that is none",
+        "KernelModulesNotReady",
+        (
+            (
+                "kernelMappings: [{regexp: '.*', containerImage: 'quay.io/example/simple-kmod:$KERNEL_FULL_VERSION'}]",
+                "kernelMappings: 5",
+            ),
+        ),
+        ("KernelModulesNotReadyUnknown?",),
+    ),
     Row(
         "machines: may stay",
         "VirtualMachineNotMigratable",

@@ -123,6 +123,7 @@ class _Kept:
 
 
 async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from runup.controllers.kernelmodules.registries import ClusterRegistries
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.target import Timing
     from runup.kube import calls
@@ -144,7 +145,17 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
         extra = (*python_checks(), *_of_catalogs(wanted, await _subscriptions(client, wanted)))
-        run = PreflightTarget(client, request, release, kept, SystemClock(), _Quiet(), extra=extra, timing=timing)
+        run = PreflightTarget(
+            client,
+            request,
+            release,
+            kept,
+            SystemClock(),
+            _Quiet(),
+            extra=extra,
+            timing=timing,
+            registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
+        )
         await run.run(once=True)
         record: dict[str, str] = {}
         if accepted_names(cluster):
@@ -252,7 +263,15 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     of_catalogs = _of_catalogs(wanted, _subscribed(dump) if wanted.catalogs else ())
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *of_catalogs)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
-    context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
+    context = Context(
+        source,
+        _version(target, "target"),
+        now,
+        release.kubernetes,
+        operator_namespace(),
+        held,
+        target_image=wanted.image,
+    )
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),
         dump.objects,

@@ -19,7 +19,9 @@ from msgspec.structs import replace
 
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
 from runup.controllers.preflight_target.containers import Containers, waiting
+from runup.controllers.preflight_target.module_images import ModuleImages
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
@@ -32,6 +34,7 @@ from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.errors import Terminal
+from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
@@ -84,7 +87,10 @@ class Request:
 
 @dataclass
 class PreflightTarget:
-    """One run of the process. `extra` are the checks that the image's Python brings."""
+    """One run of the process. `extra` are the checks that the image's Python brings.
+
+    `registries` is how images of kernel modules are asked for, by default as the cluster's nodes do.
+    """
 
     client: Client
     request: Request
@@ -95,6 +101,7 @@ class PreflightTarget:
     extra: Sequence[Check] = ()
     builtin: Sequence[Check] = CHECKS
     timing: Timing = field(default_factory=Timing)
+    registries: Registries | None = None
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
@@ -107,6 +114,9 @@ class PreflightTarget:
         self._manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
+        registries = self.registries or ClusterRegistries(self.client)
+        toolkit = self.release.images.get(TOOLKIT, "")
+        self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
@@ -165,6 +175,7 @@ class PreflightTarget:
                     return
                 await self._until_changed()
         finally:
+            await self._images.close()
             following.cancel()
             await prometheus.close()
             with suppress(asyncio.CancelledError):
@@ -238,7 +249,18 @@ class PreflightTarget:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        context = Context(source, target, now, kubernetes, namespace, self._manifests, prometheus.state)
+        seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        context = Context(
+            source,
+            target,
+            now,
+            kubernetes,
+            namespace,
+            self._manifests,
+            prometheus.state,
+            self.request.target_image,
+            seen,
+        )
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
         prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
