@@ -99,7 +99,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     preflight = preflights.decide(seen)
     found = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
-    update = updates.decide(seen, candidates, workload_gone=preflight.gone)
+    update = updates.decide(seen, candidates, workload_gone=preflights.workload_gone(seen))
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
     spec = observed.cluster_version.spec
