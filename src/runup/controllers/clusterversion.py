@@ -55,9 +55,9 @@ from runup.kube.workqueue import QueueShutDown, WorkQueue
 log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
+POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
 # So often in a row a write fails for a reason that may pass before anybody is told.
 PATIENCE = 3
-POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ class ClusterVersionController:
         self._story = Story()
         self._age = Age(clock)
         self._refused = Refused()
-        self._unwritten = ""
         self._failure: Failure | None = None
+        self._unwritten = ""
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             EVALUATE_RULES: self._evaluate,
@@ -232,7 +232,10 @@ class ClusterVersionController:
                 self._unwritten = error.what
             failures = self._queue.failures(key)
             log.warning("an object is not taken", error=error.what, reason=error.reason, failures=failures)
-            await self._failed(key, Failure(error.what, error.reason))
+            if self._asks_for_a_preflight():  # whose condition tells it; the cluster is none the worse
+                self._queue.add_rate_limited(key)
+            else:
+                await self._failed(key, Failure(error.what, error.reason))
         except (KubeError, DecodeError) as error:
             log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
             await self._failed(key, Failure(str(error), _reason(error)))
@@ -246,6 +249,11 @@ class ClusterVersionController:
             if self._failure is not None:
                 self._failure = None
                 self._queue.add(key)
+
+    def _asks_for_a_preflight(self) -> bool:
+        version = self._caches.versions.get(NAME)
+        desired = version.spec.desired_update if version is not None else None
+        return desired is not None and bool(desired.mode)
 
     async def _failed(self, key: str, failure: Failure) -> None:
         """Later once more; and after many times, say so where people look."""

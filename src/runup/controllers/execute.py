@@ -79,12 +79,12 @@ class Executor:
         except Conflict:
             raise
         except ApiError as error:
-            absent = isinstance(error, NotFound) and action.where_namespace
-            if not absent and not action.optional:
+            if action.where_namespace and isinstance(error, NotFound):
+                return
+            if not action.optional:
                 raise NotApplied(action, error) from error
-            if not absent:
-                name = action.object["metadata"]["name"]
-                log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
+            name = action.object["metadata"]["name"]
+            log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key

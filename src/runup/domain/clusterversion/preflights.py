@@ -50,7 +50,6 @@ class Preflight:
     """What the preflight comes to in this pass.
 
     `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
-    `gone`: neither Deployment nor pods are left.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -59,7 +58,6 @@ class Preflight:
     actions: tuple[Action, ...] = ()
     work: tuple[tuple[str, Any], ...] = ()
     requeue_after_s: float | None = None
-    gone: bool = True
 
 
 def decide(view: View) -> Preflight:
@@ -129,6 +127,11 @@ def ending(view: View) -> str:
     return f": {text}"
 
 
+def workload_gone(view: View) -> bool:
+    """Whether neither the Deployment nor a pod of any preflight is left."""
+    return _deployed(view, None) is Deployed.NONE
+
+
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
     """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
     if check is not None and check.running:
@@ -164,7 +167,7 @@ def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
     seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(_with_last_words(view), None)
     actions = _stop(view) if STEPS[seen] is Step.STOP else ()
-    return Preflight(said, _kept(view, history, None), history, actions, gone=seen.deployed is Deployed.NONE)
+    return Preflight(said, _kept(view, history, None), history, actions)
 
 
 def _with_last_words(view: View) -> History:
@@ -185,11 +188,9 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     if attempt.source_version != view.current.version or same_release(target, view.current):
         return _unwanted(view, ())
     told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
-    found = _deployed(told, attempt)
     if attempt.making_way:
         return _making_way(_case(told, update, target))
-    going_on = _wanted(told, update, target)
-    return replace(going_on, gone=found is Deployed.NONE)
+    return _wanted(told, update, target)
 
 
 def _making_way(case: _Case) -> Preflight:
@@ -198,7 +199,7 @@ def _making_way(case: _Case) -> Preflight:
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
     ended = case.last_good_is_older or case.attempt.silent
     checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
-    return Preflight((), _with_wanted(case, checked), case.view.history, actions, gone=deployed is Deployed.NONE)
+    return Preflight((), _with_wanted(case, checked), case.view.history, actions)
 
 
 def _is_silent(view: View, attempt: Attempt) -> bool:
@@ -223,7 +224,6 @@ def _resolving(view: View, error: Waiting) -> Preflight:
         view.history,
         work=work,
         requeue_after_s=error.retry_after_s,
-        gone=False,
     )
 
 
@@ -259,7 +259,7 @@ class _Case:
 def _wanted(view: View, update: Update, target: Release) -> Preflight:
     case = _case(view, update, target)
     seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
-    return replace(_STEPS[STEPS[seen]](case), gone=False)
+    return _STEPS[STEPS[seen]](case)
 
 
 def _case(view: View, update: Update, target: Release) -> _Case:
