@@ -19,6 +19,7 @@ NAMES = (
     "update_advice",
     "applying",
     "hostile",
+    "live",
 )
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
@@ -27,6 +28,7 @@ COUNTS = {
     "kills": ("hostile", "kills of the operator"),
     "seed": ("hostile", "which of them"),
     "window": ("applying", "seconds of steady state"),
+    "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: wall time in seconds, peak resident set in MiB, exit code."""
+    """One process: wall time in seconds, peak resident set in MiB, exit code, processor time (user and system)."""
 
     seconds: float
     peak_mib: float
     code: int
+    cpu_seconds: float = 0.0
 
 
 # The kernel counts what a parent has resident as a child's peak, up to its exec: a small process must be the parent.
@@ -27,7 +28,8 @@ started = time.perf_counter()
 pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=[
     (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
 _, status, usage = os.wait4(pid, 0)
-print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status),
+    usage.ru_utime + usage.ru_stime]))
 """
 
 

@@ -10,20 +10,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from runup.api import codec
-from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
+from runup.api.scheme import RESOURCES
 from runup.cli.errors import CommandError
 from runup.cli.output import write as write
 from runup.cli.place import operator_namespace
-from runup.cli.render.cluster_name import cluster_name
 from runup.kube import calls
 from runup.kube.errors import Conflict, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
+    from runup.api.config_v1 import ClusterVersion
     from runup.domain.preflight import history
     from runup.kube.client_sync import SyncClient
 
+# Types are imported where something is decoded: half of the commands read JSON as it is.
+CLUSTER_VERSION = RESOURCES["config_v1.ClusterVersion"]
+CONFIG_MAP = RESOURCES["core_v1.ConfigMap"]
 NAME = "version"
 FIELD_MANAGER = "runup"
 # The ConfigMap of why, by whom and until when.
@@ -39,6 +40,8 @@ Patch = dict[str, Any]
 
 def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> ClusterVersion:
     """The ClusterVersion; raises CommandError with oc's text where the cluster has none (its words differ a little)."""
+    from runup.api.config_v1 import ClusterVersion
+
     try:
         return client.send(calls.get(ClusterVersion, NAME))
     except NotFound as error:
@@ -48,13 +51,16 @@ def read(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> C
 def read_raw(client: SyncClient, *, no: str = "No", server: str = "version 4 ") -> dict[str, Any]:
     """The same as it was sent."""
     try:
-        return client.send(calls.get_raw(resource_of(ClusterVersion), NAME))
+        return client.send(calls.get_raw(CLUSTER_VERSION, NAME))
     except NotFound as error:
         raise CommandError(NO_CLUSTER_VERSION.format(no=no, server=server)) from error
 
 
 def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
     """What people call the cluster: the name of its infrastructure, else its server's host, else its ID."""
+    from runup.api.config_v1 import ClusterVersion, Infrastructure, InfrastructureStatus
+    from runup.cli.render.cluster_name import cluster_name
+
     try:
         infrastructure = client.send(calls.get(Infrastructure, "cluster")).status
     except (KubeError, codec.DecodeError):
@@ -68,6 +74,7 @@ def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
     """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
+    from runup.api.core_v1 import ConfigMap
     from runup.domain.preflight import history  # which not every command asks for
 
     try:
@@ -79,7 +86,7 @@ def read_history(client: SyncClient, namespace: str) -> history.History:
 def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
     """A ConfigMap of the operator as it was sent; none where there is none, or it may not be read."""
     try:
-        return client.send(calls.get_raw(resource_of(ConfigMap), name, namespace()))
+        return client.send(calls.get_raw(CONFIG_MAP, name, namespace()))
     except (NotFound, Forbidden):
         return None
 
@@ -96,8 +103,10 @@ def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Mapping[str, s
 
 def patch(client: SyncClient, body: Patch, *, dry_run: bool = False, strict: bool = False) -> ClusterVersion:
     """Send one merge patch; the answer is the object as the server has it now."""
+    from runup.api.config_v1 import ClusterVersion
+
     call = calls.merge_patch(
-        resource_of(ClusterVersion),
+        CLUSTER_VERSION,
         NAME,
         body,
         dry_run=dry_run,

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 import sys
+from _frozen_importlib_external import PathFinder  # `importlib.machinery` has the same, and imports four modules more
 from _thread import RLock
-from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 # No packages: a part that is imported first would find its package unread.
 MODULES = frozenset(

@@ -17,7 +17,7 @@ from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, KubeError, NotFound
+from runup.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
 from runup.lang.cut import cut
 from runup.lang.printable import printable
 
@@ -36,6 +36,17 @@ class StatusRefused(KubeError):
         self.action = action
         details = error.status.details
         self.causes = tuple(cause.field for cause in details.causes) if details else ()
+
+
+class NotApplied(KubeError):
+    """An object was not taken. `lasting`: the API server refuses it as it is now, whoever asks again."""
+
+    def __init__(self, action: Apply, error: ApiError) -> None:
+        super().__init__(error.message, reason=error.reason)
+        metadata = action.object["metadata"]
+        name = "/".join(filter(None, (metadata.get("namespace", ""), metadata["name"])))
+        self.what = f"{action.resource.kind} {name}: {error.message}"
+        self.lasting = not isinstance(error, Transient)
 
 
 class Executor:
@@ -65,13 +76,15 @@ class Executor:
         call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
         try:
             await self._client.send(call)
+        except Conflict:
+            raise
         except ApiError as error:
-            absent = isinstance(error, NotFound) and action.where_namespace
-            if not absent and not action.optional:
-                raise
-            if not absent:
-                name = action.object["metadata"]["name"]
-                log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
+            if action.where_namespace and isinstance(error, NotFound):
+                return
+            if not action.optional:
+                raise NotApplied(action, error) from error
+            name = action.object["metadata"]["name"]
+            log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key

@@ -18,6 +18,7 @@ _WORDS: dict[str, bool | float | None] = {
 _FIRST_OF_NUMBER = frozenset("+-.0123456789")
 _OF_NUMBER = "+-._0123456789abcdefABCDEFxXoO"
 _UNSIGNED_MAX = 2**64 - 1
+_SURELY_FITS = 19
 _SIGNED_MIN, _SIGNED_MAX = -(2**63), 2**63 - 1
 
 
@@ -33,6 +34,8 @@ def scalar(text: str) -> str | int | float | bool | None:
         return _WORDS[text]
     if text[0] not in _FIRST_OF_NUMBER or text.strip(_OF_NUMBER):
         return text
+    if text.isdecimal() and text[0] != "0" and len(text) < _SURELY_FITS:
+        return int(text)
     number = _number(text)
     return text if number is None else number
 

@@ -23,6 +23,7 @@ BY_NAME = {check.name: check for check in CHECKS if check.about}
 PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
+TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
 
 class Row(NamedTuple):
@@ -340,6 +341,27 @@ ROWS = (
     Row("runtime: the release's own", "ContainerRuntimeTooOld", (("containerd://1.7.27", "cri-o://1.20.0"),)),
     Row(
         "runtime: no Kubernetes told", "ContainerRuntimeTooOld", (), ("ContainerRuntimeTooOldUnknown?",), NO_KUBERNETES
+    ),
+    Row("packages: CoreOS", "PackageBasedNodes", (("Linux 8.10 (Ootpa)", "Linux CoreOS 418.94.202501"),)),
+    Row("packages: CoreOS of 4.19", "PackageBasedNodes", (("Linux 8.10 (Ootpa)", "Linux CoreOS 9.6.20250611"),)),
+    Row(
+        "packages: another system",
+        "PackageBasedNodes",
+        (("Red Hat Enterprise Linux 8.10 (Ootpa)", "Fedora CoreOS 41"),),
+    ),
+    Row("packages: 4.16 still runs on them", "PackageBasedNodes", (), (), OLD),
+    Row("packages: 4.18 to 4.19", "PackageBasedNodes", (), ("PackageBasedNodes",), TO_4_19),
+    Row(
+        "packages: a node that does not say",
+        "PackageBasedNodes",
+        (("osImage: Red Hat Enterprise Linux 8.10 (Ootpa), ", ""),),
+        ("PackageBasedNodesUnknown?",),
+        TO_4_19,
+    ),
+    Row(
+        "packages: none of 4.19 and later needs to say",
+        "PackageBasedNodes",
+        (("osImage: Red Hat Enterprise Linux 8.10 (Ootpa), ", ""),),
     ),
     Row("network: OVN", "NetworkTypeRemoved", (("OpenShiftSDN", "OVNKubernetes"),)),
     Row("network: 4.16 still has it", "NetworkTypeRemoved", (), (), OLD),

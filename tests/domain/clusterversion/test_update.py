@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import GRAPH, OWN, World, image, risk
 from tests.factories import cluster_operator
 
@@ -98,6 +99,33 @@ def test_the_update_waits_for_the_preflights_pods() -> None:
     assert world.version.status.desired.version == "5.0.0"
     world._set(pods=()).settle()
     assert world.version.status.desired.version == "5.0.3"
+
+
+@pytest.mark.parametrize(
+    ("after_s", "said"),
+    [
+        pytest.param(10, ": preflight-1 on node node-1.", id="it ends in its time"),
+        pytest.param(61, " since {then}; if the node is lost, `kubectl -n ", id="its node is lost"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("ask", "condition"),
+    [
+        pytest.param(lambda w: w.ask(Update(version="5.0.3")), "ReleaseAccepted", id="an update waits for it"),
+        pytest.param(lambda w: w.ask_preflight("5.2.0"), "PreflightRunning", id="another preflight waits for it"),
+    ],
+)
+def test_a_pod_that_does_not_end_is_named(ask: Any, condition: str, after_s: float, said: str) -> None:
+    """Else nobody would know what an update waits for, which is for as long as the pod is there."""
+    world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.report().settle()
+    world.pod().finalizing = True
+    ask(world).settle()
+    (pod,) = world.observed.pods
+    going = with_fields(pod.metadata, deletion_timestamp=world.now)
+    there = with_fields(pod.spec, node_name="node-1")
+    world._set(pods=(with_fields(pod, metadata=going, spec=there),)).pass_time(after_s).settle()
+    assert said.format(then=f"{going.deletion_timestamp:%Y-%m-%dT%H:%M:%SZ}") in world.message(condition)
 
 
 def test_a_large_jump_is_checked_but_not_made() -> None:

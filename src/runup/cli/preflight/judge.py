@@ -19,7 +19,7 @@ from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap
 from runup.api.olm_v1alpha1 import Subscription
-from runup.api.scheme import Resource
+from runup.api.scheme import Resource, resource_of
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -165,6 +165,15 @@ async def _subscriptions(client: ReadOnlyClient, wanted: Wanted) -> tuple[Subscr
         return ()
 
 
+def _subscribed(dump: Dump) -> Iterator[Subscription]:
+    """Those that are as they should be; of others the check itself says so."""
+    of_olm = resource_of(Subscription).api_version
+    for obj in dump.objects:
+        if (obj["apiVersion"], obj["kind"]) == (of_olm, "Subscription"):
+            with suppress(codec.DecodeError):
+                yield codec.convert(Subscription, obj)
+
+
 def _of_catalogs(wanted: Wanted, subscriptions: Iterable[Subscription]) -> tuple[Check, ...]:
     """The check that judges by the target's catalogs, where they were named."""
     if not wanted.catalogs or wanted.access is None:
@@ -240,8 +249,8 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     source = _version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
-    subs = [codec.convert(Subscription, obj) for obj in dump.objects if obj["kind"] == "Subscription"]
-    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *_of_catalogs(wanted, subs))
+    of_catalogs = _of_catalogs(wanted, _subscribed(dump) if wanted.catalogs else ())
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *of_catalogs)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
     context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
     snapshot = snapshot_of(

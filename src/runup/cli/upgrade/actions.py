@@ -22,7 +22,6 @@ from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.telling import Teller
-from runup.domain.preflight import history as histories
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import SystemClock
 from runup.kube.errors import KubeError
@@ -75,19 +74,11 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 
 def _show(request: Request, client: SyncClient) -> None:
-    if request.output == "html":
-        _show_page(client)
+    if request.output != "html":
+        from runup.cli.upgrade.show import Shown, ask
+
+        ask(client, Shown(request.flags.include_not_recommended, request.output))
         return
-    from runup.cli.upgrade.recommend.extras import accepted_names
-    from runup.cli.upgrade.show import Kept, Shown, show
-
-    document = clusters.read_raw(client)
-    history = clusters.read_record(client, histories.NAME)
-    kept = clusters.read_record(client, clusters.ACCEPTED) if accepted_names(document) else None
-    show(document, Kept(history, kept), client.now(), Shown(request.flags.include_not_recommended, request.output))
-
-
-def _show_page(client: SyncClient) -> None:
     cluster = clusters.read(client)
     history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
     found = current(cluster, history, accepted)

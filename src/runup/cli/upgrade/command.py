@@ -51,6 +51,8 @@ _OUR_FLAGS = (
 )
 
 
+_OF_CONNECTION = ("kubeconfig", "context", "as_user", "as_group")
+_OF_SHOWING = (*_OF_CONNECTION, "dump", "output", "include_not_recommended")
 _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrade_with_warnings", "force")
 
 
@@ -106,8 +108,16 @@ def upgrade(
     if ctx.invoked_subcommand is not None:
         _no_flags_before(ctx)
         return None
-    if dump is not None:
-        _of_dump(ctx, dump, output, include_not_recommended=flags["include_not_recommended"])
+    only_shows = not any(_is_given(ctx, param) for param in ctx.command.params if param.name not in _OF_SHOWING)
+    if dump is not None or (only_shows and output != "html"):
+        from runup.cli.upgrade import show
+
+        shown = show.Shown(flags["include_not_recommended"], output)
+        if dump is None:
+            show.of_cluster(connection_of(ctx), shown)
+        else:
+            _check_of_dump(ctx)
+            show.of_dump(dump, shown)
         return None
     from runup.cli.upgrade.actions import run
     from runup.cli.upgrade.request import Request
@@ -127,16 +137,13 @@ def upgrade(
     return run(request, connection_of(ctx))
 
 
-def _of_dump(ctx: click.Context, dump: str, output: str | None, *, include_not_recommended: bool) -> None:
+def _check_of_dump(ctx: click.Context) -> None:
     """A dump can be shown, and nothing else can be done with it."""
     for param in ctx.command.params:
         if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
             raise CommandError(
                 f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
             )
-    from runup.cli.upgrade import show
-
-    show.of_dump(dump, show.Shown(include_not_recommended, output))
 
 
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
@@ -147,5 +154,5 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
 def _no_flags_before(ctx: click.Context) -> None:
     """`upgrade --to=X accept Y` would drop the first half without a word."""
     for param in ctx.command.params:
-        if _is_given(ctx, param) and param.name not in ("kubeconfig", "context", "as_user", "as_group"):
+        if _is_given(ctx, param) and param.name not in _OF_CONNECTION:
             raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

@@ -9,13 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.kube.client_sync import SyncClient
 
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
@@ -43,6 +47,23 @@ def of_dump(path: str, wanted: Shown) -> None:
     read = files.dump(path, config_maps=True)
     by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
     show(read.cluster, Kept(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
+
+
+def of_cluster(connection: Connection, wanted: Shown) -> None:
+    """Print what a live cluster says."""
+    with connection.client() as client:
+        ask(client, wanted)
+
+
+def ask(client: SyncClient, wanted: Shown) -> None:
+    """Print what the cluster of `client` says."""
+    from runup.cli import cluster as clusters
+    from runup.cli.upgrade.recommend.extras import accepted_names
+
+    document = clusters.read_raw(client)
+    history = clusters.read_record(client, HISTORY)
+    accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
+    show(document, Kept(history, accepted), client.now(), wanted)
 
 
 def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:

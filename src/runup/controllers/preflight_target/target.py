@@ -78,6 +78,8 @@ class Request:
     # Whom checks' queries are put to, without the path; empty: nobody. More authorities, if it needs them.
     prometheus_url: str = ""
     prometheus_ca: str = ""
+    # Whether many clusters share it, and a query is asked for this one.
+    prometheus_hosted: bool = False
 
 
 @dataclass
@@ -99,6 +101,7 @@ class PreflightTarget:
         self._runner = Runner(self.clock, self.timing.check_limit_s)
         self._once = False
         self._evaluated = False
+        self._cluster_id = ""
         self._started = self.clock.now()
         self._last: Report | None = None
         self._manifests: tuple[Mapping[str, Any], ...] | None = None
@@ -146,6 +149,7 @@ class PreflightTarget:
             self.clock,
             self._changed.set,
             ca_file=self.request.prometheus_ca,
+            hosted=self.request.prometheus_hosted,
             alerts=False,
         )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
@@ -181,6 +185,7 @@ class PreflightTarget:
                 await self._write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        self._cluster_id = cluster.spec.cluster_id if cluster else ""
         source = _version(self.request.source_version or _running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
@@ -235,7 +240,7 @@ class PreflightTarget:
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
         context = Context(source, target, now, kubernetes, namespace, self._manifests, prometheus.state)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
-        prometheus.want(list(dict.fromkeys(queries)))
+        prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []

@@ -181,11 +181,14 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     fresh = not found.desired.version and found.available_updates is None
     wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
     fields, gone = statuses.patch(found, wanted, fresh=fresh)
-    version = observed.cluster_version.metadata.resource_version
-    patch = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)] if fields or gone else []
-    actions: list[Action] = [*first, *_record(observed, decided), *patch]
-    if observed.failure is not None:  # a record that nobody takes must not keep the status from being told
-        actions = [*first, *patch, *_record(observed, decided)]
+    record: list[Action] = [*_record(observed, decided)]
+    status: list[Action] = []
+    if fields or gone:
+        version = observed.cluster_version.metadata.resource_version
+        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)]
+    # A record that is not taken must not keep the status, which says so, from being written.
+    troubled = observed.unwritten or observed.failure is not None
+    actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back(decided), *_events(found, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))

@@ -19,7 +19,7 @@ from runup.domain.clusterversion import applying, history, preconditions, target
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preconditions import Objection
-from runup.domain.clusterversion.preflights import RECHECK, again, check_work, look_work
+from runup.domain.clusterversion.preflights import RECHECK, again, check_work, ending, look_work
 from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
 from runup.domain.conditions import with_condition
@@ -99,8 +99,10 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
     decided = _guard(view, update, target, candidates)
     if decided.accepted is None or workload_gone:
         return decided
-    waiting = _unknown("Waiting for the preflight's workload to be removed.", reason="PreflightStopping")
-    return replace(decided, condition=waiting, accepted=None, ready=True)
+    text = f"Waiting for the preflight's workload to be removed{ending(view)}."
+    waiting = _unknown(text, reason="PreflightStopping")
+    wait_s = RECHECK.total_seconds()
+    return replace(decided, condition=waiting, accepted=None, ready=True, requeue_after_s=wait_s)
 
 
 def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
+from runup.lang.digest import sha256
 from runup.lang.pattern import Pattern
 
 _PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -32,9 +33,8 @@ def _parts(ref: ResourceRef) -> tuple[str, ...]:
 
 def _digest(parts: Iterable[str]) -> str:
     import base64
-    import hashlib  # brings OpenSSL, which a report without findings does without
 
     # The lengths keep ("ab", "c") apart from ("a", "bc").
     text = "".join(f"{len(part)}:{part}" for part in parts)
-    digest = hashlib.sha256(text.encode()).digest()[:16]
+    digest = sha256(text.encode())[:16]
     return base64.b32encode(digest).decode().rstrip("=").lower()
