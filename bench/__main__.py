@@ -19,6 +19,8 @@ NAMES = (
     "update_advice",
     "applying",
     "hostile",
+    "kernel_modules",
+    "live",
 )
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
@@ -27,7 +29,9 @@ COUNTS = {
     "kills": ("hostile", "kills of the operator"),
     "seed": ("hostile", "which of them"),
     "window": ("applying", "seconds of steady state"),
+    "nodes": ("live", "nodes, with thirty pods each"),
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
+    "megabytes": ("kernel_modules", "size of the huge layer"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }
 

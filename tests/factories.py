@@ -305,4 +305,5 @@ def read_as(kind: type[Object]) -> Resource:
 
 def context(source: str = "5.0.0", target: str = "5.2.0", kubernetes: str = "1.38.1") -> Context:
     """An update from `source` to `target`, judged at `NOW`."""
-    return Context(Version(source), Version(target), NOW, kubernetes)
+    image = "quay.io/example/release@sha256:5"
+    return Context(Version(source), Version(target), NOW, kubernetes, target_image=image)

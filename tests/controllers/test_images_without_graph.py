@@ -16,7 +16,7 @@ from tests.oci.registries import odd_registry
 
 from runup.api.scheme import Resource
 from runup.controllers.manager import Manager
-from runup.controllers.sources.release_images import MIRROR_KINDS, SECRETS
+from runup.controllers.sources.registry_access import MIRROR_KINDS, SECRETS
 from runup.domain.conditions import find
 from runup.domain.preflight import workloads
 from runup.kube import calls

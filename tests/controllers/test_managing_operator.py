@@ -6,7 +6,17 @@ from pathlib import Path
 
 import yaml
 from prometheus_client import generate_latest
-from tests.controllers.operator_world import CRDS, OFFERED, OWN, TARGET, VERSION_RESOURCE, Cluster, cluster, running
+from tests.controllers.operator_world import (
+    CRDS,
+    NAMESPACE,
+    OFFERED,
+    OWN,
+    TARGET,
+    VERSION_RESOURCE,
+    Cluster,
+    cluster,
+    running,
+)
 
 import runup.sandbox
 from runup.api.codec import Undecodable
@@ -16,6 +26,7 @@ from runup.api.scheme import resource_of
 from runup.controllers.clusterversion import Caches
 from runup.domain.conditions import find
 from runup.domain.preflight import workloads
+from runup.domain.preflight.workloads import Quantities, Workplace
 from runup.kube import calls
 
 OPERATORS = resource_of(ClusterOperator)
@@ -270,3 +281,30 @@ async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> 
             assert "cluster_version_status_refused_total 1.0" in text
             world.report(preflight_id, "A")
             await world.until(lambda v: find(v.status.conditions, "StatusWriteRefused") is None)
+
+
+async def test_a_workload_that_the_api_server_does_not_take_says_why(tmp_path: Path) -> None:
+    """A flag, a quota, a webhook: the words are in the condition, where a person looks for them."""
+    place = Workplace(namespace=NAMESPACE, node_name="node-1", quantities=Quantities(cpu_limit="lots"))
+    async with cluster(tmp_path) as (world, manager), running(manager(place=place)):
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        version = await world.condition("PreflightFailed", "True", "FailedCreate")
+        found = find(version.status.conditions, "PreflightFailed")
+        assert found is not None
+        assert f"Deployment {NAMESPACE}/cluster-version-operator-preflight" in found.message
+        assert "lots" in found.message or "quantit" in found.message
+        assert "it is tried again: change what refuses it" in found.message
+        await world.ask(None)
+        await world.until(lambda v: find(v.status.conditions, "PreflightFailed") is None)
+
+
+async def test_a_record_that_the_api_server_does_not_take_freezes_nothing(tmp_path: Path) -> None:
+    """Where its namespace is gone the operator starts nothing, and ClusterVersion says that and all else."""
+    place = Workplace(namespace="nowhere", node_name="node-1")
+    async with cluster(tmp_path) as (world, manager), running(manager(place=place, leader_elect=False)):
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        version = await world.condition("PreflightFailed", "True", "FailedCreate")
+        found = find(version.status.conditions, "PreflightFailed")
+        assert found is not None
+        assert "ConfigMap nowhere/preflight-history" in found.message
+        assert version.status.observed_generation == version.metadata.generation

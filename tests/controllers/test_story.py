@@ -18,6 +18,7 @@ from tests.domain.clusterversion.test_preflight import terminated
 from tests.domain.clusterversion.world import World, risk
 
 from runup.api.config_v1 import Update
+from runup.controllers.kernelmodules.metrics import Metrics as KernelModuleMetrics
 from runup.controllers.metrics import Metrics
 from runup.controllers.story import Story, nobody_writes
 from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
@@ -200,7 +201,7 @@ def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> N
 
 def served() -> Iterator[str]:
     """The names of all metrics of both operators, as Prometheus stores them."""
-    for registry in (Metrics().registry, UpdateStatusMetrics().registry):
+    for registry in (Metrics().registry, UpdateStatusMetrics().registry, KernelModuleMetrics().registry):
         for family in registry.collect():
             yield family.name + ("_total" if family.type == "counter" else "")
 

@@ -11,14 +11,21 @@ from typing import Any
 import pytest
 import yaml
 
+from runup.controllers.kernelmodules import webhooks
 from runup.domain.release.payload import load_payload
 from runup.oci.build import release_metadata
 
 ROOT = Path(__file__).parents[2]
 JSON = dict[str, Any]
-NAMESPACES = ("openshift-cluster-version-operator", "openshift-update-status-controller")
+NAMESPACES = (
+    "openshift-cluster-version-operator",
+    "openshift-update-status-controller",
+    "openshift-kernel-module-preflight",
+)
 # Whether a folder of the node has to be written, for which a pod is root.
-WORKLOADS = {"cluster-version-operator": True, "update-status-controller": False}
+WORKLOADS = {"cluster-version-operator": True, "update-status-controller": False, "kernel-module-preflight": False}
+# The API server asks these from the nodes' network, which no selector of a policy takes.
+WEBHOOKS = ("kernel-module-preflight",)
 
 
 def manifests() -> Iterator[JSON]:
@@ -111,7 +118,9 @@ def test_nobody_is_bound_to_more_than_these_roles() -> None:
     """One binding to cluster-admin, the operator's, that applies releases; none to another release's role."""
     bindings = [obj for obj in manifests() if obj["kind"] in ("ClusterRoleBinding", "RoleBinding")]
     ours = [binding for binding in bindings if binding["subjects"][0]["namespace"] in NAMESPACES]
-    own = {"cluster-version-operator", "update-status-controller", "cluster-monitoring-view", "cluster-admin"}
+    own = {*WORKLOADS, "kernel-module-preflight-owner", "cluster-monitoring-view", "cluster-admin"}
+    # What container checks run as, and the operator's right to make their pods.
+    own |= {"cluster-version-operator-preflight-check", "cluster-reader"}
     assert {binding["roleRef"]["name"] for binding in ours} == own
     (all_,) = (binding for binding in ours if binding["roleRef"]["name"] == "cluster-admin")
     assert [subject["name"] for subject in all_["subjects"]] == ["cluster-version-operator"]
@@ -150,9 +159,8 @@ def test_monitoring_finds_and_reads_the_metrics(name: str) -> None:
     assert volume["secret"] == {"secretName": secret, "optional": True}
     (rule,) = named("NetworkPolicy", name)["spec"]["ingress"]
     assert rule["ports"] == [{"protocol": "TCP", "port": served["containerPort"]}]
-    assert rule["from"][0]["namespaceSelector"]["matchLabels"] == {
-        "kubernetes.io/metadata.name": "openshift-monitoring"
-    }
+    monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-monitoring"}}}
+    assert rule.get("from", []) == ([] if name in WEBHOOKS else [monitoring])
     assert named("ClusterRole", "cluster-version-operator-metrics")["rules"] == [
         {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
     ]
@@ -175,3 +183,27 @@ def test_every_manifest_of_the_operator_can_be_rendered() -> None:
     stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "5.0.0"}}
     files["release-manifests/image-references"] = json.dumps(stream).encode()
     assert load_payload(files, source="deploy", release_image="registry.example/release").warnings == ()
+
+
+def test_the_api_server_finds_who_converts() -> None:
+    """From the definitions to the Service, its port and the path; OpenShift's authority is asked to vouch for it."""
+    service = named("Service", "kernel-module-preflight")
+    asked = [obj["spec"]["conversion"]["webhook"]["clientConfig"]["service"] for obj in manifests() if _converts(obj)]
+    assert len(asked) == 2
+    for each in asked:
+        assert (each["namespace"], each["name"]) == (service["metadata"]["namespace"], service["metadata"]["name"])
+        assert each["port"] in [port["port"] for port in service["spec"]["ports"]]
+        assert each["path"] == webhooks.PATH
+
+
+def _converts(obj: JSON) -> bool:
+    if obj["kind"] != "CustomResourceDefinition" or "conversion" not in obj["spec"]:
+        return False
+    return bool(obj["metadata"]["annotations"]["service.beta.openshift.io/inject-cabundle"] == "true")
+
+
+def test_one_command_applies_all_files() -> None:
+    """`kubectl apply -k` takes what is named, and nothing else."""
+    folder = ROOT / "deploy" / "kernel-module-preflight"
+    listed = yaml.safe_load((folder / "Kustomization").read_text())["resources"]
+    assert listed == sorted(file.name for file in folder.glob("*.yaml"))

@@ -159,3 +159,9 @@ def updates(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def troubled(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """5.0.0, and patches of it whose components are in trouble."""
     yield from _started("troubled-components", request.param)
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def kernel_modules(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """5.0.0 with kernel modules, of which not all would load on 5.1.0's kernel."""
+    yield from _started("kernel-modules", request.param)

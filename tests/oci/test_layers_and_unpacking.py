@@ -238,9 +238,9 @@ BROKEN = [
     pytest.param(
         gzip.compress(GOOD),
         sha256(GOOD),
-        "application/vnd.oci.image.layer.v1.tar+zstd",
+        "application/vnd.oci.image.layer.v1.tar+gzip+encrypted",
         "cannot read a layer of type",
-        id="zstd",
+        id="encrypted",
     ),
 ]
 

@@ -189,7 +189,3 @@ class PreflightValidationOCP(Object, frozen=True):
 
     spec: KMMSpec = KMMSpec()
     status: KMMStatus = KMMStatus()
-
-
-class Module(Object, frozen=True):
-    """A kernel module that the cluster loads."""

@@ -83,6 +83,7 @@ RESOURCES: dict[str, Resource] = {
     "update_v1alpha1.UpdateStatus": Resource(
         "update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False
     ),
+    "build_v1.Build": Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
     "whole_v1.WholePod": Resource("", "v1", "Pod", "pods", namespaced=True),
     "whole_v1.WholeNode": Resource("", "v1", "Node", "nodes", namespaced=False),
     "whole_v1.WholeNamespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
@@ -143,7 +144,11 @@ RESOURCES: dict[str, Resource] = {
     ),
     "platform_v1.PreflightValidation": _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
     "platform_v1.PreflightValidationOCP": _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
-    "platform_v1.Module": _kmm("v1beta1", "Module", "modules"),
+    "kmm_v1beta1.Module": _kmm("v1beta1", "Module", "modules"),
+    "kmm_v1beta1.PreflightValidation": _kmm("v1beta1", "PreflightValidation", "preflightvalidations"),
+    "kmm_v1beta1.PreflightValidationOCP": _kmm("v1beta1", "PreflightValidationOCP", "preflightvalidationsocp"),
+    "kmm_v1beta2.PreflightValidation": _kmm("v1beta2", "PreflightValidation", "preflightvalidations"),
+    "kmm_v1beta2.PreflightValidationOCP": _kmm("v1beta2", "PreflightValidationOCP", "preflightvalidationsocp"),
 }
 
 

@@ -21,6 +21,7 @@ from runup.cli.output import shown
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.upgrade.command:upgrade",
     "preflight": "runup.cli.preflight.command:preflight",
+    "kmod": "runup.cli.kmod.command:kmod",
     "check": "runup.cli.check.command:check",
     "graph": "runup.cli.graph.command:graph",
     "checks": "runup.cli.checks.command:checks",
@@ -34,6 +35,7 @@ COMMANDS: dict[str, str] = {
 SUMMARIES: dict[str, str] = {
     "upgrade": "Check, accept and start updates of the cluster.",
     "preflight": "Run a preflight, or look at past ones.",
+    "kmod": "Look whether kernel modules will load after an update.",
     "check": "Look whether this cluster can be preflighted, and by you.",
     "graph": "Make, serve and look into the graph of an update service.",
     "checks": "Write, test and list the checks of a release.",

@@ -7,7 +7,7 @@ observed like anything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from runup.api.meta_v1 import NamespacedName
 from runup.api.workloads_v1 import Deployment
 from runup.controllers import story
 from runup.controllers.age import Age
-from runup.controllers.execute import Executor, StatusRefused
+from runup.controllers.execute import Executor, NotApplied, StatusRefused
 from runup.controllers.metrics import Metrics
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.worker import Work, Worker
@@ -56,6 +56,8 @@ log = structlog.get_logger("clusterversion")
 KEY = "version"
 WATCH_S = 1800
 POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
+# So often in a row a write fails for a reason that may pass before anybody is told.
+PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,7 @@ class ClusterVersionController:
         self._age = Age(clock)
         self._refused = Refused()
         self._failure: Failure | None = None
+        self._unwritten = ""
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             EVALUATE_RULES: self._evaluate,
@@ -223,6 +226,16 @@ class ClusterVersionController:
             self._metrics.status_refused()
             log.warning("the API server refuses the status", error=error.message, fields=sorted(error.action.fields))
             self._queue.add_rate_limited(key)
+        except NotApplied as error:
+            # A webhook that is away, or a server that is restarted, is worth a word when it stays so.
+            if error.lasting or self._queue.failures(key) >= PATIENCE:
+                self._unwritten = error.what
+            failures = self._queue.failures(key)
+            log.warning("an object is not taken", error=error.what, reason=error.reason, failures=failures)
+            if self._asks_for_a_preflight():  # whose condition tells it; the cluster is none the worse
+                self._queue.add_rate_limited(key)
+            else:
+                await self._failed(key, Failure(error.what, error.reason))
         except (KubeError, DecodeError) as error:
             log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
             await self._failed(key, Failure(str(error), _reason(error)))
@@ -236,6 +249,11 @@ class ClusterVersionController:
             if self._failure is not None:
                 self._failure = None
                 self._queue.add(key)
+
+    def _asks_for_a_preflight(self) -> bool:
+        version = self._caches.versions.get(NAME)
+        desired = version.spec.desired_update if version is not None else None
+        return desired is not None and bool(desired.mode)
 
     async def _failed(self, key: str, failure: Failure) -> None:
         """Later once more; and after many times, say so where people look."""
@@ -258,9 +276,14 @@ class ClusterVersionController:
             return
         now = self._clock.now()
         plan = reconcile(observed, now=now)
-        await self._executor.execute(plan)
-        for name, argument in plan.work:
-            self._workers[name](argument)
+        try:
+            await self._executor.execute(plan)
+        except NotApplied:
+            # Asking changes nothing; what is applied hangs on what was to be written first.
+            self._begin(work for work in plan.work if work[0] != APPLY)
+            raise
+        self._unwritten = ""
+        self._begin(plan.work)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
         if story.nobody_writes(observed, plan):
@@ -269,6 +292,10 @@ class ClusterVersionController:
             log.info("reconciled", actions=_summary(plan))
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
+
+    def _begin(self, work: Iterable[tuple[str, Any]]) -> None:
+        for name, argument in work:
+            self._workers[name](argument)
 
     def _say_what_is_odd(self) -> None:
         """One line in the log for each object that could not be read, when it comes and when its trouble changes."""
@@ -305,6 +332,7 @@ class ClusterVersionController:
             service=self._service.state,
             releases=dict(self._checks.states),
             refused=self._refused,
+            unwritten=self._unwritten,
             loads=dict(self._loads.states) if self._loads is not None else {},
             progress=self._worker.progress if self._worker is not None else None,
             prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,

@@ -1,4 +1,4 @@
-"""What a controller's process serves beside its work: `/metrics`, `/healthz` and `/readyz`.
+"""What a controller's process serves beside its work: `/metrics`, `/healthz`, `/readyz`, webhooks if it has some.
 
 Health is anybody's: it says nothing of the cluster but what is not read yet. Metrics are for those whom the API server
 lets read them, unless that was turned off in so many words.
@@ -7,7 +7,7 @@ lets read them, unless that was turned off in so many words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from aiohttp import web
@@ -23,6 +23,8 @@ from runup.kube.clock import Clock, SystemClock
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0
+# Of what is posted to a webhook: the API server sends a whole list of objects at once.
+_LONGEST_BODY = 64 * 1024 * 1024
 
 Ready = Callable[[], Awaitable[str]]
 Refused = Callable[[str, str], Awaitable[Refusal | None]]
@@ -37,8 +39,11 @@ class Registered(Protocol):
 class Endpoint:
     """Serves `metrics`, once it is started."""
 
-    def __init__(self, metrics: Registered, clock: Clock | None = None) -> None:
+    def __init__(
+        self, metrics: Registered, clock: Clock | None = None, *, webhooks: Iterable[web.RouteDef] = ()
+    ) -> None:
         self._metrics = metrics
+        self._webhooks = tuple(webhooks)
         self._clock = clock or SystemClock()
         self._following: asyncio.Task[None] | None = None
         self._ready: Ready = _not_started
@@ -71,7 +76,8 @@ class Endpoint:
             certificate.start()
         context = certificate.context if certificate else None
         self._secured = Secured(context, tls or TlsProfile()) if context is not None else None
-        app = web.Application()
+        app = web.Application(client_max_size=_LONGEST_BODY)
+        app.router.add_routes(self._webhooks)
         app.router.add_get("/metrics", self._serve_metrics)
         app.router.add_get("/healthz", self._serve_health)
         app.router.add_get("/readyz", self._serve_ready)

@@ -17,7 +17,7 @@ from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, KubeError, NotFound
+from runup.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
 from runup.lang.cut import cut
 from runup.lang.printable import printable
 
@@ -38,12 +38,24 @@ class StatusRefused(KubeError):
         self.causes = tuple(cause.field for cause in details.causes) if details else ()
 
 
+class NotApplied(KubeError):
+    """An object was not taken. `lasting`: the API server refuses it as it is now, whoever asks again."""
+
+    def __init__(self, action: Apply, error: ApiError) -> None:
+        super().__init__(error.message, reason=error.reason)
+        metadata = action.object["metadata"]
+        name = "/".join(filter(None, (metadata.get("namespace", ""), metadata["name"])))
+        self.what = f"{action.resource.kind} {name}: {error.message}"
+        self.lasting = not isinstance(error, Transient)
+
+
 class Executor:
     """Carries plans out with `client`. Events about cluster-scoped objects are kept in namespace `default`."""
 
     def __init__(self, client: Client, clock: Clock, *, component: str = FIELD_MANAGER) -> None:
         self._client = client
         self._clock = clock
+        # Who fields and events are told apart by.
         self._component = component
 
     async def execute(self, plan: Plan) -> None:
@@ -62,16 +74,18 @@ class Executor:
             await self._tell(action)
 
     async def _apply(self, action: Apply) -> None:
-        call = calls.apply(action.resource, action.object, field_manager=FIELD_MANAGER, force=action.force)
+        call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
         try:
             await self._client.send(call)
+        except Conflict:
+            raise
         except ApiError as error:
-            absent = isinstance(error, NotFound) and action.where_namespace
-            if not absent and not action.optional:
-                raise
-            if not absent:
-                name = action.object["metadata"]["name"]
-                log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
+            if action.where_namespace and isinstance(error, NotFound):
+                return
+            if not action.optional:
+                raise NotApplied(action, error) from error
+            name = action.object["metadata"]["name"]
+            log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
 
     async def _patch_status(self, action: PatchStatus) -> None:
         key = action.key
@@ -81,7 +95,7 @@ class Executor:
             status_operations(action),
             key.namespace,
             subresource="status",
-            field_manager=FIELD_MANAGER,
+            field_manager=self._component,
         )
         try:
             await self._client.send(call)
@@ -104,7 +118,7 @@ class Executor:
         """An event that cannot be stored is lost: it only repeats what a condition says."""
         obj = event_object(event, self._clock.now(), self._component)
         try:
-            await self._client.send(calls.create(EVENTS, obj, field_manager=FIELD_MANAGER))
+            await self._client.send(calls.create(EVENTS, obj, field_manager=self._component))
         except ApiError:
             return
 

@@ -18,15 +18,17 @@ class Access:
     """Credentials, mirrors, and how long is waited.
 
     `ca_file` adds certificate authorities to the system's. `plain_http` are hosts (with port) that are asked by plain
-    HTTP besides loopback. `timeout_s` is for one wait; `request_s` for a whole request, from the connection over its
-    redirects to the last byte, and a blob gets as much more as it needs at `slowest_bytes_s`. `wait(seconds)` is called
-    before another attempt and, with 0, between pieces: True gives up, by which another thread ends a pull.
+    HTTP besides loopback; of `unchecked` hosts no certificate is looked at. `timeout_s` is for one wait; `request_s`
+    for a whole request, from the connection over its redirects to the last byte, and a blob gets as much more as it
+    needs at `slowest_bytes_s`. `wait(seconds)` is called before another attempt and, with 0, between pieces: True gives
+    up, by which another thread ends a pull.
     """
 
     credentials: Credentials = field(default_factory=Credentials)
     mirrors: tuple[Mirror, ...] = ()
     ca_file: str = ""
     plain_http: frozenset[str] = frozenset()
+    unchecked: frozenset[str] = frozenset()
     timeout_s: float = 30.0
     request_s: float = 60.0
     slowest_bytes_s: float = 128 * 1024

@@ -7,6 +7,8 @@ class OciError(Exception):
     """Base. `message` is for a person, names the image and the way out."""
 
     reason = "ImageError"
+    layer = ""
+    """The digest of the layer that it is about, if it is about one."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -25,10 +27,22 @@ class ImageNotFound(OciError):
     reason = "ImageNotFound"
 
 
+class FileNotFound(ImageNotFound):
+    """The image is there, and has no such file."""
+
+    reason = "FileNotFound"
+
+
 class BadImage(OciError):
     """The bytes are not what they claim: a digest, size, type or path does not hold. Trying again does not help."""
 
     reason = "BadImage"
+
+
+class BeyondLimits(BadImage):
+    """The image may be in order, but is more than we read, or of a kind that we cannot: what is in it is not known."""
+
+    reason = "ImageBeyondLimits"
 
 
 class Unauthorized(OciError):

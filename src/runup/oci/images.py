@@ -17,13 +17,16 @@ DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 INDEXES = frozenset({INDEX, DOCKER_LIST})
 MANIFESTS = frozenset({MANIFEST, DOCKER_MANIFEST})
+LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
 LAYERS = {
     LAYER_GZIP: "gzip",
     "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
+    LAYER_ZSTD: "zstd",
+    "application/vnd.docker.image.rootfs.diff.tar.zstd": "zstd",
     "application/vnd.oci.image.layer.v1.tar": "",
     "application/vnd.docker.image.rootfs.diff.tar": "",
 }
-"""Layer media types and their compression."""
+"""Layer media types and their compression; what buildah writes with `--compression-format zstd` is among them."""
 
 REF_NAME = "org.opencontainers.image.ref.name"
 THIN_LABEL = "io.runup.image"

@@ -104,8 +104,10 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
 
 
 def for_architecture(index: images.Index, architecture: str, what: str) -> Descriptor:
-    """The one image of `index` for Linux on `architecture`; raises BadImage naming what there is."""
+    """The image of `index` for Linux on `architecture`, any if that is empty; raises BadImage naming what it has."""
     for item in index.manifests:
+        if not architecture and item.platform is not None and item.platform.os == "linux":
+            return item
         if item.platform is None or (item.platform.os, item.platform.architecture) == ("linux", architecture):
             return item
     known = ", ".join(sorted(item.platform.architecture for item in index.manifests if item.platform))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,16 +17,32 @@ from urllib.parse import urlencode, urljoin
 
 from runup.oci import images, mirrors
 from runup.oci.access import Access
-from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from runup.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.images import Config, Descriptor, Manifest
 from runup.oci.layers import MAX_LAYERS, for_architecture, read_folders
 from runup.oci.layout import Layout, media_type_of
 from runup.oci.reference import Reference, is_digest, sha256
-from runup.oci.tarstream import MAX_IMAGE_BYTES, BrokenLayer, Budget, Hidden, Pieces, find_in_layer
+from runup.oci.search import Search, Searched, Sought
+from runup.oci.tarstream import (
+    MAX_IMAGE_BYTES,
+    BrokenLayer,
+    Budget,
+    Hidden,
+    Pieces,
+    entries,
+    find_in_layer,
+    opened,
+)
 from runup.oci.transport import Interrupted, Question, Transport, broken, pause_s
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read out of an image without pulling it: a release's metadata have some 20 KB."""
+
+MAX_SEARCHED_BYTES = 16 * 1024 * 1024 * 1024
+"""Most that an image that is only searched may have: a driver toolkit's compiler and headers upon a distribution."""
+
+MAX_SEARCHED_ENTRIES = 1_000_000
+"""Most files, folders and links of an image that is searched."""
 
 _ACCEPT = ", ".join(sorted(images.MANIFESTS | images.INDEXES))
 _PIECE = 256 * 1024
@@ -39,6 +55,8 @@ class RegistryClient:
     def __init__(self, access: Access | None = None) -> None:
         self._access = access or Access()
         self._transport = Transport(self._access)
+        self.received_bytes = 0
+        """How much of blobs arrived so far, as they are sent."""
 
     def resolve(self, reference: Reference) -> str:
         """The digest that `reference` stands for now: its own, or that of its tag."""
@@ -66,6 +84,14 @@ class RegistryClient:
         Every layer arrives once and is read as it arrives: what a lower one has counts, unless an upper one hides it.
         """
         return self._from_any(reference, lambda source: self._read_folders(source, folders, architecture))
+
+    def search(self, reference: Reference, sought: Sought, *, architecture: str = "amd64") -> Searched:
+        """Look for files in the image, the uppermost layer first, and no further than until they were found.
+
+        What was read whole is what its digest says; of a layer that was left early that cannot be known. An error about
+        a layer, not the manifest, has its digest in `layer`. Without an `architecture` any will do.
+        """
+        return self._from_any(reference, lambda source: self._search(source, sought, architecture))
 
     def push(self, layout: Layout, digest: str, target: Reference) -> None:
         """Copy an image out of `layout` to `target`; blobs first, so that the name never points at half of it."""
@@ -96,9 +122,9 @@ class RegistryClient:
             return fetch(last)
         except OciError as error:
             if problems:
-                raise type(error)(
-                    "; ".join([error.message, *(f"mirror: {problem}" for problem in problems)])
-                ) from error
+                told = type(error)("; ".join([error.message, *(f"mirror: {problem}" for problem in problems)]))
+                told.layer = error.layer
+                raise told from error
             raise
 
     def _pull(self, reference: Reference, layout: Layout, architecture: str) -> str:
@@ -158,7 +184,7 @@ class RegistryClient:
                 return found
             if found is Hidden.YES:
                 break
-        raise ImageNotFound(f"{reference}: the image has no file {path}")
+        raise FileNotFound(f"{reference}: the image has no file {path}")
 
     def _read_folders(self, reference: Reference, folders: tuple[str, ...], architecture: str) -> dict[str, bytes]:
         _, data = self._image(reference, architecture)
@@ -171,7 +197,41 @@ class RegistryClient:
         arriving = _Arriving(lambda blob: self._verified(reference, blob), manifest)
         return read_folders(_Remote(arriving, str(reference), manifest, config), folders)
 
-    def _verified(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
+    def _search(self, reference: Reference, sought: Sought, architecture: str) -> Searched:
+        _, data = self._image(reference, architecture)
+        manifest = images.decode(Manifest, data, str(reference))
+        _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
+        before = self.received_bytes
+        budget = Budget.of(str(reference), MAX_SEARCHED_BYTES, MAX_SEARCHED_ENTRIES)
+        search = Search(str(reference), sought)
+        # A layer that is there twice brings the same both times, and the upper one counts.
+        layers = {blob.digest: blob for blob in reversed(manifest.layers)} if not search.complete else {}
+        read = 0
+        for blob in layers.values():
+            read += 1
+            try:
+                if self._search_layer(reference, blob, search, budget):
+                    break
+            except OciError as error:
+                error.layer = blob.digest
+                raise
+        fetched = self.received_bytes - before
+        return Searched(search.found, search.elsewhere, read, len(manifest.layers), fetched)
+
+    def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
+        with contextlib.closing(self._verified(reference, blob)) as pieces:
+            source = Pieces(pieces)
+            try:
+                with opened(source, blob, budget) as (archive, _):
+                    if search.layer(entries(archive, budget)):
+                        return True
+            except BrokenLayer:
+                source.drain()  # where the bytes are not even those of the digest, that is the better answer
+                raise
+            source.drain()
+        return False
+
+    def _verified(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
         """The pieces of a blob; raises BadImage at their end where they are not what the digest says."""
         if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
             raise BadImage(f"{reference}: {blob.digest!r} is no sha256 digest")
@@ -190,6 +250,7 @@ class RegistryClient:
             try:
                 for piece in self._attempt(reference, blob, received, what):
                     received += len(piece)
+                    self.received_bytes += len(piece)
                     if received > blob.size:
                         raise BadImage(f"{what} is larger than the {blob.size} bytes that it claims")
                     yield piece
@@ -282,10 +343,11 @@ class _Remote:
     config: Config
 
 
-def _check_sizes(manifest: Manifest, reference: Reference) -> None:
-    """Raise BadImage for an image that claims to be larger than any that is unpacked."""
+def _check_sizes(manifest: Manifest, reference: Reference, most_bytes: int | None = None) -> None:
+    """Raise BadImage for an image that claims to be larger than any that is read, by default any that is unpacked."""
     if len(manifest.layers) > MAX_LAYERS:
-        raise BadImage(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
+        raise BeyondLimits(f"{reference}: has {len(manifest.layers)} layers; the limit is {MAX_LAYERS}")
     sizes = [blob.size for blob in (manifest.config, *manifest.layers)]
-    if min(sizes) < 0 or sum(sizes) > MAX_IMAGE_BYTES:
-        raise BadImage(f"{reference}: claims {sum(sizes)} bytes; the limit is {MAX_IMAGE_BYTES}")
+    most = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
+    if min(sizes) < 0 or sum(sizes) > most:
+        raise BeyondLimits(f"{reference}: claims {sum(sizes)} bytes; the limit is {most}")

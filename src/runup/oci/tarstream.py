@@ -20,7 +20,7 @@ from enum import Enum
 from typing import BinaryIO, Protocol, cast
 
 from runup.oci import images
-from runup.oci.errors import BadImage
+from runup.oci.errors import BadImage, BeyondLimits
 from runup.oci.images import Descriptor
 from runup.oci.tar import Archive, BadTar, Entry
 
@@ -35,6 +35,9 @@ MAX_RATIO = 200
 
 MAX_SMALL_BYTES = 64 * 1024 * 1024
 """What a layer may unpack to however small it is packed."""
+
+MAX_WINDOW_BYTES = 8 * 1024 * 1024
+"""Most that a zstd layer may have us keep to go back to; every reader must have as much (RFC 8878, 3.1.1.1.2)."""
 
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
@@ -57,23 +60,27 @@ class Budget:
     image: str
     bytes: int
     entries: int
+    most_bytes: int
+    most_entries: int
 
     @classmethod
-    def of(cls, image: str) -> Budget:
-        """All of it."""
-        return cls(image, MAX_IMAGE_BYTES, MAX_ENTRIES)
+    def of(cls, image: str, most_bytes: int | None = None, most_entries: int | None = None) -> Budget:
+        """All of it: of other limits than those of an image that is unpacked, where they are given."""
+        size = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
+        count = MAX_ENTRIES if most_entries is None else most_entries
+        return cls(image, size, count, size, count)
 
     def take(self, size: int) -> None:
         """Count bytes that were unpacked; raises BadImage."""
         self.bytes -= size
         if self.bytes < 0:
-            raise BadImage(f"image {self.image}: unpacks to more than {MAX_IMAGE_BYTES} bytes")
+            raise BeyondLimits(f"image {self.image}: unpacks to more than {self.most_bytes} bytes")
 
     def count(self) -> None:
         """Count an entry; raises BadImage."""
         self.entries -= 1
         if self.entries < 0:
-            raise BadImage(f"image {self.image}: has more than {MAX_ENTRIES} entries")
+            raise BeyondLimits(f"image {self.image}: has more than {self.most_entries} entries")
 
 
 class Readable(Protocol):
@@ -87,14 +94,40 @@ class Readable(Protocol):
 def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
     """A layer's archive and what it unpacks to; raises BadImage for another type, and for broken data."""
     if layer.media_type not in images.LAYERS:
-        raise BadImage(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
-    packed = images.LAYERS[layer.media_type] == "gzip"
-    plain = cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream))) if packed else stream
-    unpacked = Unpacked(plain, layer, budget)
+        raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
+    unpacked = Unpacked(_plain(stream, images.LAYERS[layer.media_type]), layer, budget)
     try:
         yield Archive(unpacked), unpacked
-    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile, _BadZstd) as error:
         raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
+
+
+def _plain(stream: Readable, compression: str) -> Readable:
+    if compression == "gzip":
+        return cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream)))
+    return _Zstd(stream) if compression == "zstd" else stream
+
+
+class _BadZstd(ValueError):
+    """The bytes are no zstd frames, or want more memory than we give."""
+
+
+class _Zstd:
+    """What zstd frames unpack to, one after the other."""
+
+    def __init__(self, stream: Readable) -> None:
+        import zstandard  # few images need it
+
+        self._wrong = zstandard.ZstdError
+        unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        self._reader = unpacker.stream_reader(cast("BinaryIO", stream), read_across_frames=True)
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        try:
+            return self._reader.read(size)
+        except self._wrong as error:
+            raise _BadZstd(str(error)) from error
 
 
 class BrokenLayer(BadImage):
@@ -141,7 +174,7 @@ class Unpacked:
         self._budget.take(len(data))
         self._left -= len(data)
         if self._left < 0:
-            raise BadImage(
+            raise BeyondLimits(
                 f"image {self._budget.image}: a layer unpacks to more than {self._most} bytes, "
                 f"{MAX_RATIO} times what it has packed"
             )

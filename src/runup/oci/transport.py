@@ -69,7 +69,7 @@ class Transport:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._authorizations: dict[tuple[str, str, str], str] = {}
-        self._tls: ssl.SSLContext | None = None
+        self._tls: dict[bool, ssl.SSLContext] = {}
 
     @contextlib.contextmanager
     def ask(self, question: Question) -> Iterator[http.client.HTTPResponse]:
@@ -158,22 +158,20 @@ class Transport:
         proxies = urllib.request.ProxyHandler({} if self._access.is_plain(host) else None)
         named = urlsplit(self._base(question.reference)).netloc
         plain = _Plain(named, deadline)
-        for handler in (proxies, plain, _Secure(named, deadline, self._context()), _Redirects(self, question)):
+        for handler in (
+            proxies,
+            plain,
+            _Secure(named, deadline, self._context(question.reference.host)),
+            _Redirects(self, question),
+        ):
             opener.add_handler(handler)
         return opener
 
-    def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-            if self._access.ca_file:
-                try:
-                    self._tls.load_verify_locations(cafile=self._access.ca_file)
-                except (OSError, ssl.SSLError) as error:
-                    why = getattr(error, "strerror", None) or error
-                    raise Unreachable(
-                        f"{self._access.ca_file}: no certificate authorities can be read: {why}"
-                    ) from error
-        return self._tls
+    def _context(self, host: str) -> ssl.SSLContext:
+        checked = host not in self._access.unchecked
+        if checked not in self._tls:
+            self._tls[checked] = _checking(self._access.ca_file) if checked else _believing()
+        return self._tls[checked]
 
     def allowed(self, base: str, url: str, question: Question) -> SplitResult:
         """`url`, seen from `base`; raises Unauthorized for another scheme, and plain HTTP where that was not said."""
@@ -278,6 +276,25 @@ class _Secure(urllib.request.HTTPSHandler):
         reach = _reach(request, self._named, proxied=request.host != urlsplit(request.full_url).netloc)
         made = factory(SecureConnection, self._deadline, reach)
         return self.do_open(made, request, context=self._tls)
+
+
+def _checking(ca_file: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
+    return context
+
+
+def _believing() -> ssl.SSLContext:
+    """For a registry of which somebody said that its certificate is not to be looked at."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Reach:

@@ -211,3 +211,56 @@ def test_a_query_is_tested_by_what_prometheus_answers(tmp_path: Path, run: Run) 
     (tmp_path / "slow.yaml").write_text(QUERY[: QUERY.index("- {name: no series")])
     ran = run("checks", "test", tmp_path)
     assert "no case that expects Unknown: leave `prometheus` out, or give it no sample" in ran.out
+
+
+KINDS = [
+    pytest.param(("--kind", "Pod"), "v1 pods Pod", id="a kind that runup knows"),
+    pytest.param(
+        ("--resource", "machineconfigpools.v1.machineconfiguration.openshift.io"),
+        "v1 machineconfigpools MachineConfigPool",
+        id="a resource that runup knows",
+    ),
+    pytest.param((), "v1 configmaps ConfigMap", id="neither"),
+]
+
+
+@pytest.mark.parametrize(("words", "read"), KINDS)
+def test_what_a_skeleton_reads(words: tuple[str, ...], read: str, tmp_path: Path, run: Run) -> None:
+    """Resource and kind belong together, whichever of them was typed."""
+    assert run("checks", "new", "mine", *words, "--in", tmp_path).code == 0
+    spec = kyaml.load((tmp_path / "mine.yaml").read_text())["spec"]["reads"][0]
+    assert f"{spec['version']} {spec['resource']} {spec['kind']}" == read
+
+
+def test_a_kind_that_nobody_knows_wants_its_resource(tmp_path: Path, run: Run) -> None:
+    """A check of Widgets that lists ConfigMaps would be clear for ever."""
+    ran = run("checks", "new", "mine", "--kind", "Widget", "--in", tmp_path)
+    assert (ran.code, "give its --resource, too" in ran.err) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cases_beside_a_check_are_run_with_it(made: Path, run: Run) -> None:
+    """As the skeleton's first line has it typed."""
+    edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
+    ran = run("checks", "test", made / "old-routes.yaml")
+    assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
+
+
+def test_a_release_takes_checks_with_their_cases(made: Path, run: Run, tmp_path: Path) -> None:
+    """The guide's last steps: the folder as it is becomes a release, whose check is run on a dump."""
+    made.rename(tmp_path / "preflight-checks")
+    ran = run("release", "new", "--from-dir", tmp_path, "--version", "5.3.0", "--to", f"oci:{tmp_path}/made")
+    assert ran.code == 0, ran.err
+    version = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {"clusterID": "a"},
+        "status": {"desired": {"version": "5.2.0", "image": "x@sha256:1"}, "history": []},
+    }
+    (tmp_path / "dump").mkdir()
+    (tmp_path / "dump" / "version.json").write_text(json.dumps(version))
+    ran = run("preflight", "run", "--to-image", f"oci:{tmp_path}/made", "--dump", tmp_path / "dump", "-o", "json")
+    found = {check["name"]: check["result"] for check in json.loads(ran.out)["checks"]}
+    assert found["old-routes"] == "Unknown"
+    assert not [name for name in found if "test" in name]

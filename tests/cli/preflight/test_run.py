@@ -159,6 +159,17 @@ def test_forms(one: Path, run: Run) -> None:
     assert kyaml.load(printed("yaml"))["exitCode"] == 2
 
 
+def test_where_a_result_of_sarif_is(one: Path, run: Run) -> None:
+    """At each object that it is about, or at the cluster where it is about none; always somewhere."""
+    (ran,) = json.loads(run("preflight", "run", "--dump", one, "-o", "sarif").out)["runs"]
+    where = {
+        each["ruleId"]: [at["fullyQualifiedName"] for place in each["locations"] for at in place["logicalLocations"]]
+        for each in ran["results"]
+    }
+    assert where["ClusterOperatorDegraded-dns"] == ["one: ClusterOperator.config.openshift.io dns"]
+    assert where["SystemPodsFailingUnknown"] == ["one"]
+
+
 def test_suppressed_is_still_listed(one: Path, tmp_path: Path, run: Run) -> None:
     """By globs, with its reason; an entry that is over counts no more, one that matches nothing is named."""
     file = tmp_path / "suppressions.yaml"

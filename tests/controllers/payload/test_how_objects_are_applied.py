@@ -37,6 +37,7 @@ from runup.kube import calls
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
 GADGETS = Resource("example.org", "v1", "Gadget", "gadgets", namespaced=True)
+PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
 PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 OTHER = "registry.example/release@sha256:" + "53" * 32
@@ -218,14 +219,18 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
     """While it is on its way out, a minor update is held up; when somebody makes it again, it is left alone."""
     gone = {"release.openshift.io/delete": "true"}
     path = "release-manifests/0000_20_a_01_x.yaml"
-    old = write_release(tmp_path / "old", "5.0.0", FIRST | {path: [config_map("a", {"k": "v"})]})
-    new = write_release(
-        tmp_path / "new",
-        "5.0.3",
-        FIRST | {path: [config_map("a", {"k": "v"}, annotations=gone), config_map("never", {}, annotations=gone)]},
+    old = write_release(
+        tmp_path / "old", "5.0.0", FIRST | {path: [config_map("a", {"k": "v"}), operator("b", "5.0.0")]}
     )
+    removed = [
+        config_map("a", {"k": "v"}, annotations=gone),
+        config_map("never", {}, annotations=gone),
+        operator("b", "5.0.3", annotations=gone),
+    ]
+    new = write_release(tmp_path / "new", "5.0.3", FIRST | {path: removed})
     async with cluster(tmp_path / "world") as (world, make):
         async with running(make(applies=True, payload=old)):
+            await operator_is_at(world, "b", "5.0.0")
             await world.until(completed("5.0.0"))
         holds = {"metadata": {"finalizers": ["example.org/held"]}}
         await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", holds, NAMESPACE))
@@ -237,6 +242,7 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
             await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", free, NAMESPACE))
             await world.until(lambda found: state(found, "Upgradeable") == ("", ""))
             assert await there(world, CONFIG_MAPS, "a", NAMESPACE) is None
+            assert await there(world, OPERATORS, "b") is None
 
 
 async def test_a_workload_that_cannot_roll_out_is_told(tmp_path: Path) -> None:
@@ -323,6 +329,23 @@ async def test_a_fault_of_one_component_leaves_the_others_alone(tmp_path: Path) 
         await world.client.send(calls.create(CRDS, definition("Widget", "widgets")))
         await world.until(completed("5.0.0"))
         await world.condition("Failing", "False")
+
+
+async def test_what_the_server_drops_is_written_once(tmp_path: Path) -> None:
+    """A PriorityClass whose default is said in so many words: neither this process nor the next one writes it again."""
+    priority = manifest("scheduling.k8s.io/v1", "PriorityClass", "p", value=1000, globalDefault=False, description="")
+    path = "release-manifests/0000_20_a_01_x.yaml"
+    folder = write_release(tmp_path / "release", "5.0.0", FIRST | {path: [priority, config_map("last", {"k": "v"})]})
+    seen: list[str] = []
+    async with cluster(tmp_path / "world") as (world, make):
+        for number in range(2):
+            async with running(make(applies=True, payload=folder)):
+                await world.until(completed("5.0.0"))
+                # What is put back later than that was looked at before.
+                await world.client.send(calls.merge_patch(CONFIG_MAPS, "last", {"data": {"k": str(number)}}, NAMESPACE))
+                await until_equal(world, "last", {"k": "v"})
+            seen.append((await exists(world, PRIORITIES, "p"))["metadata"]["resourceVersion"])
+    assert seen[0] == seen[1]
 
 
 async def test_what_needs_a_later_manifest_holds_up_nobody(tmp_path: Path) -> None:

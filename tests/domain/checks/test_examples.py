@@ -23,6 +23,7 @@ BY_NAME = {check.name: check for check in CHECKS if check.about}
 PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
+TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
 
 class Row(NamedTuple):
@@ -341,6 +342,27 @@ ROWS = (
     Row(
         "runtime: no Kubernetes told", "ContainerRuntimeTooOld", (), ("ContainerRuntimeTooOldUnknown?",), NO_KUBERNETES
     ),
+    Row("packages: CoreOS", "PackageBasedNodes", (("Linux 8.10 (Ootpa)", "Linux CoreOS 418.94.202501"),)),
+    Row("packages: CoreOS of 4.19", "PackageBasedNodes", (("Linux 8.10 (Ootpa)", "Linux CoreOS 9.6.20250611"),)),
+    Row(
+        "packages: another system",
+        "PackageBasedNodes",
+        (("Red Hat Enterprise Linux 8.10 (Ootpa)", "Fedora CoreOS 41"),),
+    ),
+    Row("packages: 4.16 still runs on them", "PackageBasedNodes", (), (), OLD),
+    Row("packages: 4.18 to 4.19", "PackageBasedNodes", (), ("PackageBasedNodes",), TO_4_19),
+    Row(
+        "packages: a node that does not say",
+        "PackageBasedNodes",
+        (("osImage: Red Hat Enterprise Linux 8.10 (Ootpa), ", ""),),
+        ("PackageBasedNodesUnknown?",),
+        TO_4_19,
+    ),
+    Row(
+        "packages: none of 4.19 and later needs to say",
+        "PackageBasedNodes",
+        (("osImage: Red Hat Enterprise Linux 8.10 (Ootpa), ", ""),),
+    ),
     Row("network: OVN", "NetworkTypeRemoved", (("OpenShiftSDN", "OVNKubernetes"),)),
     Row("network: 4.16 still has it", "NetworkTypeRemoved", (), (), OLD),
     Row("network: 4.16 has no Kuryr", "NetworkTypeRemoved", (("OpenShiftSDN", "Kuryr"),), ("NetworkTypeRemoved",), OLD),
@@ -475,6 +497,41 @@ ROWS = (
             ),
         ),
         ("KernelModuleNotVerified",),
+    ),
+    Row("kernel modules: verified for the target", "KernelModulesNotReady", (('"False"', '"True"'),)),
+    Row(
+        "kernel modules: validated for another release",
+        "KernelModulesNotReady",
+        (("sha256:5", "sha256:6"),),
+        ("KernelModulesNotReadyUnknown?",),
+    ),
+    Row(
+        "kernel modules: a validation that has not ended",
+        "KernelModulesNotReady",
+        (('"False"', '""'),),
+        ("KernelModulesNotReadyUnknown?",),
+    ),
+    Row(
+        "kernel modules: only a device plugin",
+        "KernelModulesNotReady",
+        (
+            (
+                "  moduleLoader:\n    container:\n      modprobe: {moduleName: simple_kmod}\n      kernelMappings: "
+                "[{regexp: '.*', containerImage: 'quay.io/example/simple-kmod:$KERNEL_FULL_VERSION'}]",
+                "  selector: {}",
+            ),
+        ),
+    ),
+    Row(
+        "kernel modules: a Module that is none",
+        "KernelModulesNotReady",
+        (
+            (
+                "kernelMappings: [{regexp: '.*', containerImage: 'quay.io/example/simple-kmod:$KERNEL_FULL_VERSION'}]",
+                "kernelMappings: 5",
+            ),
+        ),
+        ("KernelModulesNotReadyUnknown?",),
     ),
     Row(
         "machines: may stay",

@@ -366,3 +366,7 @@ def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
         "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example:9091",
         "PREFLIGHT_PROMETHEUS_CA": "-----BEGIN",
     }
+    assert env(started(prometheus_url="https://thanos.example", prometheus_hosted=True)) == {
+        "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example",
+        "PREFLIGHT_PROMETHEUS_HOSTED": "true",
+    }

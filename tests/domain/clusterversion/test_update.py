@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import GRAPH, OWN, World, image, risk
-from tests.factories import cluster_operator
+from tests.factories import SINCE, cluster_operator
 
-from runup.api.config_v1 import AcceptRisk, Update
+from runup.api.config_v1 import AcceptRisk, Update, UpdateHistory
 from runup.domain.payload.problems import Effect, Problem
 
 
@@ -98,6 +100,73 @@ def test_the_update_waits_for_the_preflights_pods() -> None:
     assert world.version.status.desired.version == "5.0.0"
     world._set(pods=()).settle()
     assert world.version.status.desired.version == "5.0.3"
+
+
+@pytest.mark.parametrize(
+    ("after_s", "said"),
+    [
+        pytest.param(10, ": preflight-1 on node node-1.", id="it ends in its time"),
+        pytest.param(61, " since {then}; if the node is lost, `kubectl -n ", id="its node is lost"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("ask", "condition"),
+    [
+        pytest.param(lambda w: w.ask(Update(version="5.0.3")), "ReleaseAccepted", id="an update waits for it"),
+        pytest.param(lambda w: w.ask_preflight("5.2.0"), "PreflightRunning", id="another preflight waits for it"),
+    ],
+)
+def test_a_pod_that_does_not_end_is_named(ask: Any, condition: str, after_s: float, said: str) -> None:
+    """Else nobody would know what an update waits for, which is for as long as the pod is there."""
+    world = World.new().settle().ask_preflight("5.0.3").settle()
+    world.report().settle()
+    world.pod().finalizing = True
+    ask(world).settle()
+    (pod,) = world.observed.pods
+    going = with_fields(pod.metadata, deletion_timestamp=world.now)
+    there = with_fields(pod.spec, node_name="node-1")
+    world._set(pods=(with_fields(pod, metadata=going, spec=there),)).pass_time(after_s).settle()
+    assert said.format(then=f"{going.deletion_timestamp:%Y-%m-%dT%H:%M:%SZ}") in world.message(condition)
+
+
+def been(version: str, image_: str, *, days: int) -> UpdateHistory:
+    """A release that the cluster once ran."""
+    then = SINCE - timedelta(days=days)
+    return UpdateHistory(state="Completed", started_time=then, completion_time=then, version=version, image=image_)
+
+
+KNOWN = been("4.99.0", image("4.99.0"), days=9)
+LOST = been("4.98.0", "", days=20)
+
+
+@pytest.mark.parametrize(
+    ("applies", "asked", "accepted", "invalid"),
+    [
+        pytest.param(True, "4.99.0", ("False", "PreconditionChecks"), False, id="it is known: its image is judged"),
+        pytest.param(True, "4.98.0", ("True", "PayloadLoaded"), False, id="its image is not known: nothing to go to"),
+        pytest.param(False, "4.99.0", ("True", "PayloadLoaded"), False, id="nothing is applied: nothing to go to"),
+        pytest.param(True, "4.97.0", ("True", "PayloadLoaded"), True, id="it is of no history: it is refused"),
+        pytest.param(False, "4.97.0", ("True", "PayloadLoaded"), True, id="nothing is applied, and of no history"),
+    ],
+)
+def test_a_version_that_nobody_offers_and_the_cluster_has_been(
+    applies: bool, asked: str, accepted: tuple[str, str], invalid: bool
+) -> None:
+    """Whoever names a release of the history means that one, and what it is known by is its image alone."""
+    world = World.new(history=(been("5.0.0", OWN, days=1), KNOWN, LOST))
+    world = world.applying().settle().worker_completes().settle() if applies else world.settle()
+    world.ask(Update(version=asked)).settle()
+    assert world.condition("ReleaseAccepted") == accepted
+    assert (f'version="{asked}" image="{image(asked)}"' in world.message("ReleaseAccepted")) is (accepted[0] == "False")
+    assert (world.condition("Invalid") == ("True", "InvalidClusterVersion")) is invalid
+    assert world.version.status.desired.version == "5.0.0"
+
+
+def test_back_to_a_release_of_the_history_when_forced() -> None:
+    """Its image is that of the history."""
+    world = World.new(history=(been("5.0.0", OWN, days=1), KNOWN)).applying().settle().worker_completes().settle()
+    world.ask(Update(version="4.99.0", force=True)).settle()
+    assert (world.version.status.desired.version, world.version.status.desired.image) == ("4.99.0", image("4.99.0"))
 
 
 def test_a_large_jump_is_checked_but_not_made() -> None:

@@ -212,3 +212,34 @@ def test_only_progress_leaves_no_failure() -> None:
 def test_in_few_words(problem: Problem, text: str) -> None:
     """What Progressing says of it."""
     assert summary_of(problem) == text
+
+
+WORDS = {
+    "UpdatePayloadResourceNotFound": "some resources could not be updated",
+    "UpdatePayloadResourceConflict": "some resources could not be updated",
+    "UpdatePayloadClusterDown": "the control plane is down or not responding",
+    "UpdatePayloadClusterError": "the control plane is reporting an internal error",
+    "UpdatePayloadClusterOverloaded": "the control plane is overloaded and is not accepting updates",
+    "UpdatePayloadClusterUnauthorized": "could not authenticate to the server",
+    "UpdatePayloadRetrievalFailed": "could not download the update",
+    "UpdatePayloadResourceForbidden": "the server is rejecting updates",
+    "UpdatePayloadResourceTypeMissing": "a required extension is not available to update",
+    "UpdatePayloadResourceInvalid": "some cluster configuration is invalid",
+    "UpdatePayloadIntegrity": "the contents of the update are invalid",
+    "ImageVerificationFailed": "the image may not be safe to use",
+    "UpgradePreconditionCheckFailed": "it may not be safe to apply this update",
+    "ClusterOperatorDegraded": "the cluster operator a is degraded",
+    "ClusterOperatorNotAvailable": "the cluster operator a is not available",
+    "ClusterOperatorNoVersions": "the cluster operator a does not declare expected versions",
+    "ClusterOperatorsNotAvailable": "some cluster operators are not available",
+    "WorkloadNotAvailable": "the workload a has not yet successfully rolled out",
+    "WorkloadNotProgressing": "the workload a cannot roll out",
+    "UpdatePayloadSomethingElse": "the update could not be applied",
+    "SomethingElse": "a has an unknown error: SomethingElse",
+}
+
+
+@pytest.mark.parametrize(("reason", "text"), WORDS.items(), ids=WORDS)
+def test_every_reason_in_few_words(reason: str, text: str) -> None:
+    """The reference's words for each (cvo-behaviour 6.1), of something called `a`."""
+    assert summary_of(Problem(reason, "m", names=("a",))) == text

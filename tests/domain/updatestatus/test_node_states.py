@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -99,6 +100,28 @@ def test_a_change_of_architecture_is_told_by_configurations(
     versions = dict.fromkeys(("worker-old", "worker-new"), b.NEW)
     found = nodes.node_state(b.node(**node), b.pool(), versions, Target(b.NEW, migrating=True))
     assert (found.updated, found.updating) == (updated, updating)
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([], False, id="no history"),
+        pytest.param([(b.NEW, "image-a")], False, id="an installation"),
+        pytest.param([(b.NEW, "image-a"), (b.OLD, "image-b")], False, id="another version, another image"),
+        pytest.param([(b.OLD, "image-a"), (b.NEW, "image-b")], False, id="back to another version"),
+        pytest.param([(b.NEW, "image-a"), (b.OLD, "image-a")], False, id="another version, the same image"),
+        pytest.param([(b.NEW, "image-a"), (b.NEW, "image-a")], False, id="the same release once more"),
+        pytest.param([(b.NEW, "image-a"), (b.NEW, "image-b")], True, id="the same version, another image"),
+        pytest.param([(b.NEW, "image-b"), (b.NEW, "image-a")], True, id="and back"),
+        pytest.param([(b.NEW, "image-a"), (b.OLD, "image-b"), (b.OLD, "image-c")], False, id="one that is over"),
+        pytest.param([(b.NEW, "image-a"), (b.NEW, "image-b"), (b.OLD, "image-c")], True, id="after an update"),
+    ],
+)
+def test_what_a_change_of_architecture_is(entries: list[tuple[str, str]], expected: bool) -> None:
+    """It is told by the two newest entries alone."""
+    # As read from a server: what is equal is not the same string.
+    history = [b.entry(version, image=image) for version, image in json.loads(json.dumps(entries))]
+    assert nodes.is_architecture_change(b.version(history)) is expected
 
 
 BAD_READY, BAD_DISK = b.cond("Ready", "Unknown", message='no "word"'), b.cond("DiskPressure", "True")

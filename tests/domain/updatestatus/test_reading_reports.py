@@ -22,6 +22,7 @@ from runup.domain.updatestatus.report import HealthRow
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)
+DRAIN: JSON = {"desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
 PAUSED = b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True)))
 
 
@@ -145,6 +146,27 @@ def test_new_reasons_of_a_node_are_shown_as_they_are() -> None:
             condition["reason"] = "Teleporting"
     [line] = [line for line in text(obj).splitlines() if "Teleporting" in line]
     assert line.split()[:3] == ["master-0000", "Unknown", "Teleporting"]
+
+
+def test_new_words_of_nodes_stand_above_known_ones() -> None:
+    """What nobody here can rank may be the worst; of two nodes in one state, the one with a new phase comes first."""
+    masters = (
+        b.node("master-0000", "master", desired="new", state="Degraded", **DRAIN),
+        b.node("master-0001", "master", state="Degraded"),
+        b.node("master-0002", "master"),
+    )
+    obj = written(b.snapshot(nodes=masters))
+    told = {each["node"]["name"]: each["node"]["conditions"] for each in insights(obj) if each["type"] == "Node"}
+    for name in ("master-0001", "master-0002"):
+        updating = next(condition for condition in told[name] if condition["type"] == "Updating")
+        updating["reason"] = "Teleporting"
+    pool = report(obj).control_plane_pool
+    assert pool is not None
+    assert [(row.name, row.assessment, row.phase) for row in pool.rows] == [
+        ("master-0002", "Unknown", "Teleporting"),
+        ("master-0001", "Degraded", "Teleporting"),
+        ("master-0000", "Degraded", "Draining"),
+    ]
 
 
 def test_a_new_assessment_is_shown_as_it_is() -> None:

@@ -29,9 +29,13 @@ def blocks(language: str) -> list[str]:
 
 def test_the_example_is_a_check() -> None:
     """The page's own YAML can be used as it is."""
-    (text,) = blocks("yaml")
+    text, *others = blocks("yaml")
     check = declared_check(kyaml.load(text), file="example.yaml", text=text)
     assert check.name == "removed-apis"
+    # Those of a query and of a container leave out what is the same in every file.
+    whole = kyaml.load(text)
+    short = [declared_check({**whole, **kyaml.load(other)}, file="example.yaml") for other in others]
+    assert [(bool(each.query), bool(each.container)) for each in short] == [(True, False), (False, True)]
 
 
 def test_the_commands_do_what_the_page_says() -> None:

@@ -70,11 +70,12 @@ def test(paths: tuple[str, ...]) -> int:
 
     \b
       runup checks test preflight-checks
-      runup checks test old-records.yaml old-records.test.yaml
+      runup checks test old-records.yaml                     and old-records.test.yaml beside it
     """
+    from runup.cli.checks.files import with_cases
     from runup.domain.checks import cases
 
-    found = _all(paths)
+    found = _all(with_cases(paths))
     if errors := [error for one in found for error in one.errors]:
         raise CommandError("\n".join(errors))
     by_name = {check.name: check for one in found for check in one.checks}
@@ -247,9 +248,12 @@ def _version(text: str, flag: str) -> Version:
 @click.argument("name")
 @click.option("--component", default="my-component", show_default=True, help="Whose check it is.")
 @click.option(
-    "--resource", default="configmaps.v1", show_default=True, metavar="PLURAL.VERSION.GROUP", help="What it reads."
+    "--resource",
+    default="",
+    metavar="PLURAL.VERSION.GROUP",
+    help="What it reads; of a kind that runup knows --kind is enough. By default ConfigMaps.",
 )
-@click.option("--kind", default="ConfigMap", show_default=True, help="The kind of that.")
+@click.option("--kind", default="", help="The kind of that.")
 @click.option(
     "--target", default="5.2.0", show_default=True, metavar="VERSION", help="The first release that it is for."
 )
@@ -259,15 +263,16 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
 
     \b
       runup checks new old-routes --resource routes.v1.route.openshift.io --kind Route --in preflight-checks
-      runup checks new old-maps
+      runup checks new old-pods --kind Pod
     """
     import re
 
-    from runup.cli.checks.new import skeleton
+    from runup.cli.checks.new import complete, skeleton
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise CommandError(f"{name!r} is no name such as old-routes: small letters, digits and dashes")
     _version(target, "--target")
+    resource, kind = complete(resource, kind)
     into = Path(folder)
     paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")
     for path in paths:

@@ -14,6 +14,7 @@ from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.declarative import API_VERSION, KIND, DeclarativeError, declared_check
 from runup.domain.checks.model import Check
 from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.domain.release.payload import is_cases
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
@@ -45,6 +46,12 @@ def _paths(path: Path) -> list[Path]:
     if not path.is_file():
         raise CommandError(f"{path}: there is no such file or folder")
     return [path]
+
+
+def with_cases(words: Sequence[str]) -> tuple[str, ...]:
+    """`words`, and beside each file of a check that of its cases, where there is one."""
+    beside = (Path(word).with_suffix(f".test{Path(word).suffix}") for word in words if not is_cases(word))
+    return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
 
 
 def _read(path: Path) -> Found:

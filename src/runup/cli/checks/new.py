@@ -1,10 +1,12 @@
-"""The skeleton of a check and of its cases: names in, two texts out. Pure.
+"""The skeleton of a check and of its cases: names in, two texts out.
 
 The cases hold a word that no case may have, so that a skeleton does not pass by being left as it is.
 """
 
 from __future__ import annotations
 
+from runup.api.scheme import RESOURCES
+from runup.cli.errors import CommandError
 from runup.domain.checks.cases import REPLACE
 
 CHECK = """\
@@ -59,8 +61,7 @@ cases:
 
 
 def skeleton(name: str, component: str, resource: str, kind: str, target: str, file: str) -> tuple[str, str]:
-    """The check's text and its cases'. `resource` is `plural.version.group`, as kubectl takes it; core's has no "
-    "group."""
+    """The check's text and its cases'. `resource` is `plural.version.group`, as kubectl takes it; core's has none."""
     plural, _, rest = resource.partition(".")
     version, _, group = rest.partition(".")
     risk = "".join(word[:1].upper() + word[1:] for word in name.replace(".", "-").split("-"))
@@ -79,3 +80,19 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
         "api_version": f"{group}/{version}" if group else version or "v1",
     }
     return CHECK.format(**words), CASES.format(**words)
+
+
+def complete(resource: str, kind: str) -> tuple[str, str]:
+    """Both of them, the one that was not typed looked up among the kinds that runup knows; raises CommandError."""
+    if resource and kind:
+        return resource, kind
+    if not resource and not kind:
+        return "configmaps.v1", "ConfigMap"
+    plural, _, rest = resource.partition(".")
+    group = rest.partition(".")[2]
+    for known in RESOURCES.values():
+        if known.kind == kind or (known.plural, known.group) == (plural, group):
+            full = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
+            return resource or full, known.kind
+    typed, other = (f"--resource {resource}", "--kind") if resource else (f"--kind {kind}", "--resource")
+    raise CommandError(f"{typed} is none that runup knows; give its {other}, too")

@@ -153,6 +153,7 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
         engine_version=__version__,
         prometheus_url=flags["prometheus_url"],
         prometheus_ca=flags["prometheus_ca"] or _authorities(),
+        prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
     )
 
 

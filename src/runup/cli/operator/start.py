@@ -183,6 +183,7 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         service_account=flags["preflight_service_account"],
         prometheus_url=flags["prometheus_url"],
         prometheus_ca=_pem(flags["prometheus_ca"]),
+        prometheus_hosted=flags["hypershift"],
         report_sink=flags["report_sink"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],

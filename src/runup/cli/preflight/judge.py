@@ -19,7 +19,7 @@ from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap
 from runup.api.olm_v1alpha1 import Subscription
-from runup.api.scheme import Resource
+from runup.api.scheme import Resource, resource_of
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -123,6 +123,7 @@ class _Kept:
 
 
 async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from runup.controllers.kernelmodules.registries import ClusterRegistries
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.target import Timing
     from runup.kube import calls
@@ -144,7 +145,17 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
         )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
         extra = (*python_checks(), *_of_catalogs(wanted, await _subscriptions(client, wanted)))
-        run = PreflightTarget(client, request, release, kept, SystemClock(), _Quiet(), extra=extra, timing=timing)
+        run = PreflightTarget(
+            client,
+            request,
+            release,
+            kept,
+            SystemClock(),
+            _Quiet(),
+            extra=extra,
+            timing=timing,
+            registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
+        )
         await run.run(once=True)
         record: dict[str, str] = {}
         if accepted_names(cluster):
@@ -163,6 +174,15 @@ async def _subscriptions(client: ReadOnlyClient, wanted: Wanted) -> tuple[Subscr
         return tuple((await client.listing(Subscription)).items)
     except ApiError:
         return ()
+
+
+def _subscribed(dump: Dump) -> Iterator[Subscription]:
+    """Those that are as they should be; of others the check itself says so."""
+    of_olm = resource_of(Subscription).api_version
+    for obj in dump.objects:
+        if (obj["apiVersion"], obj["kind"]) == (of_olm, "Subscription"):
+            with suppress(codec.DecodeError):
+                yield codec.convert(Subscription, obj)
 
 
 def _of_catalogs(wanted: Wanted, subscriptions: Iterable[Subscription]) -> tuple[Check, ...]:
@@ -240,10 +260,18 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     source = _version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
-    subs = [codec.convert(Subscription, obj) for obj in dump.objects if obj["kind"] == "Subscription"]
-    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *_of_catalogs(wanted, subs))
+    of_catalogs = _of_catalogs(wanted, _subscribed(dump) if wanted.catalogs else ())
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *of_catalogs)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
-    context = Context(source, _version(target, "target"), now, release.kubernetes, operator_namespace(), held)
+    context = Context(
+        source,
+        _version(target, "target"),
+        now,
+        release.kubernetes,
+        operator_namespace(),
+        held,
+        target_image=wanted.image,
+    )
     snapshot = snapshot_of(
         (read for check in checks for read in check.reads),
         dump.objects,

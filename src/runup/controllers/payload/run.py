@@ -175,13 +175,18 @@ class Run:
 
     async def _insist(self, task: Task) -> bool:
         """Put it, however often that takes; False where it cannot be before something that comes after it."""
-        attempts = 0
+        attempts, waited = 0, False
         while True:
             try:
                 await self._putting.put(task, updating=self.state is State.UPDATING)
             except (KubeError, DecodeError, Terminal, KindMissing) as error:
-                if isinstance(error, KindMissing | NotFound) and any(self._later(task)):
-                    return False
+                if isinstance(error, KindMissing | NotFound):
+                    if any(self._later(task)):
+                        return False
+                    if needed := [*self._needs(task)]:
+                        waited = True
+                        await self._in_vain(task, needed)
+                        continue
                 attempts += 1
                 problem = problem_of(task, error)
                 log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
@@ -191,9 +196,15 @@ class Run:
                 await self._pause(task, attempts, error)
             else:
                 break
-        if attempts:
+        if attempts or waited:
             self._tell(task, None)
         return True
+
+    async def _in_vain(self, task: Task, needed: Sequence[Task]) -> None:
+        """It came before what it needs, which is on its way: that is waited for, and is no failure of this one."""
+        text = f"{task} is waiting on {', '.join(map(str, needed))}"
+        self._tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        await self._within(LONGEST_PAUSE_S, *(self._finished[other.index] for other in needed))
 
     def _postpone(self, task: Task) -> None:
         """Leave its turn to what comes after it, and do it once that is there: in its place it would wait for ever."""
@@ -223,10 +234,7 @@ class Run:
         asked = error.retry_after_s if isinstance(error, Transient) else None
         seconds = min(max(2.0 ** min(attempts - 1, 10), asked or 0), max(LONGEST_PAUSE_S, asked or 0))
         needed = [self._finished[other.index] for other in self._needs(task)]
-        if not needed:
-            await self._clock.sleep(seconds)
-            return
-        await self._within(seconds, *needed)
+        await (self._within(seconds, *needed) if needed else self._clock.sleep(seconds))
 
     async def _awaited(self, task: Task) -> None:
         """Wait for definition and namespace if the release has them: asking before is a request for nothing."""

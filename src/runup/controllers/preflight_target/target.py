@@ -19,7 +19,9 @@ from msgspec.structs import replace
 
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
 from runup.controllers.preflight_target.containers import Containers, waiting
+from runup.controllers.preflight_target.module_images import ModuleImages
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
@@ -32,6 +34,7 @@ from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.errors import Terminal
+from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
@@ -78,11 +81,16 @@ class Request:
     # Whom checks' queries are put to, without the path; empty: nobody. More authorities, if it needs them.
     prometheus_url: str = ""
     prometheus_ca: str = ""
+    # Whether many clusters share it, and a query is asked for this one.
+    prometheus_hosted: bool = False
 
 
 @dataclass
 class PreflightTarget:
-    """One run of the process. `extra` are the checks that the image's Python brings."""
+    """One run of the process. `extra` are the checks that the image's Python brings.
+
+    `registries` is how images of kernel modules are asked for, by default as the cluster's nodes do.
+    """
 
     client: Client
     request: Request
@@ -93,17 +101,22 @@ class PreflightTarget:
     extra: Sequence[Check] = ()
     builtin: Sequence[Check] = CHECKS
     timing: Timing = field(default_factory=Timing)
+    registries: Registries | None = None
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
         self._runner = Runner(self.clock, self.timing.check_limit_s)
         self._once = False
         self._evaluated = False
+        self._cluster_id = ""
         self._started = self.clock.now()
         self._last: Report | None = None
         self._manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
+        registries = self.registries or ClusterRegistries(self.client)
+        toolkit = self.release.images.get(TOOLKIT, "")
+        self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
@@ -146,6 +159,7 @@ class PreflightTarget:
             self.clock,
             self._changed.set,
             ca_file=self.request.prometheus_ca,
+            hosted=self.request.prometheus_hosted,
             alerts=False,
         )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
@@ -161,6 +175,7 @@ class PreflightTarget:
                     return
                 await self._until_changed()
         finally:
+            await self._images.close()
             following.cancel()
             await prometheus.close()
             with suppress(asyncio.CancelledError):
@@ -181,6 +196,7 @@ class PreflightTarget:
                 await self._write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
+        self._cluster_id = cluster.spec.cluster_id if cluster else ""
         source = _version(self.request.source_version or _running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
@@ -233,9 +249,20 @@ class PreflightTarget:
         snapshot, now = reads.snapshot(), self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
-        context = Context(source, target, now, kubernetes, namespace, self._manifests, prometheus.state)
+        seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
+        context = Context(
+            source,
+            target,
+            now,
+            kubernetes,
+            namespace,
+            self._manifests,
+            prometheus.state,
+            self.request.target_image,
+            seen,
+        )
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
-        prometheus.want(list(dict.fromkeys(queries)))
+        prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []

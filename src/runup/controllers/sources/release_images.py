@@ -8,24 +8,19 @@ digest; reading starts nothing of the image.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from runup.api.codec import DecodeError
-from runup.api.scheme import Resource
+from runup.controllers.sources import registry_access
+from runup.controllers.sources.registry_access import PULL_SECRET
 from runup.controllers.sources.threads import in_thread
 from runup.domain.checks.rights import FILE as READS_FILE
 from runup.domain.release.metadata import MetadataError, parse_release_metadata
 from runup.domain.release.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
-from runup.kube import calls
 from runup.kube.client import Client
-from runup.kube.errors import KubeError, NotFound
-from runup.oci import credentials, mirrors
 from runup.oci.access import Access
-from runup.oci.credentials import Credentials
 from runup.oci.errors import (
     BadCredentials,
     BadMirrors,
@@ -35,20 +30,10 @@ from runup.oci.errors import (
     Unauthorized,
     Unreachable,
 )
-from runup.oci.mirrors import Mirror
 from runup.oci.reference import parse
 from runup.oci.registry import RegistryClient
 
 T = TypeVar("T")
-SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
-PULL_SECRET = ("pull-secret", "openshift-config")
-PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
-MIRROR_KINDS = (
-    Resource("config.openshift.io", "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", namespaced=False),
-    Resource(
-        "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
-    ),
-)
 # A base image of a few hundred megabytes comes in that time; whoever asked is waiting.
 DEADLINE_S = 120.0
 # One wait, so that a thread that is left behind at the deadline ends soon after.
@@ -56,10 +41,10 @@ ANSWER_S = 10.0
 
 _WAYS_OUT = {
     ImageNotFound: "correct the image, or its mirror",
-    Unauthorized: f"add the registry to the pull secret {PULL_SECRET[1]}/{PULL_SECRET[0]}",
+    Unauthorized: f"add the registry to the pull secret {PULL_SECRET}",
     Unreachable: "make the registry reachable, or name a mirror in an ImageDigestMirrorSet",
     InvalidReference: "correct the image",
-    BadCredentials: f"correct the pull secret {PULL_SECRET[1]}/{PULL_SECRET[0]}",
+    BadCredentials: f"correct the pull secret {PULL_SECRET}",
     BadMirrors: "correct the cluster's mirrors",
 }
 
@@ -140,50 +125,12 @@ class ReleaseImages:
 
     async def _access(self, stop: threading.Event, notes: list[str]) -> Access:
         return Access(
-            credentials=await self._credentials(notes),
-            mirrors=await self._mirrors(notes),
+            credentials=await registry_access.cluster_credentials(self._client, notes),
+            mirrors=await registry_access.cluster_mirrors(self._client, notes),
             plain_http=self._plain_http,
             timeout_s=ANSWER_S,
             wait=stop.wait,
         )
-
-    async def _credentials(self, notes: list[str]) -> Credentials:
-        """Those of the cluster's pull secret, none where there is no such Secret; raises BadCredentials."""
-        name, namespace = PULL_SECRET
-        try:
-            secret = await self._client.send(calls.get_raw(SECRETS, name, namespace))
-        except NotFound:
-            return Credentials()
-        except KubeError as error:
-            notes.append(f"the pull secret {namespace}/{name} could not be read: {error.message}")
-            return Credentials()
-        try:
-            data = base64.b64decode((secret.get("data") or {}).get(PULL_SECRET_KEY, ""), validate=True)
-        except (binascii.Error, TypeError) as error:
-            raise BadCredentials(f"Secret {namespace}/{name}: {PULL_SECRET_KEY} is no base64") from error
-        return Credentials((credentials.parse(data, f"Secret {namespace}/{name}"),)) if data else Credentials()
-
-    async def _mirrors(self, notes: list[str]) -> tuple[Mirror, ...]:
-        """What the cluster's mirror sets say; a set that cannot be used is noted, the others count."""
-        found: list[Mirror] = []
-        for resource in MIRROR_KINDS:
-            for item in await self._listed(resource, notes):
-                name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
-                try:
-                    found += mirrors.of_object({"kind": resource.kind, **item}, name)
-                except BadMirrors as error:
-                    notes.append(error.message)
-        return tuple(found)
-
-    async def _listed(self, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
-        try:
-            page = await self._client.send(calls.list_raw(resource))
-        except NotFound:
-            return ()  # a cluster without that kind
-        except KubeError as error:
-            notes.append(f"{resource.plural} could not be listed: {error.message}")
-            return ()
-        return page.items
 
 
 def _told(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
+from runup.domain.kernelmodules.verdict import Seen
 from runup.domain.preflight.report import ReportedResource, Severity
 from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.version import Version
@@ -120,6 +121,9 @@ class Context:
     manifests: tuple[Mapping[str, Any], ...] | None = None
     # What Prometheus answered to the checks' queries.
     prometheus: Known = NOTHING
+    # The target's pull spec, where it is known, and what its kernels' modules are known to be; None: nobody looked.
+    target_image: str = ""
+    kernel_modules: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)

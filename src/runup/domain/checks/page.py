@@ -18,6 +18,7 @@ OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Sou
 # An example is judged for this update, at this moment. Objects with annotation `example: target` are the target's.
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 _SOURCE, _TARGET, _KUBERNETES = "5.0.0", "5.2.0", "1.38.1"
+_IMAGE = "quay.io/example/release@sha256:5"
 
 
 def page(check: Check) -> str:
@@ -56,7 +57,7 @@ def example(check: Check) -> tuple[Snapshot, Context]:
     documents = [each for each in kyaml.load_all(check.example) if isinstance(each, dict)]
     target = [each for each in documents if _is_targets(each)]
     return snapshot_of(check.reads, (each for each in documents if not _is_targets(each))), Context(
-        Version(_SOURCE), Version(_TARGET), _NOW, _KUBERNETES, manifests=tuple(target)
+        Version(_SOURCE), Version(_TARGET), _NOW, _KUBERNETES, manifests=tuple(target), target_image=_IMAGE
     )
 
 

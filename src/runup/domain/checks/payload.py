@@ -13,6 +13,7 @@ from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.release.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
 from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.domain.release.payload import is_cases
 
 _FOR_NO_PROFILE = (
     f'metadata.annotations names no profile, so no cluster would run it: add {INCLUDE_PREFIX}<profile>: "true", '
@@ -29,11 +30,6 @@ def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, 
     return tuple(
         check for path in sorted(files) if not is_cases(path) for check in _of_file(path, files[path], filters)
     )
-
-
-def is_cases(path: str) -> bool:
-    """Whether the file holds a check's tests, which lie beside it and are no part of a release's checks."""
-    return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 
 def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:

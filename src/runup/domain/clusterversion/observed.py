@@ -79,7 +79,8 @@ class Observed:
 
     `releases` is keyed by pull spec; `history` is ConfigMap `preflight-history`; `report_maps` are the names of the
     ConfigMaps that hold reports; `warnings` are the namespace's Warning events; `unusable` says which settings of
-    preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status.
+    preflights (`facts.place` has the others) cannot be used; `refused` is what the API server did not take of a status,
+    `unwritten` which other object it did not take when that was last tried, and its words.
     `loads` are the payloads of other releases, by pull spec; `progress` is how far the worker is that applies them,
     None for an operator that only records what is accepted. `failure` is why passes fail again and again.
     """
@@ -104,6 +105,7 @@ class Observed:
     service: ServiceState = field(default_factory=ServiceState)
     releases: Mapping[str, ReleaseCheck] = field(default_factory=dict)
     refused: Refused = field(default_factory=Refused)
+    unwritten: str = ""
     loads: Mapping[str, Loading] = field(default_factory=dict)
     progress: Progress | None = None
     # ConfigMap `accepted-risks`: why, by whom and until when risks are accepted.

@@ -28,7 +28,7 @@ from runup.domain.preflight import accounts, conditions, containers, starting, w
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.attempt import Attempt, attempt_id
 from runup.domain.preflight.history import History
-from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, outcome, seen_report
+from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
 from runup.domain.preflight.report import Report
 from runup.domain.preflight.results import Checked
 from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
@@ -38,6 +38,8 @@ READ_RELEASE = "read-release"
 READ_RIGHTS = "read-rights"
 READ_IMAGES = "read-images"
 RECHECK = timedelta(seconds=60)
+# Of a Deployment with one replica.
+_PODS_SHOWN = 3
 DEPLOYMENT = scheme.resource_of(Deployment)
 CONFIG_MAP = scheme.resource_of(ConfigMap)
 POD = scheme.resource_of(Pod)
@@ -48,7 +50,6 @@ class Preflight:
     """What the preflight comes to in this pass.
 
     `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
-    `gone`: neither Deployment nor pods are left.
     """
 
     conditions: tuple[Condition, ...] = ()
@@ -57,7 +58,6 @@ class Preflight:
     actions: tuple[Action, ...] = ()
     work: tuple[tuple[str, Any], ...] = ()
     requeue_after_s: float | None = None
-    gone: bool = True
 
 
 def decide(view: View) -> Preflight:
@@ -113,6 +113,25 @@ def became_update(view: View) -> Attempt | None:
     return attempt if asks_for(view.request.update, _target_of(attempt)) else None
 
 
+def ending(view: View) -> str:
+    """Which pods are waited for, and what to do about those that should have ended: a node that is lost ends none."""
+    pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
+    if not pods:
+        return ""
+    named = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
+    text = ", ".join(named[:_PODS_SHOWN])
+    due = [pod.metadata.deletion_timestamp for pod in pods if pod.metadata.deletion_timestamp is not None]
+    if due and view.now - min(due) >= RECHECK:
+        text += f" since {min(due):%Y-%m-%dT%H:%M:%SZ}; if the node is lost, `kubectl -n "
+        text += f"{view.observed.facts.place.namespace} delete pod -l {workloads.SELECTOR} --force`"
+    return f": {text}"
+
+
+def workload_gone(view: View) -> bool:
+    """Whether neither the Deployment nor a pod of any preflight is left."""
+    return _deployed(view, None) is Deployed.NONE
+
+
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
     """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
     if check is not None and check.running:
@@ -148,7 +167,7 @@ def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
     seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(_with_last_words(view), None)
     actions = _stop(view) if STEPS[seen] is Step.STOP else ()
-    return Preflight(said, _kept(view, history, None), history, actions, gone=seen.deployed is Deployed.NONE)
+    return Preflight(said, _kept(view, history, None), history, actions)
 
 
 def _with_last_words(view: View) -> History:
@@ -169,11 +188,9 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     if attempt.source_version != view.current.version or same_release(target, view.current):
         return _unwanted(view, ())
     told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
-    found = _deployed(told, attempt)
     if attempt.making_way:
         return _making_way(_case(told, update, target))
-    going_on = _wanted(told, update, target)
-    return replace(going_on, gone=found is Deployed.NONE)
+    return _wanted(told, update, target)
 
 
 def _making_way(case: _Case) -> Preflight:
@@ -182,7 +199,7 @@ def _making_way(case: _Case) -> Preflight:
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
     ended = case.last_good_is_older or case.attempt.silent
     checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
-    return Preflight((), _with_wanted(case, checked), case.view.history, actions, gone=deployed is Deployed.NONE)
+    return Preflight((), _with_wanted(case, checked), case.view.history, actions)
 
 
 def _is_silent(view: View, attempt: Attempt) -> bool:
@@ -207,7 +224,6 @@ def _resolving(view: View, error: Waiting) -> Preflight:
         view.history,
         work=work,
         requeue_after_s=error.retry_after_s,
-        gone=False,
     )
 
 
@@ -243,7 +259,7 @@ class _Case:
 def _wanted(view: View, update: Update, target: Release) -> Preflight:
     case = _case(view, update, target)
     seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
-    return replace(_STEPS[STEPS[seen]](case), gone=False)
+    return _STEPS[STEPS[seen]](case)
 
 
 def _case(view: View, update: Update, target: Release) -> _Case:
@@ -313,12 +329,19 @@ def _start(case: _Case) -> Preflight:
     if rights is None:
         said = conditions.preparing(case.subject, "ReadingChecks", "what the target's checks read is being looked up")
         return _pending(case, said, "what the target's checks read is being looked up", work=_rights_work(case))
-    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
     roles = accounts.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
-    pending = _pending(case, said, "the target is being started")
-    return replace(pending, actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+    return replace(_starting(case), actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+
+
+def _starting(case: _Case) -> Preflight:
+    unwritten = case.view.observed.unwritten
+    if unwritten:
+        history = histories.with_attempt(case.view.history, case.attempt)
+        return _told(case, not_written(unwritten), None, history)
+    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
+    return _pending(case, said, "the target is being started")
 
 
 def _place(view: View, waived: bool) -> workloads.Workplace:
@@ -351,8 +374,9 @@ def _stop_other(case: _Case) -> Preflight:
 def _await_gone(case: _Case) -> Preflight:
     if case.attempt.failed:
         return _hold(case)
-    said = conditions.preparing(case.subject, "ReplacingTarget", "the pods of the preflight before it are ending")
-    return _pending(case, said, "the pods of the preflight before it are ending")
+    text = f"the pods of the preflight before it are ending{ending(case.view)}"
+    pending = _pending(case, conditions.preparing(case.subject, "ReplacingTarget", text), text)
+    return replace(pending, requeue_after_s=RECHECK.total_seconds())
 
 
 def _hold(case: _Case) -> Preflight:

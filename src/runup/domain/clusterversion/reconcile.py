@@ -99,11 +99,13 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     preflight = preflights.decide(seen)
     found = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(seen, preflight.checked, found)
-    update = updates.decide(seen, candidates, workload_gone=preflight.gone)
+    update = updates.decide(seen, candidates, workload_gone=preflights.workload_gone(seen))
     preflight = preflights.after(seen, preflight, update_ready=update.ready, refused=_is_refused(update))
     preflight = replace(preflight, history=histories.with_update_asked_at(preflight.history, _asked_at(seen)))
     spec = observed.cluster_version.spec
-    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen), update.invalid))]
+    problems = [*validation.errors(spec, seen.gates), *filter(None, (_mode_problem(seen),))]
+    if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
+        problems.append(update.invalid)  # of desiredUpdate the first problem counts
     status, applied = applying.settle(seen, _settle(seen), invalid=bool(problems))
     lists = statuses.with_updates(status, candidates, seen.accepted, publish_names=seen.accepts_risks, now=now)
     retrieved = fit.left_out(seen.advised.condition, left_out)
@@ -179,11 +181,14 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     fresh = not found.desired.version and found.available_updates is None
     wanted = refusal.tell(found, decided.status, observed.refused, now=decided.view.now)
     fields, gone = statuses.patch(found, wanted, fresh=fresh)
-    version = observed.cluster_version.metadata.resource_version
-    patch = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)] if fields or gone else []
-    actions: list[Action] = [*first, *_record(observed, decided), *patch]
-    if observed.failure is not None:  # a record that nobody takes must not keep the status from being told
-        actions = [*first, *patch, *_record(observed, decided)]
+    record: list[Action] = [*_record(observed, decided)]
+    status: list[Action] = []
+    if fields or gone:
+        version = observed.cluster_version.metadata.resource_version
+        status = [PatchStatus(CLUSTER_VERSION, NAME, fields, gone, version, fresh=fresh)]
+    # A record that is not taken must not keep the status, which says so, from being written.
+    troubled = observed.unwritten or observed.failure is not None
+    actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
     actions.extend((*_taken_back(decided), *_events(found, wanted)))
     return Plan(tuple(actions), _requeue(decided), _work(decided))

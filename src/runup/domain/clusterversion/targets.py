@@ -32,6 +32,15 @@ UNTRUSTED = "ImageVerificationFailed"
 """The refusals of an image that another look may lift."""
 
 
+class VersionMismatch(Terminal):
+    """The image that was asked for is release `found`, not the version that was."""
+
+    def __init__(self, update: Update, found: str) -> None:
+        text = f"image {update.image} is release {found}, not {update.version}; correct one of the two"
+        super().__init__(text, reason="VersionMismatch")
+        self.found = found
+
+
 def for_preflight(
     update: Update,
     *,
@@ -166,10 +175,7 @@ def _version_of(update: Update, check: ReleaseCheck | None) -> str:
 
 def _check_version(update: Update, found: str) -> None:
     if update.version and parse(update.version) != parse(found):
-        raise Terminal(
-            f"image {update.image} is release {found}, not {update.version}; correct one of the two",
-            reason="VersionMismatch",
-        )
+        raise VersionMismatch(update, found)
 
 
 def _check_distance(update: Update, current: Release, target: Release) -> None:

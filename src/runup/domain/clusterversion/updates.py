@@ -19,7 +19,7 @@ from runup.domain.clusterversion import applying, history, preconditions, target
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preconditions import Objection
-from runup.domain.clusterversion.preflights import RECHECK, again, check_work, look_work
+from runup.domain.clusterversion.preflights import RECHECK, again, check_work, ending, look_work
 from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
 from runup.domain.conditions import with_condition
@@ -88,14 +88,18 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
         if not update.image:
             return Decision(_loaded(view), invalid=invalid)
+        if isinstance(error, targets.VersionMismatch):
+            return Decision(_another_version(Release(version=update.version, image=update.image), error.found))
         return replace(Decision(_failed(update, error.message)), **again(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded(view))
     decided = _guard(view, update, target, candidates)
     if decided.accepted is None or workload_gone:
         return decided
-    waiting = _unknown("Waiting for the preflight's workload to be removed.", reason="PreflightStopping")
-    return replace(decided, condition=waiting, accepted=None, ready=True)
+    text = f"Waiting for the preflight's workload to be removed{ending(view)}."
+    waiting = _unknown(text, reason="PreflightStopping")
+    wait_s = RECHECK.total_seconds()
+    return replace(decided, condition=waiting, accepted=None, ready=True, requeue_after_s=wait_s)
 
 
 def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
@@ -124,9 +128,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
         return _untrusted(view, update, target, check)
     if check.version and parse(check.version) != parse(target.version):
-        text = f"release image version {check.version} does not match the expected upstream version {target.version}"
-        failed = f'Verifying payload failed version="{target.version}" image="{target.image}" failure={text}'
-        return Decision(_refused("VerifyPayloadVersion", failed))
+        return Decision(_another_version(target, check.version))
     if view.observed.progress is not None:
         return _load(view, update, target, candidate, check)
     return _check_preconditions(view, update, target, candidate, check)
@@ -145,8 +147,7 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
         return Decision(condition, work=work, requeue_after_s=applying.RETRY.total_seconds())
     metadata = load.payload.metadata
     if target.version and parse(metadata.version) != parse(target.version):
-        text = f"release image version {metadata.version} does not match the expected upstream version {target.version}"
-        return Decision(_refused("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}"))
+        return Decision(_another_version(target, metadata.version))
     loaded = with_fields(
         target,
         version=target.version or metadata.version,
@@ -310,6 +311,12 @@ def _failed(update: Update, why: str, target: Release | None = None) -> Conditio
     release = target or Release(version=update.version, image=update.image)
     text = f'Retrieving payload failed version="{release.version}" image="{release.image}" failure={why}'
     return _refused("RetrievePayload", text)
+
+
+def _another_version(target: Release, found: str) -> Condition:
+    text = f"release image version {found} does not match the expected upstream version {target.version}"
+    named = f'version="{target.version}" image="{target.image}"'
+    return _refused("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}")
 
 
 def _unknown(message: str, reason: str = "RetrievePayload") -> Condition:

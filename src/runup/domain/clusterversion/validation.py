@@ -13,6 +13,7 @@ from runup.domain.clusterversion import gates
 from runup.domain.version import parse
 
 INVALID = "Invalid"
+DESIRED_UPDATE = "spec.desiredUpdate"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from runup.api import codec
 from runup.api.core_v1 import ConfigMap
 from runup.domain.preflight import report as reports
-from runup.domain.preflight.attempt import Attempt
+from runup.domain.preflight.attempt import Attempt, is_attempt_id
 from runup.domain.preflight.report import BadReport, Report
 from runup.domain.version import parse
 from runup.lang.cut import cut
@@ -123,9 +123,12 @@ def _attempt(text: str | None) -> Attempt | None:
     if text is None:
         return None
     try:
-        return codec.decode(Attempt, text)
+        found = codec.decode(Attempt, text)
     except codec.DecodeError:
         return None
+    # The ID becomes a folder's name; a time without a zone can be compared with none.
+    naive = found.started_time is not None and found.started_time.utcoffset() is None
+    return found if is_attempt_id(found.id) and not naive else None
 
 
 def _fit(found: list[Report]) -> tuple[Report, ...]:

@@ -158,6 +158,13 @@ def outcome(scene: Scene) -> Outcome:
     return Outcome(State.STARTING, "TargetStarting", "waiting for the target's first report")
 
 
+def not_written(words: str) -> Outcome:
+    """Nothing runs, since the API server does not take an object that is needed: `words` are which, and its own."""
+    way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
+    text = f"the API server does not take {starting.cut(words)}"
+    return Outcome(State.FAILED, starting.FAILED_CREATE, text, way_out=way_out)
+
+
 def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
     """The report, if it is one of this attempt's, else why it is not used."""
     if seen is None or seen.preflight_id != attempt.id:

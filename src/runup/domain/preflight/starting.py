@@ -105,7 +105,7 @@ def _not_created(deployment: Deployment) -> Trouble | None:
 def _refused(reason: str, words: str) -> Trouble:
     return Trouble(
         reason if REASON.fullmatch(reason) else FAILED_CREATE,
-        f"the target's pod could not be created: {_cut(words)}",
+        f"the target's pod could not be created: {cut(words)}",
         "it is tried again: change what refuses it (a quota, an admission rule, an account)",
     )
 
@@ -121,7 +121,7 @@ def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
     node = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     return Trouble(
         reason,
-        f"the target's pod failed{node} ({reason}): {_cut(said.message)}",
+        f"the target's pod failed{node} ({reason}): {cut(said.message)}",
         "it is made again: give the node room, or lower what the preflight asks for",
     )
 
@@ -155,7 +155,7 @@ def _not_scheduled(pod: Pod) -> Trouble | None:
         return None
     return Trouble(
         UNSCHEDULABLE,
-        f"no node takes the target's pod: {_cut(told.message)}",
+        f"no node takes the target's pod: {cut(told.message)}",
         "it is tried again: make room on the operator's node, or change what the preflight asks for and tolerates",
     )
 
@@ -172,7 +172,7 @@ def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | N
     if about:
         last = max(about, key=_when)
         reason = last.reason if REASON.fullmatch(last.reason) else POD_FAILED
-        text = f"the target's pod cannot be set up{where} ({reason}): {_cut(last.message)}"
+        text = f"the target's pod cannot be set up{where} ({reason}): {cut(last.message)}"
         return Trouble(reason, text, "it is tried again: see the events of the pod")
     since = pod.metadata.creation_timestamp
     waits = "is being set up" if pod.spec.node_name else "waits for the scheduler"
@@ -184,7 +184,7 @@ def _when(event: Event) -> tuple[str, str]:
     return str(event.seen_at or ""), event.metadata.name
 
 
-def _cut(words: str) -> str:
+def cut(words: str) -> str:
     """One line; the beginning says what it is about."""
     words = " ".join(words.split()).rstrip(".")
     return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}..."

@@ -74,9 +74,10 @@ class Workplace(msgspec.Struct, frozen=True):
     node_affinity: JSON | None = None
     priority_class: str = PRIORITY_CLASS
     documentation_base: str = ""
-    # Whom the target's checks may put queries to, and the authorities for it as PEM.
+    # Whom the target's checks may put queries to, the authorities for it as PEM, whether many clusters share it.
     prometheus_url: str = ""
     prometheus_ca: str = ""
+    prometheus_hosted: bool = False
 
     @property
     def account(self) -> str:
@@ -229,6 +230,7 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
     }
     env |= {"PREFLIGHT_PROMETHEUS_URL": place.prometheus_url} if place.prometheus_url else {}
     env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
+    env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if place.prometheus_url and place.prometheus_hosted else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 

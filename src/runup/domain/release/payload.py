@@ -134,6 +134,11 @@ def load_manifests(files: Mapping[str, bytes], *, source: str) -> tuple[Manifest
     return tuple(found)
 
 
+def is_cases(path: str) -> bool:
+    """Whether the file holds a check's tests, which lie beside it and are no part of a release's checks."""
+    return path.endswith((".test.yaml", ".test.yml", ".test.json"))
+
+
 def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
     """Those of `manifests` that a cluster as `filters` describe it gets, in order."""
     return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
@@ -182,7 +187,7 @@ def _rendered(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]
     kept: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")
-        if folder not in FOLDERS or "/" in name or not _is_manifest(name):
+        if folder not in FOLDERS or "/" in name or not _is_manifest(name) or (folder == CHECKS and is_cases(name)):
             continue
         data = files[path]
         if folder == MANIFESTS and b"{{" in data:

@@ -9,7 +9,6 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from inspect import isawaitable
 
 import orjson
 
@@ -114,11 +113,11 @@ class App:
         if text := strategies.deprecation(kind):
             request.warnings.append(text)
         if target.subresource:
-            return await parts.subresources.handle(request, target, kind)
+            return await parts.rest.reading.known(lambda: parts.subresources.handle(request, target, kind))
         if review := parts.subresources.review(kind):
             return await review(request, target)
         parts.collected.require(request, target, kind)
-        return await _answer(self._verbs[target.verb](request, target, kind))
+        return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
 
     def _document(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
@@ -182,10 +181,6 @@ class App:
     def _authorize_as(self, request: Request, target: Target) -> None:
         if request.user is not None:
             self._parts.authz.require(request.user, Attributes.of(target))
-
-
-async def _answer(value: Response | Awaitable[Response]) -> Response:
-    return await value if isawaitable(value) else value
 
 
 def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:

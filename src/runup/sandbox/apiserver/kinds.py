@@ -61,6 +61,18 @@ class Kind:
         return self.crd is not None
 
     @property
+    def converts(self) -> bool:
+        """Whether a webhook is asked for its other versions."""
+        return self.crd is not None and (self.crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+
+    @property
+    def stored_version(self) -> str:
+        """`group/version` in which a custom resource is stored."""
+        versions = self.crd["spec"]["versions"] if self.crd else ()
+        name = next((version["name"] for version in versions if version.get("storage")), self.version)
+        return f"{self.group}/{name}"
+
+    @property
     def resource(self) -> str:
         """`plural.group`, as errors and storage name it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

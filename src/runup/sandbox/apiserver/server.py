@@ -27,6 +27,7 @@ from runup.sandbox.apiserver.access.escalation import Escalation
 from runup.sandbox.apiserver.access.reviews import Reviews
 from runup.sandbox.apiserver.access.tokens import TokenSigner
 from runup.sandbox.apiserver.app import App, Parts
+from runup.sandbox.apiserver.custom.converting import Converting
 from runup.sandbox.apiserver.custom.definitions import Definitions
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http.body import MAX_BYTES
@@ -118,6 +119,7 @@ class ApiServer:
         self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
         self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
         admission.definitions = self.definitions
+        self.schemas.conversions.ask = Converting(store).ask
         self.rest.writing.guard = Escalation(self.authz).check
         special = special_subresources(self.rest, signer, clock, self.data / "pods")
         self.discovery = Discovery(self.kinds)

@@ -115,19 +115,28 @@ def reference_to(obj: Object, uid: str) -> OwnerReference | None:
 
 
 async def discovered(client: Client) -> list[Resource]:
-    """Every kind that can be listed, watched and deleted, one version each."""
+    """Every kind that can be listed, watched and deleted, one version each: a group's preferred one where it has it."""
     paths = ["/api/v1"]
     groups = await _get(client, "/apis")
-    paths += [f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups.get("groups", ())]
-    found: list[Resource] = []
+    paths += [path for group in groups.get("groups", ()) for path in _versions(group)]
+    found: dict[tuple[str, str], Resource] = {}
     for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
         group, _, version = body.get("groupVersion", "").rpartition("/")
         for entry in body.get("resources", ()):
             verbs = set(entry.get("verbs", ()))
             if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
                 continue
-            found.append(Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"]))
-    return found
+            one = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+            found.setdefault((group, entry["name"]), one)
+    return list(found.values())
+
+
+def _versions(group: dict[str, Any]) -> list[str]:
+    """The paths of a group's versions, the preferred one first."""
+    preferred = group["preferredVersion"]["groupVersion"]
+    return [
+        f"/apis/{version}" for version in dict.fromkeys((preferred, *(v["groupVersion"] for v in group["versions"])))
+    ]
 
 
 async def _list_of(client: Client, path: str) -> JSON:

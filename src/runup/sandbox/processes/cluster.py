@@ -157,7 +157,8 @@ class Cluster:
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # what was changed since is the user's
-        return await setup.set_up(client, wanted, services.releases, self._clock)
+        auth = (self._data / REGISTRY_AUTH).read_bytes()
+        return await setup.set_up(client, wanted, services.releases, self._clock, registry_auth=auth)
 
     def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
         settings.save_ready(

@@ -55,7 +55,17 @@ class ReleaseSpec(_Input, frozen=True):
     channels: tuple[str, ...] = ()
     url: str = ""
     components: dict[str, str] = {}
+    # What its nodes will run, as its driver toolkit says it; empty: it has none.
+    kernel: str = ""
     images: dict[str, str] = {}
+
+
+class ModuleImage(_Input, frozen=True):
+    """An image of the sandbox's registry with kernel modules in a folder."""
+
+    tag: str
+    folder: str
+    modules: tuple[str, ...]
 
 
 class ConditionalEdge(_Input, frozen=True):
@@ -121,6 +131,7 @@ class _ScenarioFile(_Input, frozen=True):
     values: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     components: bool = False
+    kernel_modules: tuple[ModuleImage, ...] = ()
 
 
 # Namespaces that one line names.
@@ -166,6 +177,8 @@ class Scenario:
     notes: tuple[str, ...] = ()
     # Whether its releases bring the operators of the common cluster's components.
     components: bool = False
+    # Images with kernel modules; with any there is a builder, and the definitions of Module and its validations.
+    kernel_modules: tuple[ModuleImage, ...] = ()
 
     def release(self, version: str) -> ReleaseSpec:
         """The release of this version; raises KeyError."""
@@ -213,6 +226,7 @@ def load(folder: Path) -> Scenario:
         objects=tuple(merged(layers)),
         notes=written.notes,
         components=written.components,
+        kernel_modules=written.kernel_modules,
     )
     _check(scenario, folder / FILE)
     return scenario

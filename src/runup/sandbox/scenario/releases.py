@@ -24,7 +24,7 @@ from runup.oci.signatures import SigningKey, generate_key
 from runup.sandbox import crds
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
-from runup.sandbox.scenario import components, fitting
+from runup.sandbox.scenario import components, fitting, kernelmodules
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
 
 JSON = dict[str, Any]
@@ -55,10 +55,12 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
     the operator of each release is told.
     """
     key = signing_key(data)
+    kernelmodules.build(data / "registry", scenario)
     releases = []
     for spec in scenario.releases:
         files = payload(scenario, spec) | {VERIFIER: _verifier(key, registry)}
         references = {name: _image(scenario, spec, name, data / "registry", registry) for name in sorted(spec.images)}
+        references |= kernelmodules.references(data / "registry", spec, registry)
         if scenario.components:
             image = components.build(data / "registry", spec.version).pullspec(f"{registry}/{components.REPOSITORY}")
             files |= components.manifests(spec, image)

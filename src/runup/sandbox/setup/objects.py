@@ -28,6 +28,7 @@ from runup.oci.layers import open_image, read_folders
 from runup.oci.layout import Layout
 from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.plurals import guess_plural
+from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.manifests import JSON, identity
 from runup.sandbox.scenario.releases import Release, operator_manifests
@@ -45,11 +46,23 @@ _LOOK_S = 0.05
 log = structlog.get_logger("setup")
 
 
-async def set_up(client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock) -> tuple[str, ...]:
-    """Create everything; those of the scenario's objects that could not be created, and why. Raises SandboxError."""
+async def set_up(
+    client: Client, scenario: Scenario, releases: Iterable[Release], clock: Clock, *, registry_auth: bytes = b""
+) -> tuple[str, ...]:
+    """Create everything; those of the scenario's objects that could not be created, and why. Raises SandboxError.
+
+    `registry_auth` is the credential file of whoever may push to the sandbox's registry.
+    """
     running = next(release for release in releases if release.version == scenario.cluster.version)
+    of_modules = kernelmodules.objects(scenario, clock.now())
+    if of_modules:
+        known_values = kernelmodules.values(running.image, registry_auth)
+        others = (obj for obj in of_modules if obj["kind"] != kernelmodules.DEFINITION)
+        filled = (kernelmodules.filled(obj, known_values) for obj in (*scenario.objects, *others))
+        scenario = replace(scenario, objects=tuple(filled))
     from_payload = release_objects(scenario, running)
     definitions = [obj for obj in from_payload if obj["kind"] == "CustomResourceDefinition"]
+    definitions += [obj for obj in of_modules if obj["kind"] == kernelmodules.DEFINITION]
     scenario = own_first(scenario, from_payload)
     definitions += missing_definitions(scenario.objects, definitions)
     for obj in definitions:

@@ -2,7 +2,8 @@
 
 Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
 verification failed; the stage and the reason are told. One that is not finished is Unknown. A cluster with Modules and
-without any validation is told so as information: nobody has looked. Both shapes of the status are read.
+without any validation is told so as information: nobody has looked. Both shapes of the status are read. What concerns
+the target itself is told by KernelModulesNotReady, which also looks at the images.
 
 Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
 
@@ -16,9 +17,10 @@ Source of the rule kernel-module-management, `api/v1beta1` and `api/v1beta2`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from runup.api.platform_v1 import KMMStatusEntry, Module, PreflightValidation, PreflightValidationOCP
+from runup.api.kmm_v1beta1 import Module
+from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
 from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none, listed_any
@@ -52,13 +54,13 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     modules = all_or_none(snapshot, Module)
-    validations = sorted(
-        (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
-        key=lambda each: (type(each).__name__, each.metadata.name),
-    )
-    if modules and not validations:
+    every = all_validations(snapshot)
+    of_target = set(of_release(every, context))
+    validations = [each for at, each in enumerate(every) if at not in of_target]
+    looked_at = context.kernel_modules is not None and not context.kernel_modules.why
+    if modules and not every and not looked_at:
         yield risk(
             NAME,
             f"{count(len(modules), 'kernel module')} ({names([named(each) for each in modules])}) of the cluster "
@@ -69,7 +71,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             fix="Create a PreflightValidationOCP for the target's release image, and wait for its status.",
         )
     for validation in validations:
-        entries = _entries(validation)
+        entries = entries_of(validation)
         for name, entry in sorted(entries.items()):
             if entry.verification_status in BAD:
                 why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
@@ -92,7 +94,34 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-def _entries(validation: PreflightValidation | PreflightValidationOCP) -> dict[str, KMMStatusEntry]:
+def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
+    """Those of both kinds, in order; raises Unreadable."""
+    return sorted(
+        (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
+        key=lambda each: (type(each).__name__, each.metadata.name),
+    )
+
+
+def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
+    """The places of those that are about the target: of its image, or of a kernel that it is known to bring."""
+    kernels = {each.kernel for each in context.kernel_modules.found} if context.kernel_modules else set()
+    children = {
+        each.metadata.name
+        for each in validations
+        if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
+    }
+    for at, each in enumerate(validations):
+        if each.metadata.name in children or each.spec.kernel_version in kernels - {""}:
+            yield at
+
+
+def same_image(one: str, other: str) -> bool:
+    """Whether two pull specs name the same image: by digest, wherever it was pulled from, else word for word."""
+    digest = one.partition("@")[2]
+    return bool(one) and (one == other or (digest != "" and digest == other.partition("@")[2]))
+
+
+def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict[str, KMMStatusEntry]:
     """By module, `namespace/name`; the list counts before the map, which has some of them twice."""
     status = validation.status
     if status.modules:

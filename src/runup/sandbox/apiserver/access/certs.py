@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _YEARS_10 = timedelta(days=3650)
+_SERVER_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +74,13 @@ def new_ca(now: datetime) -> KeyPair:
     return _pair(cert, key)
 
 
-def issue_server(ca: KeyPair, now: datetime) -> KeyPair:
-    """A serving certificate for loopback and the names that pods use."""
-    names: list[x509.GeneralName] = [
-        x509.DNSName("localhost"),
-        x509.DNSName("kubernetes"),
-        x509.DNSName("kubernetes.default"),
-        x509.DNSName("kubernetes.default.svc"),
-        x509.DNSName("kubernetes.default.svc.cluster.local"),
-        x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-        x509.IPAddress(ipaddress.ip_address("::1")),
-    ]
-    return _issue(ca, _name("kube-apiserver"), ExtendedKeyUsageOID.SERVER_AUTH, now, x509.SubjectAlternativeName(names))
+def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = ()) -> KeyPair:
+    """A serving certificate for loopback and the names of `services`, by default those that pods use for the server."""
+    loopback = (x509.IPAddress(ipaddress.ip_address(each)) for each in ("127.0.0.1", "::1"))
+    names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
+    alternative = x509.SubjectAlternativeName([*names, *loopback])
+    subject = _name(services[0] if services else "kube-apiserver")
+    return _issue(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)
 
 
 def issue_client(ca: KeyPair, user: str, groups: Sequence[str], now: datetime) -> KeyPair:

@@ -70,8 +70,10 @@ class Definitions:
         # Objects with finalizers of their own go when somebody removes those; until then the definition stays.
         try:
             kinds = self._kinds.custom().get(name, ())
-            if kinds:
-                await self._delete_all(kinds[0])
+            # In the version in which they lie: no webhook has to be there for their end.
+            stored = [kind for kind in kinds if kind.api_version == kind.stored_version] or kinds
+            if stored:
+                await self._delete_all(stored[0])
             await self._release(name)
         finally:
             self._tasks.pop(name, None)

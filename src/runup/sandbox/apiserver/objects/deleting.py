@@ -67,7 +67,8 @@ class Deleting:
         listing = list_options(request.query, watch=False)
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
         options = read_options(request)
-        chosen = [e for e in self._reading.entries(kind, target.namespace) if not selector or selector.matches(e)]
+        entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
+        chosen = [entry for entry in entries if not selector or selector.matches(entry)]
         deleted = []
         for entry in chosen:
             try:
@@ -80,7 +81,7 @@ class Deleting:
     async def delete_one(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[bool, Entry]:
         """Delete or mark one object; returns whether it is gone, and its last (or new) state. Raises ApiError."""
         for _ in range(RETRIES):
-            entry = self._reading.entry(kind, namespace, name)
+            entry = await self._reading.known(lambda: self._reading.entry(kind, namespace, name))
             obj = entry.load()
             _check_preconditions(kind, name, obj, options)
             self._admission.before_delete(kind, obj)

@@ -94,7 +94,7 @@ class Patching:
     async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
         options = write_options(request, "PatchOptions", apply=True)
         if target.subresource:
-            self._reading.entry(kind, target.namespace, target.name)
+            await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
         config = self._decoding.applied(request, kind, target, options)
         named = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)

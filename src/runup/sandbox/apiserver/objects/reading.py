@@ -6,8 +6,8 @@ as the bytes that are stored wherever they can be.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
 
 import orjson
 import yaml
@@ -29,6 +29,7 @@ from runup.sandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watc
 from runup.sandbox.apiserver.store import Entry, Expired, Store
 
 JSON = dict[str, Any]
+T = TypeVar("T")
 
 
 class Reading:
@@ -47,7 +48,11 @@ class Reading:
 
     def entries(self, kind: Kind, namespace: str) -> list[Entry]:
         """All stored objects of a namespace, or of all."""
-        return [self._schemas.seen(kind, entry) for entry in self._store.items(kind.storage, namespace)]
+        return self._schemas.all_seen(kind, self._store.items(kind.storage, namespace))
+
+    async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
+        """What reads give, once a webhook has converted what they need; raises ApiError."""
+        return await self._schemas.conversions.known(attempt)
 
     # -- one object ------------------------------------------------------------------------------------------------
 
@@ -73,7 +78,7 @@ class Reading:
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
         rv, entries = self._candidates(kind, target.namespace, options)
-        entries = [self._schemas.seen(kind, entry) for entry in entries]
+        entries = self._schemas.all_seen(kind, entries)
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
         # Lists of custom resources name both members always, as Go's unstructured lists do.
@@ -131,6 +136,7 @@ class Reading:
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
             form=f"{accepted.form.value}/{accepted.version}/{include}",
             seen=lambda entry: self._schemas.seen(kind, entry),
+            convert=self._schemas.conversions.convert,
             render=self._renderer.for_watch(kind, accepted, include),
         )
         return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))

@@ -11,6 +11,7 @@ from runup.sandbox.apiserver.errors import FieldFault
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import drop_empty_meta, encoder
 from runup.sandbox.apiserver.objects import defaults
+from runup.sandbox.apiserver.objects.conversions import Conversions
 from runup.sandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
 from runup.sandbox.apiserver.store import Entry
 from runup.sandbox.apiserver.validation import custom_scale
@@ -25,6 +26,8 @@ class Schemas:
 
     def __init__(self) -> None:
         self._known: dict[Kind, Schema | None] = {}
+        self._others: dict[tuple[Kind, str], Schema | None] = {}
+        self.conversions = Conversions(self._stored_default)
 
     def of(self, kind: Kind) -> Schema | None:
         """The compiled schema of a custom kind, None when it has none."""
@@ -35,6 +38,8 @@ class Schemas:
     def forget(self, kind: Kind) -> None:
         """Drop a kind that is no longer served."""
         self._known.pop(kind, None)
+        for other in [key for key in self._others if key[0] is kind]:
+            del self._others[other]
 
     def tree(self, kind: Kind) -> Structural | None:
         """What server-side apply and strategic merge know of the kind's lists and maps."""
@@ -68,7 +73,12 @@ class Schemas:
         return known.complete(obj) if known else obj
 
     def seen(self, kind: Kind, entry: Entry) -> Entry:
-        """A stored object as it is read: with the defaults that its definition has got since it was stored."""
+        """A stored object as it is read: with the defaults that its definition has got since it was stored.
+
+        Raises Unconverted where a webhook must be asked first.
+        """
+        if kind.converts and (other := self.conversions.seen(kind, [entry])[0]) is not entry:
+            return other
         schema = self.of(kind) if kind.custom else None
         if schema is None or not schema.has_defaults:
             return entry
@@ -76,6 +86,20 @@ class Schemas:
             entry.cache[schema] = _with_defaults(kind, schema, entry)
         found: Entry = entry.cache[schema]
         return found
+
+    def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
+        """`seen` of each; what a webhook must be asked for is asked for at once."""
+        if kind.converts:
+            self.conversions.seen(kind, entries)
+        return [self.seen(kind, entry) for entry in entries]
+
+    def _stored_default(self, kind: Kind, version: str, obj: JSON) -> JSON:
+        key = (kind, version)
+        if key not in self._others:
+            served = kind.crd is not None and any(v["name"] == version for v in kind.crd["spec"]["versions"])
+            self._others[key] = _compile(kind.crd, version) if kind.crd and served else None
+        schema = self._others[key]
+        return schema.default(obj) if schema else obj
 
     def empty(self, kind: Kind) -> JSON:
         """The object in which nothing is set: what a new one is compared with to find out who owns what."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import orjson
 
 from runup.sandbox.apiserver.errors import ApiError, expired
 from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import encoder
+from runup.sandbox.apiserver.objects.conversions import Unconverted
 from runup.sandbox.apiserver.objects.selectors import Selector
 from runup.sandbox.apiserver.store import Entry, Event, Expired, Store
 
@@ -26,6 +29,7 @@ BOOKMARK_PERIOD_S = 30.0
 # Without timeoutSeconds a real server ends a watch after 30 to 60 minutes.
 DEFAULT_TIMEOUT_S = 1800.0
 
+T = TypeVar("T")
 # What goes between the braces of a watch event: the object in the form asked for.
 Render = Callable[[Entry], bytes]
 
@@ -44,6 +48,7 @@ class Watch:
     form: str
     render: Render
     seen: Callable[[Entry], Entry] = lambda entry: entry  # how a stored object is read
+    convert: Callable[[Unconverted], Awaitable[None]] | None = None
 
 
 def error_line(error: ApiError) -> bytes:
@@ -131,11 +136,15 @@ class Watcher:
     async def run(self) -> AsyncIterator[bytes]:
         """Chunks of whole lines, until the timeout, `stop`, or the reader being too slow."""
         deadline = self._monotonic() + self._watch.timeout_s
-        # No await between reading the state and subscribing: no change can fall between.
+        # No await between reading the state and subscribing: no change can fall between. Where a webhook must be asked
+        # first, the state is read again.
         try:
-            first = b"".join(self._first())
+            first = await self._known(lambda: b"".join(self._first()))
         except Expired as error:
             yield error_line(expired(str(error)))
+            return
+        except ApiError as error:
+            yield error_line(error)
             return
         unsubscribe = self._store.subscribe(self._watch.kind.storage, self._on_event)
         rv = self._store.rv
@@ -146,6 +155,15 @@ class Watcher:
                 yield chunk
         finally:
             unsubscribe()
+
+    async def _known(self, attempt: Callable[[], T]) -> T:
+        while True:
+            try:
+                return attempt()
+            except Unconverted as unconverted:
+                if self._watch.convert is None:
+                    raise
+                await self._watch.convert(unconverted)
 
     def _first(self) -> Iterable[bytes]:
         watch, store = self._watch, self._store
@@ -173,11 +191,18 @@ class Watcher:
                 self._wake.clear()
                 await self._sleep(min(deadline, next_bookmark if self._watch.bookmarks else deadline) - now)
                 continue
-            lines = []
+            lines: list[bytes] = []
             while self._pending:
                 event = self._pending.popleft()
                 rv = event.rv
-                if (self._watch.since is None or rv > self._watch.since) and (line := line_for(event, self._watch)):
+                if self._watch.since is not None and rv <= self._watch.since:
+                    continue
+                try:
+                    line = await self._known(partial(line_for, event, self._watch))
+                except ApiError as error:
+                    yield b"".join((*lines, error_line(error)))
+                    return
+                if line:
                     lines.append(line)
             if lines:
                 yield b"".join(lines)

@@ -121,7 +121,7 @@ class Writing:
             raise _already_there(kind, name, there)
         obj = to_stored(kind, obj)
         if options.dry_run:
-            return Entry(kind.storage, key_of(obj), 0, encoder(kind)(obj))
+            return await self._as_stored(kind, obj, 0)
         try:
             return await self.put(kind, namespace, name, obj, 0)
         except Conflict:
@@ -141,7 +141,7 @@ class Writing:
         check_named(body, target.name)
         check_place(kind, target.namespace, target.name, body)
         if kind.custom and not meta(body).get("resourceVersion"):
-            self._reading.entry(kind, target.namespace, target.name)
+            await self._entry(kind, target)
             raise errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
@@ -149,6 +149,9 @@ class Writing:
         asked = revision(meta(body).get("resourceVersion"))
         entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked, putting=True)
         return self._reading.answer(request, kind, entry)
+
+    async def _entry(self, kind: Kind, target: Target) -> Entry:
+        return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
 
     def exists(self, kind: Kind, target: Target) -> bool:
         """Whether the object of the path is there."""
@@ -172,7 +175,7 @@ class Writing:
         """
         part = target.subresource if subresource is None else subresource
         for attempt in range(RETRIES):
-            entry = self._reading.entry(kind, target.namespace, target.name)
+            entry = await self._entry(kind, target)
             old = from_stored(kind, entry.load())
             new = compute(copy.deepcopy(old))
             if putting:
@@ -209,7 +212,7 @@ class Writing:
         stored = to_stored(kind, new)
         if options.dry_run:
             stored["metadata"]["resourceVersion"] = str(entry.rv)
-            return Entry(kind.storage, entry.key, entry.rv, encoder(kind)(stored))
+            return await self._as_stored(kind, stored, entry.rv)
         metadata = meta(new)
         if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _may_go(kind, new):
             return await self.remove(kind, entry, stored)
@@ -218,20 +221,37 @@ class Writing:
     # -- the store -------------------------------------------------------------------------------------------------
 
     async def put(self, kind: Kind, namespace: str, name: str, obj: JSON, expected: int) -> Entry:
-        """Store an object over revision `expected` (0: none); raises Conflict, or ApiError 500."""
+        """Store an object over revision `expected` (0: none); raises Conflict, or ApiError 500.
+
+        The entry is the new one as `kind` sees it.
+        """
+        obj = await self._schemas.conversions.stored(kind, obj)
         try:
-            return await self._store.put(kind.storage, namespace, name, obj, expected=expected, encode=encoder(kind))
+            entry = await self._store.put(kind.storage, namespace, name, obj, expected=expected, encode=encoder(kind))
         except StoreError as error:
             raise errors.internal(f"storage: {error}") from error
+        return await self._seen(kind, entry)
+
+    async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
+        """An object of a dry run, as if it had been stored."""
+        stored = await self._schemas.conversions.stored(kind, obj)
+        return await self._seen(kind, Entry(kind.storage, key_of(obj), rv, encoder(kind)(stored)))
+
+    async def _seen(self, kind: Kind, entry: Entry) -> Entry:
+        if not kind.converts:
+            return entry
+        return await self._reading.known(lambda: self._schemas.conversions.seen(kind, [entry])[0])
 
     async def remove(self, kind: Kind, entry: Entry, obj: JSON) -> Entry:
         """Remove an object whose last state is `obj`; raises Conflict, or ApiError 500."""
+        obj = await self._schemas.conversions.stored(kind, obj)
         try:
-            return await self._store.delete(
+            gone = await self._store.delete(
                 kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder(kind)
             )
         except StoreError as error:
             raise errors.internal(f"storage: {error}") from error
+        return await self._seen(kind, gone)
 
 
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")

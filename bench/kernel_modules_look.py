@@ -1,0 +1,33 @@
+"""One process that looks for a module in images: `python -m bench.kernel_modules_look JOB`, JOB being JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from runup.api.kmm_v1beta1 import TLSOptions
+from runup.controllers.kernelmodules.readiness import verdicts_of
+from runup.controllers.kernelmodules.registries import GivenRegistries
+from runup.domain.kernelmodules.asked import ImageQuestion
+from runup.oci.access import Access
+
+KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
+
+
+def main(job: dict[str, Any]) -> None:
+    """Write how many are verified, and how many bytes of layers were fetched."""
+    questions = [ImageQuestion(image, KERNEL, "/opt", ("bench",), TLSOptions(), "bench") for image in job["images"]]
+    verdicts = asyncio.run(verdicts_of(questions, GivenRegistries(Access()))).values()
+    outcome = {
+        "images": len(questions),
+        "verified": sum(each.verified for each in verdicts),
+        "fetched_bytes": sum(each.fetched_bytes for each in verdicts),
+    }
+    Path(job["outcome"]).write_text(json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,197 @@
+"""`kmm.sigs.x-k8s.io/v1beta1`: Module, and the two preflight kinds whose status is a map.
+
+The names are those of Kernel Module Management 1.0 to 2.3; `kernelVersion` and `dtkImage` of PreflightValidationOCP are
+those of 2.4. What we added to the statuses is optional: `conditions`, `observedGeneration`, `kernels`. Enumerations are
+plain text here: what a value may be is said by the definitions alone. Only what decides whether a module will load is
+read; firmware, device plugins and the loader's pods are not.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from runup.api.meta_v1 import Condition, Object, Wire
+
+DIR_NAME = "/opt"
+"""Where modprobe looks in an image, unless the Module says otherwise."""
+
+
+class LocalObjectReference(Wire, frozen=True):
+    """An object of the Module's own namespace."""
+
+    name: str = ""
+
+
+class TLSOptions(Wire, frozen=True):
+    """How a registry is spoken to: `insecure` is plain HTTP, `insecure_skip_tls_verify` looks at no certificate."""
+
+    insecure: bool = False
+    insecure_skip_tls_verify: bool = msgspec.field(default=False, name="insecureSkipTLSVerify")
+
+
+class BuildArg(Wire, frozen=True):
+    """An argument of a build."""
+
+    name: str
+    value: str = ""
+
+
+class Build(Wire, frozen=True):
+    """How the image is built. The ConfigMap has the Dockerfile under the key `dockerfile`.
+
+    `dockerfile_config_map` is empty in a mapping that only adds to the container's build.
+    """
+
+    dockerfile_config_map: LocalObjectReference = LocalObjectReference()
+    build_args: tuple[BuildArg, ...] = ()
+    secrets: tuple[LocalObjectReference, ...] = ()
+    selector: dict[str, str] = {}
+    base_image_registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="baseImageRegistryTLS")
+
+
+class Sign(Wire, frozen=True):
+    """How files of the image are signed; the keys lie in Secrets, under `key` and `cert`."""
+
+    unsigned_image: str = ""
+    unsigned_image_registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="unsignedImageRegistryTLS")
+    key_secret: LocalObjectReference = LocalObjectReference()
+    cert_secret: LocalObjectReference = LocalObjectReference()
+    files_to_sign: tuple[str, ...] = ()
+
+
+class KernelMapping(Wire, frozen=True):
+    """Which image is for which kernels: exactly one of `literal` and `regexp`; None is the container's own."""
+
+    literal: str = ""
+    regexp: str = ""
+    container_image: str = ""
+    build: Build | None = None
+    sign: Sign | None = None
+    registry_tls: TLSOptions | None = msgspec.field(default=None, name="registryTLS")
+    in_tree_modules_to_remove: tuple[str, ...] = ()
+    in_tree_module_to_remove: str = ""
+
+
+class ModprobeArgs(Wire, frozen=True):
+    """Arguments of modprobe."""
+
+    load: tuple[str, ...] = ()
+    unload: tuple[str, ...] = ()
+
+
+class Modprobe(Wire, frozen=True):
+    """What is loaded. Without `module_name` the `raw_args` are all that modprobe gets."""
+
+    module_name: str = ""
+    dir_name: str = DIR_NAME
+    parameters: tuple[str, ...] = ()
+    args: ModprobeArgs | None = None
+    raw_args: ModprobeArgs | None = None
+    firmware_path: str = ""
+    modules_loading_order: tuple[str, ...] = ()
+
+
+class ModuleLoaderContainer(Wire, frozen=True):
+    """The image with the module, for every kernel; what is here holds for each mapping that does not say otherwise."""
+
+    modprobe: Modprobe = Modprobe()
+    container_image: str = ""
+    image_pull_policy: str = ""
+    version: str = ""
+    kernel_mappings: tuple[KernelMapping, ...] = ()
+    build: Build | None = None
+    sign: Sign | None = None
+    registry_tls: TLSOptions = msgspec.field(default=TLSOptions(), name="registryTLS")
+    in_tree_modules_to_remove: tuple[str, ...] = ()
+    in_tree_module_to_remove: str = ""
+
+
+class ModuleLoader(Wire, frozen=True):
+    """How the module gets onto a node."""
+
+    container: ModuleLoaderContainer = ModuleLoaderContainer()
+    service_account_name: str = ""
+
+
+class ModuleSpec(Wire, frozen=True):
+    """`spec` of a Module. Without a loader there is no module to load, only a device plugin."""
+
+    selector: dict[str, str] = {}
+    image_repo_secret: LocalObjectReference | None = None
+    tolerations: tuple[dict[str, Any], ...] = ()
+    module_loader: ModuleLoader | None = None
+
+
+class Module(Object, frozen=True):
+    """A kernel module that the nodes of `spec.selector` load."""
+
+    spec: ModuleSpec = ModuleSpec()
+
+
+class PreflightValidationSpec(Wire, frozen=True):
+    """`spec` of a PreflightValidation; the same in both versions."""
+
+    kernel_version: str = ""
+    dtk_image: str = ""
+    push_built_image: bool = False
+
+
+class PreflightValidationOCPSpec(Wire, frozen=True):
+    """`spec` of a PreflightValidationOCP; the same in both versions.
+
+    Exactly one of `release_image` and `kernel_version`; `dtk_image` comes with the latter.
+    """
+
+    release_image: str = ""
+    use_rt_kernel: bool = msgspec.field(default=False, name="useRTKernel")
+    kernel_version: str = ""
+    dtk_image: str = ""
+    push_built_image: bool = False
+
+
+class ValidatedKernel(Wire, frozen=True):
+    """A kernel that Modules are validated for, and where it is from; `architecture` as images name it (`amd64`)."""
+
+    architecture: str = ""
+    kernel_version: str = ""
+    dtk_image: str = ""
+
+
+class CRStatus(Wire, frozen=True, kw_only=True):
+    """What a validation found of one Module.
+
+    `verification_status` is True or False, `verification_stage` Image, Build, Sign, Requeued or Done.
+    `observed_generation` is the Module's when it was looked at.
+    """
+
+    verification_status: str = ""
+    status_reason: str = ""
+    verification_stage: str = ""
+    last_transition_time: datetime | None = None
+    observed_generation: int = 0
+
+
+class PreflightValidationStatus(Wire, frozen=True):
+    """`status` of either kind; a key is `namespace/name`, in KMM before 2.1 the name alone."""
+
+    cr_statuses: dict[str, CRStatus] = {}
+    observed_generation: int = 0
+    kernels: tuple[ValidatedKernel, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class PreflightValidation(Object, frozen=True):
+    """Asks whether every Module will load on a kernel."""
+
+    spec: PreflightValidationSpec = PreflightValidationSpec()
+    status: PreflightValidationStatus = PreflightValidationStatus()
+
+
+class PreflightValidationOCP(Object, frozen=True):
+    """Asks whether every Module will load on the kernel of a release."""
+
+    spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()
+    status: PreflightValidationStatus = PreflightValidationStatus()

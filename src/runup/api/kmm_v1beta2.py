@@ -1,0 +1,43 @@
+"""`kmm.sigs.x-k8s.io/v1beta2`, the version that is stored: the two preflight kinds, whose status is a list.
+
+The specs are those of v1beta1; Module exists in v1beta1 alone.
+"""
+
+from __future__ import annotations
+
+from runup.api.kmm_v1beta1 import CRStatus, PreflightValidationOCPSpec, PreflightValidationSpec, ValidatedKernel
+from runup.api.meta_v1 import Condition, Object, Wire
+
+
+class ModuleStatus(CRStatus, frozen=True, kw_only=True):
+    """What a validation found of one Module; `namespace` and `name` are the key of the list."""
+
+    namespace: str
+    name: str
+
+
+class PreflightValidationStatus(Wire, frozen=True):
+    """`status` of either kind.
+
+    `conditions` are about the validation itself: a release image that could not be read is said there.
+    `observed_generation` is that of the spec that the rest is about.
+    """
+
+    modules: tuple[ModuleStatus, ...] = ()
+    observed_generation: int = 0
+    kernels: tuple[ValidatedKernel, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class PreflightValidation(Object, frozen=True):
+    """Asks whether every Module will load on a kernel."""
+
+    spec: PreflightValidationSpec = PreflightValidationSpec()
+    status: PreflightValidationStatus = PreflightValidationStatus()
+
+
+class PreflightValidationOCP(Object, frozen=True):
+    """Asks whether every Module will load on the kernel of a release."""
+
+    spec: PreflightValidationOCPSpec = PreflightValidationOCPSpec()
+    status: PreflightValidationStatus = PreflightValidationStatus()

@@ -1,0 +1,1 @@
+"""Kernel modules' validations: registries are asked, runs are started, statuses are written."""

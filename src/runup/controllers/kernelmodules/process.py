@@ -1,0 +1,137 @@
+"""Wiring of the kernel-module preflight: client, caches, questions, controller; start and stop in order; lead or wait.
+
+Started by `kernel-module-preflight`. Caches run from the start, so that a new leader writes at once; only the leader
+asks registries, starts runs and writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import structlog
+
+from runup import __version__
+from runup.controllers.ending import run_until_told
+from runup.controllers.endpoint import Endpoint
+from runup.controllers.execute import Executor
+from runup.controllers.kernelmodules import webhooks
+from runup.controllers.kernelmodules.answers import answering
+from runup.controllers.kernelmodules.asking import Asking
+from runup.controllers.kernelmodules.caches import Caches, reflectors
+from runup.controllers.kernelmodules.controller import NAME, KernelModulesController
+from runup.controllers.kernelmodules.metrics import Metrics
+from runup.controllers.kernelmodules.runners import Runners
+from runup.controllers.leading import Election, cancel, keep_running, lead, until
+from runup.controllers.readers import Readers
+from runup.controllers.readiness import Readiness
+from runup.domain.kernelmodules.jobs import Builder
+from runup.kube.client import Client
+from runup.kube.clock import Clock, SystemClock
+from runup.kube.config import ClusterConfig
+from runup.kube.workqueue import WorkQueue
+
+log = structlog.get_logger("kernelmodules")
+NAMESPACE = "openshift-kernel-module-preflight"
+LEASE = NAME
+LONGEST_BACKOFF_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the flags say. Without `builds` Jobs are used, whatever the cluster has."""
+
+    namespace: str = NAMESPACE
+    builder: Builder = field(default_factory=Builder)
+    builds: bool = True
+    plain_http: frozenset[str] = frozenset()
+    listen: str = ""
+    serving_cert_file: str = ""
+    serving_key_file: str = ""
+    # Whether metrics need a token that the API server lets read them.
+    metrics_auth: bool = True
+    leader_elect: bool = True
+    election: Election | None = None
+
+
+class Process:
+    """The controller with all it needs.
+
+    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
+    """
+
+    def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._options = options
+        self._clock = clock or SystemClock()
+        self.stopping = asyncio.Event()
+        self.metrics = Metrics()
+        self.caches = Caches()
+        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=webhooks.ROUTES)
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self.stopping.set()
+
+    async def run(self) -> None:
+        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
+        log.info("starting", version=__version__, namespace=self._options.namespace)
+        async with Client(self._config, clock=self._clock, user_agent=f"{NAME}/{__version__}") as client:
+            try:
+                await self._listen(client)
+                await self._serve(client)
+            finally:
+                await self.endpoint.stop()
+
+    async def _listen(self, client: Client) -> None:
+        options = self._options
+        if options.listen:
+            await self.endpoint.start(
+                options.listen,
+                ready=Readiness(client, self._clock, self._not_ready, self.caches.all()).why_not,
+                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
+                cert_file=options.serving_cert_file,
+                key_file=options.serving_key_file,
+            )
+
+    async def _serve(self, client: Client) -> None:
+        options, clock = self._options, self._clock
+        queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
+        controller = KernelModulesController(
+            caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
+        )
+        runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
+        answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
+        asking = Asking(answer, clock, controller.on_any_change)
+        following = [each.run for each in reflectors(client, self.caches, clock)]
+        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, runners.run)]
+
+        async def work() -> None:
+            await controller.run(Executor(client, clock, component=NAME), asking, runners)
+
+        try:
+            if not options.leader_elect:
+                await until(self.stopping, work())
+                return
+            await lead(
+                client,
+                work,
+                namespace=options.namespace,
+                lease=LEASE,
+                election=options.election,
+                clock=clock,
+                stopping=self.stopping,
+            )
+        finally:
+            await asking.close()
+            await cancel(tasks)
+
+    def _not_ready(self) -> str:
+        waiting = self.caches.waiting()
+        return f"{waiting} is not listed yet" if waiting else ""
+
+
+async def serve(config: ClusterConfig, options: Options) -> None:
+    """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
+    process = Process(config, options)
+    await run_until_told(process.run(), process.stop, process.stopping)

@@ -1,0 +1,104 @@
+"""As whom, and where, the registries of kernel modules' images are asked: as the nodes would, or as was said.
+
+In: where a Module's pull secret is. Out: an `Access`, and notes of what could not be read; a refusal without a login
+that may exist is no answer about the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from runup.api.core_v1 import ServiceAccount
+from runup.api.scheme import resource_of
+from runup.controllers.sources.registry_access import cluster_credentials, cluster_mirrors, secret_logins
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import KubeError, NotFound
+from runup.oci.access import Access
+from runup.oci.credentials import AuthFile, Credentials
+from runup.oci.errors import BadCredentials
+
+BUILDER = "builder"
+"""The ServiceAccount whose pull secrets count for a Module without one (Kernel Module Management, internal/auth)."""
+
+ANSWER_S = 10.0
+"""One wait for a registry, in seconds, so that a thread that is left behind ends soon after."""
+
+
+class Registries(Protocol):
+    """Where logins and mirrors come from."""
+
+    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
+        """How to ask for an image of a Module in `namespace` (empty: one of the cluster's); adds to `notes`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRegistries:
+    """Whatever the cluster says: as a command line says it."""
+
+    given: Access
+
+    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:  # noqa: ARG002
+        """See `Registries.access`."""
+        return self.given
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRegistries:
+    """As the cluster's nodes: the Module's pull secret or the builder's, then the cluster's; the cluster's mirrors.
+
+    `also` is what is used besides, such as a command line's credential file, last.
+    """
+
+    client: Client
+    also: Access = field(default_factory=Access)
+
+    async def access(self, namespace: str, secret: str, notes: list[str]) -> Access:
+        """See `Registries.access`. Raises BadCredentials."""
+        files = [file async for file in self._files(namespace, secret, notes)]
+        files += (await cluster_credentials(self.client, notes)).files
+        mirrors = await cluster_mirrors(self.client, notes)
+        return replace(
+            self.also,
+            credentials=Credentials((*files, *self.also.credentials.files)),
+            mirrors=(*mirrors, *self.also.mirrors),
+            timeout_s=min(self.also.timeout_s, ANSWER_S),
+        )
+
+    async def _files(self, namespace: str, secret: str, notes: list[str]) -> AsyncIterator[AuthFile]:
+        if not namespace:
+            return
+        names = [secret] if secret else await self._builders(namespace, notes)
+        for name in names:
+            if file := await self._file(namespace, name, notes):
+                yield file
+
+    async def _file(self, namespace: str, name: str, notes: list[str]) -> AuthFile | None:
+        try:
+            return await secret_logins(self.client, namespace, name)
+        except NotFound:
+            notes.append(f"the pull secret {namespace}/{name} is not there")
+        except KubeError as error:
+            notes.append(f"the pull secret {namespace}/{name} could not be read: {error.message}")
+        except BadCredentials as error:
+            notes.append(error.message)
+        return None
+
+    async def _builders(self, namespace: str, notes: list[str]) -> list[str]:
+        try:
+            account = await self.client.send(calls.get_raw(resource_of(ServiceAccount), BUILDER, namespace))
+        except NotFound:
+            return []
+        except KubeError as error:
+            notes.append(f"the ServiceAccount {namespace}/{BUILDER} could not be read: {error.message}")
+            return []
+        return list(dict.fromkeys(_names(account.get("imagePullSecrets"))))
+
+
+def _names(references: Any) -> Iterator[str]:
+    for reference in references if isinstance(references, list) else ():
+        if isinstance(reference, dict) and isinstance(name := reference.get("name"), str) and name:
+            yield name

@@ -1,0 +1,97 @@
+"""What a cluster says of registries: the logins in its Secrets, and where else images may be had.
+
+In: a client. Out: values for `oci.access`, and notes of what could not be read, which whoever was refused by a registry
+must know. A cluster without such objects has none; what is there and cannot be used is an error or a note.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from runup.api.scheme import Resource
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.errors import KubeError, NotFound
+from runup.oci import credentials, mirrors
+from runup.oci.credentials import AuthFile, Credentials
+from runup.oci.errors import BadCredentials, BadMirrors
+from runup.oci.mirrors import Mirror
+
+SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
+PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object
+PULL_SECRET_KEY = ".dockerconfigjson"  # noqa: S105 -- the name of a key
+# What a Secret of the older type kubernetes.io/dockercfg has: the logins without the object around them.
+OLD_KEY = ".dockercfg"
+MIRROR_KINDS = (
+    Resource("config.openshift.io", "v1", "ImageDigestMirrorSet", "imagedigestmirrorsets", namespaced=False),
+    Resource(
+        "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
+    ),
+)
+
+
+async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
+    """Those of the cluster's pull secret, none where there is no such Secret; raises BadCredentials."""
+    namespace, _, name = PULL_SECRET.partition("/")
+    try:
+        found = await secret_logins(client, namespace, name)
+    except NotFound:
+        return Credentials()
+    except KubeError as error:
+        notes.append(f"the pull secret {PULL_SECRET} could not be read: {error.message}")
+        return Credentials()
+    return Credentials((found,)) if found else Credentials()
+
+
+async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile | None:
+    """The logins in a pull secret, None where it has none; raises KubeError and BadCredentials."""
+    secret = await client.send(calls.get_raw(SECRETS, name, namespace))
+    held = secret.get("data") or {}
+    where = f"Secret {namespace}/{name}"
+    if data := _decoded(held, PULL_SECRET_KEY, where):
+        return credentials.parse(data, where)
+    if data := _decoded(held, OLD_KEY, where):
+        return credentials.parse(_wrapped(data, where), where)
+    return None
+
+
+async def cluster_mirrors(client: Client, notes: list[str]) -> tuple[Mirror, ...]:
+    """What the cluster's mirror sets say; a set that cannot be used is noted, the others count."""
+    found: list[Mirror] = []
+    for resource in MIRROR_KINDS:
+        for item in await _listed(client, resource, notes):
+            name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
+            try:
+                found += mirrors.of_object({"kind": resource.kind, **item}, name)
+            except BadMirrors as error:
+                notes.append(error.message)
+    return tuple(found)
+
+
+async def _listed(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
+    try:
+        page = await client.send(calls.list_raw(resource))
+    except NotFound:
+        return ()  # a cluster without that kind
+    except KubeError as error:
+        notes.append(f"{resource.plural} could not be listed: {error.message}")
+        return ()
+    return page.items
+
+
+def _decoded(held: dict[str, Any], key: str, where: str) -> bytes:
+    try:
+        return base64.b64decode(held.get(key) or "", validate=True)
+    except (binascii.Error, TypeError) as error:
+        raise BadCredentials(f"{where}: {key} is no base64") from error
+
+
+def _wrapped(data: bytes, where: str) -> bytes:
+    try:
+        return json.dumps({"auths": json.loads(data)}).encode()
+    except ValueError as error:
+        raise BadCredentials(f"{where}: {OLD_KEY} is no JSON") from error

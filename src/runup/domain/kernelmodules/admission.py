@@ -1,0 +1,123 @@
+"""What is wrong with a Module or with what is to be validated, in the words of KMM's webhooks.
+
+Our definitions refuse the same by their own rules. Here it is for those that were stored before, or under another
+definition: the controller says it in their status instead of working on what cannot work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from runup.api.kmm_v1beta1 import (
+    Modprobe,
+    Module,
+    ModuleLoaderContainer,
+    PreflightValidationOCPSpec,
+    PreflightValidationSpec,
+)
+from runup.lang.cel import CelError, compile_cel
+from runup.lang.pattern import Pattern
+
+_TAGGED = Pattern("[:@][^/]*$")
+LONGEST_KERNEL = 64
+"""What `uname -r` can print."""
+LONGEST_NAME_WITH_VERSION = 41
+"""Name and namespace of a Module with a version: both stand in a label's name of 63 characters."""
+
+
+def module_faults(module: Module) -> tuple[str, ...]:
+    """What is wrong with a Module; nothing where it has no loader."""
+    loader = module.spec.module_loader
+    if loader is None:
+        return ()
+    container = loader.container
+    return (*_name_faults(module, container), *_faults(container), *_modprobe(container.modprobe))
+
+
+def kernel_fault(kernel: str) -> str:
+    """Why that cannot be a kernel, empty where it can."""
+    if not kernel:
+        return "kernelVersion cannot be empty"
+    parts = 1 + sum(kernel.count(separator) for separator in ".,-")
+    if parts < 3 or "/" in kernel or len(kernel) > LONGEST_KERNEL:
+        return f"invalid kernelVersion {kernel}"
+    return ""
+
+
+def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec) -> str:
+    """Why nothing can be validated as it is asked for, empty where it can."""
+    if isinstance(spec, PreflightValidationSpec):
+        return kernel_fault(spec.kernel_version)
+    if spec.release_image and spec.kernel_version:
+        return "releaseImage and kernelVersion are mutually exclusive properties"
+    if spec.release_image and spec.dtk_image:
+        return "dtkImage goes with kernelVersion; a releaseImage names its own"
+    if spec.kernel_version and spec.use_rt_kernel:
+        return "useRTKernel goes with releaseImage; a kernelVersion is the kernel itself"
+    if not spec.release_image and not spec.kernel_version:
+        return "kernelVersion cannot be empty where there is no releaseImage"
+    return "" if spec.release_image else kernel_fault(spec.kernel_version)
+
+
+def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[str]:
+    length = len(module.metadata.name + module.metadata.namespace)
+    if container.version and length > LONGEST_NAME_WITH_VERSION:
+        yield (
+            f"module name and namespace have a combined length of {length} characters, which exceeds the maximum of "
+            f"{LONGEST_NAME_WITH_VERSION} when version is set"
+        )
+
+
+def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
+    yield from _image(container.container_image)
+    for at, mapping in enumerate(container.kernel_mappings):
+        if mapping.regexp and mapping.literal:
+            yield f"regexp and literal are mutually exclusive properties at kernelMappings[{at}]"
+        if not mapping.regexp and not mapping.literal:
+            yield f"regexp or literal must be set at kernelMappings[{at}]"
+        if why := _no_expression(mapping.regexp):
+            yield f"invalid regexp at index {at}: {why}"
+        if not mapping.container_image and not container.container_image:
+            yield f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage"
+        yield from _image(mapping.container_image)
+
+
+def _image(image: str) -> Iterator[str]:
+    """A port is no tag, whatever KMM takes it for."""
+    if image and not _TAGGED.search(image):
+        yield f"container image must explicitely set a tag or digest; got: {image}"
+
+
+@lru_cache(maxsize=4096)
+def _no_expression(regexp: str) -> str:
+    """Why that is no expression of RE2, which is what KMM and the API server read."""
+    if not regexp:
+        return ""
+    try:
+        compile_cel("''.matches(regexp)", {"regexp": "string"}).evaluate({"regexp": regexp})
+    except CelError as error:
+        return str(error)
+    return ""
+
+
+def _modprobe(modprobe: Modprobe) -> Iterator[str]:
+    raw = modprobe.raw_args
+    load, unload = (raw.load, raw.unload) if raw else ((), ())
+    if modprobe.module_name and (load or unload):
+        yield "rawArgs cannot be set when moduleName is set"
+    if not modprobe.module_name and not (load and unload):
+        yield "load and unload rawArgs must be set when moduleName is unset"
+    order = modprobe.modules_loading_order
+    if not order:
+        return
+    if len(order) < 2:
+        yield "if a loading order is defined, at least two values must be defined"
+    if not modprobe.module_name:
+        yield "if a loading order is defined, moduleName must be set"
+    elif order[0] != modprobe.module_name:
+        yield "if a loading order is defined, the first element must be moduleName"
+    for name, times in Counter(order).items():
+        if times > 1:
+            yield f'"{name}": duplicate value in the loading order list'

@@ -1,0 +1,89 @@
+"""Preflight validations from one version to the other, and the API server's question for that (`ConversionReview`).
+
+The specs are one; the status is a map in v1beta1 and a list in v1beta2. Nothing is decoded: what a version does not
+know goes through as it is. KMM writes each Module twice into the map, under `namespace/name` and for its oldest clients
+under the name alone, and reads it back as an empty list; here the way there and back leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+JSON = dict[str, Any]
+
+GROUP = "kmm.sigs.x-k8s.io"
+OLD, NEW = f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"
+_SHOWN = 100
+KINDS = ("PreflightValidation", "PreflightValidationOCP")
+
+
+class Unconvertible(ValueError):
+    """The object cannot be had in that version; the message names the object and says why."""
+
+
+def convert(obj: Any, desired: str) -> JSON:
+    """`obj` in the version `desired` (group and version); raises Unconvertible."""
+    if not isinstance(obj, dict):
+        raise Unconvertible(f"what is to be converted is no object: {str(obj)[:_SHOWN]!r}")
+    kind, name = obj.get("kind"), _name(obj)
+    if kind not in KINDS:
+        raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")
+    given = obj.get("apiVersion")
+    unknown = next((version for version in (given, desired) if version not in (OLD, NEW)), None)
+    if unknown is not None:
+        raise Unconvertible(f"{kind} {name}: there is no version {unknown}; there are {OLD} and {NEW}")
+    converted = {**obj, "apiVersion": desired}
+    status = obj.get("status")
+    if given == desired or not isinstance(status, dict):
+        return converted
+    converted["status"] = _older(status) if desired == OLD else _newer(status)
+    return converted
+
+
+def review(question: JSON) -> JSON:
+    """The answer to a `ConversionReview`; what cannot be converted makes all of it a failure that says so."""
+    request = question.get("request")
+    request = request if isinstance(request, dict) else {}
+    desired = str(request.get("desiredAPIVersion") or "")
+    try:
+        objects = [convert(each, desired) for each in request.get("objects") or ()]
+        answer: JSON = {"convertedObjects": objects, "result": {"status": "Success"}}
+    except Unconvertible as error:
+        answer = {"result": {"status": "Failure", "message": str(error)}}
+    head = {"apiVersion": question.get("apiVersion"), "kind": "ConversionReview"}
+    return {**head, "response": {"uid": request.get("uid", ""), **answer}}
+
+
+def _older(status: JSON) -> JSON:
+    rest = {key: value for key, value in status.items() if key != "modules"}
+    modules = [each for each in status.get("modules") or () if isinstance(each, dict)]
+    return {**rest, "crStatuses": dict(_keyed(modules))} if modules else rest
+
+
+def _keyed(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
+    """Each entry by its full key, then by its name; of one name in two namespaces the unverified one counts."""
+    entries = [(each, {k: v for k, v in each.items() if k not in ("namespace", "name")}) for each in modules]
+    for module, entry in entries:
+        yield f"{module.get('namespace', '')}/{module.get('name', '')}", entry
+    # The last one counts: a client that knows names only must not take another namespace's success for this one's.
+    for module, entry in sorted(entries, key=lambda pair: pair[1].get("verificationStatus") != "True"):
+        yield str(module.get("name", "")), entry
+
+
+def _newer(status: JSON) -> JSON:
+    """A name without a namespace is told by its full key, too; where it is not, nobody knows which Module it is."""
+    rest = {key: value for key, value in status.items() if key != "crStatuses"}
+    statuses = status.get("crStatuses")
+    statuses = statuses if isinstance(statuses, dict) else {}
+    modules = []
+    for key, entry in statuses.items():
+        namespace, slash, name = key.partition("/")
+        if slash and namespace and name and "/" not in name and isinstance(entry, dict):
+            modules.append({**entry, "namespace": namespace, "name": name})
+    return {**rest, "modules": modules} if modules else rest
+
+
+def _name(obj: JSON) -> str:
+    metadata = obj.get("metadata")
+    return str(metadata.get("name") if isinstance(metadata, dict) else None)

@@ -1,0 +1,101 @@
+"""`$VAR` and `${VAR}` in what a Module says of images, and the variables of a kernel.
+
+The language is that of the library which Kernel Module Management uses (a8m/envsubst): besides the plain forms there
+are `${VAR-default}`, `${VAR:-default}`, the same with `=`, `${VAR+other}` and `${VAR:+other}`, all of which may hold
+further variables, and `$$` for a dollar. A variable that nobody set is empty, which is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runup.lang.pattern import Pattern
+
+DEEPEST = 16
+"""How deep variables may stand inside each other; nobody writes more than two."""
+
+_NAME = Pattern(r"[A-Za-z0-9_]+")
+_OPERATOR = Pattern(r":?[-=+]")
+_SEPARATORS = Pattern(r"[.,-]")
+_FOREIGN = Pattern(r"[^A-Za-z0-9._-]")
+_FIELDS = 3
+
+
+class BadSubstitution(ValueError):
+    """The text cannot be filled in, or the kernel's version has too few parts."""
+
+
+def variables(kernel: str) -> dict[str, str]:
+    """The variables that `kernel`, as `uname -r` prints it, has in every field; raises BadSubstitution."""
+    full = normalised(kernel)
+    fields = _SEPARATORS.sub("\0", full).split("\0")
+    if len(fields) < _FIELDS or not all(fields[:_FIELDS]):
+        raise BadSubstitution(
+            f"invalid kernel version {kernel}: expected at least three components (major.minor.patch)"
+        )
+    x, y, z = fields[:_FIELDS]
+    return {
+        "KERNEL_FULL_VERSION": full,
+        "KERNEL_VERSION": full,
+        "KERNEL_XYZ": f"{x}.{y}.{z}",
+        "KERNEL_X": x,
+        "KERNEL_Y": y,
+        "KERNEL_Z": z,
+    }
+
+
+def normalised(kernel: str) -> str:
+    """`kernel` with everything that a tag cannot have turned into `_`."""
+    return _FOREIGN.sub("_", kernel)
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """`text` with its variables filled in; raises BadSubstitution."""
+    filled, _ = _filled(text, 0, values, "", 0)
+    return filled
+
+
+def _filled(text: str, at: int, values: Mapping[str, str], end: str, depth: int) -> tuple[str, int]:
+    """What `text` comes to from `at` up to `end` (empty: its end), and where that is."""
+    if depth > DEEPEST:
+        raise BadSubstitution(f"{text!r} has variables more than {DEEPEST} deep in each other")
+    done: list[str] = []
+    while at < len(text):
+        if end and text[at] == end:
+            return "".join(done), at
+        if text[at] != "$":
+            done.append(text[at])
+            at += 1
+            continue
+        piece, at = _variable(text, at + 1, values, depth)
+        done.append(piece)
+    if end:
+        raise BadSubstitution(f"{text!r}: closing brace expected")
+    return "".join(done), at
+
+
+def _variable(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
+    """What follows a dollar, and where it ends."""
+    if text.startswith("$", at):
+        return "$", at + 1
+    if text.startswith("{", at):
+        return _braced(text, at + 1, values, depth)
+    name = _NAME.match(text, at)
+    return (values.get(name[0], ""), name.end()) if name else ("$", at)
+
+
+def _braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
+    name = _NAME.match(text, at)
+    if name is None:
+        raise BadSubstitution(f"{text!r}: a variable's name is expected after the brace")
+    value = values.get(name[0])
+    operator = _OPERATOR.match(text, name.end())
+    if operator is None:
+        if not text.startswith("}", name.end()):
+            raise BadSubstitution(f"{text!r}: closing brace expected")
+        return value or "", name.end() + 1
+    other, end = _filled(text, operator.end(), values, "}", depth + 1)
+    there = bool(value) if operator[0].startswith(":") else value is not None
+    if operator[0].endswith("+"):
+        return (other if there else ""), end + 1
+    return (value or "" if there else other), end + 1

@@ -1,0 +1,52 @@
+"""What a status says, in the words of Kernel Module Management, which people search for (internal/preflight).
+
+Where we know more than it did, that follows after its words.
+"""
+
+from __future__ import annotations
+
+NOT_AGAIN = "this Module will not be verified again in this Preflight CR"
+WAITING_BUILD = "Waiting for build verification"
+WAITING_SIGN = "Waiting for sign verification"
+NO_IMAGE_TO_SIGN = "no image to sign given"
+NOTHING_LOADED = "Verification successful (the Module loads no kernel module)"
+UNPUSHED = (
+    "the image to sign is what the build makes, and nothing is pushed: set pushBuiltImage to true, or give the image "
+    "without a signature by hand"
+)
+
+
+def verified(how: str) -> str:
+    """The message of a Module that is done; `how` is what was seen."""
+    return f"Verification successful ({how}), {NOT_AGAIN}"
+
+
+IMAGE_VERIFIED = verified("image accessible and verified")
+
+
+def built(*, pushed: bool) -> str:
+    """The message of a build that succeeded."""
+    return verified("build compiles and image pushed" if pushed else "build compiles")
+
+
+def signed(*, pushed: bool) -> str:
+    """The message of a signature that succeeded."""
+    return verified("sign completes and image pushed" if pushed else "sign completes")
+
+
+def build_failed(module: str, kernel: str, error: str) -> str:
+    """The message of a build that failed or could not be started."""
+    return f"Failed to verify build for module {module}, kernel version {kernel}, error {error}"
+
+
+def sign_failed(module: str, kernel: str, error: str) -> str:
+    """The message of a signature that failed or could not be started."""
+    return f"Failed to verify signing for module {module}, kernel version {kernel}, error {error}"
+
+
+def no_toolkit(kernel: str) -> str:
+    """Why a Dockerfile that starts from the driver toolkit cannot be built."""
+    return (
+        f"could not get DTK image for kernel {kernel}: validate by a PreflightValidationOCP with spec.releaseImage, or "
+        "set spec.dtkImage"
+    )

@@ -1,0 +1,109 @@
+"""Which kernels a release brings: its driver toolkit is named in the release image, and says it of itself. Pure.
+
+In: two files, one of each image. The texts are those of Kernel Module Management, by which
+people search (preflightvalidationocp_reconciler.go); what is known beyond them follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from runup.domain.errors import Terminal
+
+REFERENCES_FILE = "release-manifests/image-references"
+TOOLKIT_FILE = "etc/driver-toolkit-release.json"
+TOOLKIT = "driver-toolkit"
+REASON = "ReleaseUnusable"
+
+ENDINGS = {"amd64": "x86_64", "arm64": "aarch64", "ppc64le": "ppc64le", "s390x": "s390x"}
+"""An architecture as images name it -> what its kernels' names end in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolkit:
+    """What a driver toolkit says: its kernels as nodes report them, the real-time one empty where it has none."""
+
+    image: str
+    kernel: str
+    real_time: str = ""
+    system: str = ""
+
+    def chosen(self, *, real_time: bool) -> str:
+        """One of its kernels; raises Terminal where it has no real-time one."""
+        if real_time and not self.real_time:
+            raise Terminal(
+                "rt_kernel_version is missing for this release, probably not and x86_64 architecture "
+                f"(driver toolkit {self.image})",
+                reason=REASON,
+            )
+        return self.real_time if real_time else self.kernel
+
+
+def toolkit_image(references: bytes, release: str) -> str:
+    """The pull spec of the driver toolkit in a release's image references; raises Terminal."""
+    tags = _member(_document(references, REFERENCES_FILE), "spec", "tags")
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, dict) and tag.get("name") == TOOLKIT:
+            name = _member(tag, "from", "name")
+            if isinstance(name, str) and name:
+                return name
+            raise Terminal(f"{TOOLKIT} local reference is missing from {REFERENCES_FILE} of {release}", reason=REASON)
+    raise Terminal(f"failed to find {TOOLKIT} entry in the {REFERENCES_FILE} file of {release}", reason=REASON)
+
+
+def toolkit_of(data: bytes, image: str, architecture: str = "") -> Toolkit:
+    """What the driver toolkit `image` says of itself; raises Terminal, also where it is of another `architecture`.
+
+    Toolkits of 4.7 and 4.8 sometimes name their kernels without the architecture, which nodes never do: it is added.
+    """
+    document = _document(data, TOOLKIT_FILE)
+    kernel, system, real_time = (
+        value.strip() if isinstance(value := document.get(key), str) else ""
+        for key in ("KERNEL_VERSION", "RHEL_VERSION", "RT_KERNEL_VERSION")
+    )
+    if not kernel or not system:
+        raise Terminal(
+            f"failed format of {TOOLKIT_FILE} file of {image}, both KernelVersion <{kernel}> and RHEL_VERSION "
+            f"<{system}> should not be empty",
+            reason=REASON,
+        )
+    return Toolkit(
+        image, _whole(kernel, image, architecture), _whole(real_time, image, architecture) if real_time else "", system
+    )
+
+
+def absent(image: str) -> Terminal:
+    """The error for an image that does not say which kernel it is for."""
+    return Terminal(f"file {TOOLKIT_FILE} is not present in the image {image}", reason=REASON)
+
+
+def _whole(kernel: str, image: str, architecture: str) -> str:
+    known = {ending: name for name, ending in ENDINGS.items()}
+    named = next((known[part] for part in kernel.replace("+", ".").split(".") if part in known), "")
+    if named and architecture and named != architecture:
+        raise Terminal(
+            f"the driver toolkit {image} is for {named}, kernel {kernel}: the release has none for {architecture}",
+            reason=REASON,
+        )
+    ending = ENDINGS.get(architecture, "")
+    return kernel if named or not ending else f"{kernel}.{ending}"
+
+
+def _document(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Terminal(f"failed to unmarshal {name} data: {error}", reason=REASON) from error
+    if not isinstance(document, dict):
+        raise Terminal(f"failed to unmarshal {name} data: it is no object", reason=REASON)
+    return document
+
+
+def _member(document: dict[str, Any], *path: str) -> Any:
+    found: Any = document
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found

@@ -1,0 +1,186 @@
+"""What stands in for buildah in a sandbox: Dockerfiles without RUN, built for real and pushed for real.
+
+    buildah --root DIR build --file F --build-arg N=V --tag IMAGE CONTEXT
+    buildah --root DIR push IMAGE
+
+Images are put together from layers of the sandbox's registry; nothing is executed, since a sandbox has no other
+system's programs. A Dockerfile that needs more says what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runup.oci import credentials
+from runup.oci.access import Access
+from runup.oci.build import BuiltImage, build_image, layer_of
+from runup.oci.errors import OciError
+from runup.oci.images import Execution
+from runup.oci.layers import open_image
+from runup.oci.layout import Layout
+from runup.oci.reference import parse
+from runup.oci.registry import RegistryClient
+
+PROGRAM = "usr/bin/buildah"
+SCRIPT = b"""#!/usr/bin/env python3
+from runup.sandbox.component.builder import main
+
+main()
+"""
+_BUILT = "built"
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+# What changes nothing of the files.
+_IGNORED = frozenset({"ENV", "LABEL", "USER", "WORKDIR", "ENTRYPOINT", "CMD", "EXPOSE", "MAINTAINER"})
+
+
+class BadDockerfile(Exception):
+    """The Dockerfile cannot be built here; the message is what buildah's log would end with."""
+
+
+@dataclass
+class _Stage:
+    """An image that is being made: upon `base` (empty for scratch), with these files over it."""
+
+    base: str
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+class Build:
+    """One Dockerfile, from top to bottom. `arguments` are those of --build-arg."""
+
+    def __init__(self, client: RegistryClient, arguments: dict[str, str]) -> None:
+        self._client = client
+        self._given = arguments
+        self._known: dict[str, str] = {}
+        self._stages: dict[str, _Stage] = {}
+        self._stage: _Stage | None = None
+
+    def run(self, dockerfile: str) -> _Stage:
+        """The last stage; raises BadDockerfile and OciError."""
+        for number, (word, rest) in enumerate(_instructions(dockerfile), 1):
+            _say(f"STEP {number}: {word} {rest}")
+            self._step(word, rest)
+        if self._stage is None:
+            raise BadDockerfile("no FROM statement found")
+        return self._stage
+
+    def _step(self, word: str, rest: str) -> None:
+        if word == "ARG":
+            name, _, default = rest.partition("=")
+            self._known[name] = self._given.get(name, self._filled(default))
+        elif word == "FROM":
+            self._from(self._filled(rest).split())
+        elif self._stage is None:
+            raise BadDockerfile(f"{word}: no FROM statement found before it")
+        elif word == "COPY":
+            self._copy(self._stage, self._filled(rest))
+        elif word == "RUN":
+            raise BadDockerfile(f"RUN {rest}: a sandbox executes nothing of an image; take a real cluster for that")
+        elif word not in _IGNORED:
+            raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
+
+    def _from(self, words: Sequence[str]) -> None:
+        base = words[0] if words else ""
+        if not base:
+            raise BadDockerfile("FROM: the name of an image is empty")
+        under = self._stages.get(base)
+        self._stage = _Stage(under.base, dict(under.files)) if under else _Stage("" if base == "scratch" else base)
+        name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
+        self._stages[name] = self._stage
+
+    def _copy(self, stage: _Stage, rest: str) -> None:
+        options = re.match(r"--from=(\S+)\s+(.*)", rest, re.DOTALL)
+        if options is None:
+            raise BadDockerfile(f"COPY {rest}: the context of a build is empty; copy --from an image")
+        source = self._stages.get(options[1]) or _Stage(options[1])
+        words = json.loads(options[2]) if options[2].lstrip().startswith("[") else shlex.split(options[2])
+        *paths, target = words
+        for path in paths:
+            for found, data in self._below(source, path.strip("/")).items():
+                # A file that is copied into a folder keeps its name, one that is copied alone may get another.
+                name = found or (path.rpartition("/")[2] if target.endswith("/") or len(paths) > 1 else "")
+                stage.files["/".join(filter(None, (target.strip("/"), name)))] = data
+
+    def _below(self, source: _Stage, path: str) -> dict[str, bytes]:
+        """The files at or below `path`, by what their names have beyond it; of a file alone that is nothing."""
+        folder = path.rpartition("/")[0]
+        files = self._client.read_folders(parse(source.base), (folder or path,)) if source.base else {}
+        files |= source.files
+        below = {name[len(path) + 1 :]: data for name, data in files.items() if name.startswith(f"{path}/")}
+        if path in files:
+            below = {"": files[path]}
+        if not below:
+            raise BadDockerfile(f'COPY: "/{path}": no such file or directory')
+        return below
+
+    def _filled(self, text: str) -> str:
+        return _VARIABLE.sub(lambda found: self._known.get(found[1] or found[2], ""), text)
+
+
+def build(root: Path, options: argparse.Namespace, client: RegistryClient) -> BuiltImage:
+    """Build the Dockerfile into a layout below `root`; raises BadDockerfile, OciError, OSError."""
+    arguments = dict(each.partition("=")[::2] for each in options.build_arg)
+    made = Build(client, arguments).run(options.file.read_text(encoding="utf-8"))
+    layout = Layout.create(root / _BUILT)
+    base = open_image(layout, client.pull(parse(made.base), layout)) if made.base else None
+    config = base.config.config if base else Execution()
+    return build_image(root / _BUILT, [layer_of(made.files)], tag=_BUILT, config=config, base=base)
+
+
+def push(root: Path, image: str, client: RegistryClient) -> str:
+    """Push what was built below `root` to `image`; its digest. Raises OciError."""
+    layout = Layout.open(root / _BUILT)
+    digest = layout.resolve(_BUILT).digest
+    client.push(layout, digest, parse(image))
+    return digest
+
+
+def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
+    lines = (line for line in dockerfile.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    for line in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
+        word, _, rest = line.strip().partition(" ")
+        yield word.upper(), rest.strip()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="buildah", description="Builds and pushes images in a sandbox.")
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--runroot", type=Path)
+    commands = parser.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build")
+    building.add_argument("--file", type=Path, required=True)
+    building.add_argument("--build-arg", action="append", default=[])
+    building.add_argument("--volume", action="append", default=[])
+    building.add_argument("--isolation")
+    building.add_argument("--tag")
+    building.add_argument("context")
+    pushing = commands.add_parser("push")
+    pushing.add_argument("image")
+    for each in (building, pushing):
+        each.add_argument("--tls-verify")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command; it exits with 125, as buildah does, where it cannot."""
+    options = _options().parse_args(arguments)
+    try:
+        client = RegistryClient(Access(credentials=credentials.load()))
+        if options.command == "build":
+            _say(build(options.root, options, client).digest)
+        else:
+            _say(push(options.root, options.image, client))
+    except (BadDockerfile, OciError, OSError, ValueError) as error:
+        _say(f"Error: {error}")
+        sys.exit(125)

@@ -1,0 +1,149 @@
+"""What a scenario's kernel modules need of the sandbox: images, driver toolkits, a builder, their definitions.
+
+A release with a `kernel` has a driver toolkit that says so, by which the operator finds the kernel. Modules are files
+with an ELF header and nothing behind it: a sandbox loads none.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import runup
+from runup.lang import yaml as kyaml
+from runup.oci import images
+from runup.oci.build import build_image, layer_of
+from runup.oci.images import Execution
+from runup.sandbox.apiserver.access import certs
+from runup.sandbox.component import builder
+from runup.sandbox.errors import SandboxError
+from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
+
+JSON = dict[str, Any]
+REPOSITORY = "runup/kernel-modules"
+BUILDER_TAG = "builder"
+FOLDER = "kernel-module-preflight"
+DEFINITION = "CustomResourceDefinition"
+NAMESPACE = "openshift-kernel-module-preflight"
+# A restart need not wait long for the lease to run out.
+_LEASE = "--lease=15,10,2"
+_TOOLKIT_FILE = "etc/driver-toolkit-release.json"
+
+
+def build(layout: Path, scenario: Scenario) -> None:
+    """The images of the scenario's Modules, and the builder that Jobs run, in `layout`."""
+    if not scenario.kernel_modules:
+        return
+    labels = {images.THIN_LABEL: "thin"}
+    program = layer_of({builder.PROGRAM: builder.SCRIPT}, frozenset({builder.PROGRAM}))
+    build_image(layout, [program], tag=BUILDER_TAG, config=Execution(labels=labels))
+    for image in scenario.kernel_modules:
+        files = {f"{image.folder.strip('/')}/{name}.ko": b"\x7fELF" for name in image.modules}
+        build_image(layout, [layer_of(files)], tag=image.tag, config=Execution())
+
+
+def references(layout: Path, spec: ReleaseSpec, registry: str) -> dict[str, str]:
+    """What `image-references` names of it: the driver toolkit of a release whose kernel is known."""
+    if not spec.kernel:
+        return {}
+    facts = {"KERNEL_VERSION": spec.kernel, "RT_KERNEL_VERSION": "", "RHEL_VERSION": "9.6"}
+    layer = layer_of({_TOOLKIT_FILE: json.dumps(facts).encode()})
+    built = build_image(layout, [layer], tag=f"driver-toolkit-{spec.version}", config=Execution())
+    return {"driver-toolkit": built.pullspec(f"{registry}/{REPOSITORY}")}
+
+
+def objects(scenario: Scenario, now: datetime) -> list[JSON]:
+    """Definitions and operator as `deploy/` has them, and the certificate by which the API server trusts its webhook.
+
+    In OpenShift another operator signs it. Nothing where the scenario has no Modules; raises SandboxError.
+    """
+    if not scenario.kernel_modules:
+        return []
+    authority = certs.new_ca(now)
+    serving = certs.issue_server(authority, now, (f"{FOLDER}.{NAMESPACE}.svc",))
+    found = [_certificate(serving), *_deployed()]
+    port = _free_port()
+    for obj in found:
+        if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
+            # By its address: a real server around which the sandbox's cluster runs has no way to Services.
+            asked = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
+            obj["spec"]["conversion"]["webhook"]["clientConfig"] = asked
+        elif obj["kind"] == "Deployment":
+            _fit(obj["spec"], port)
+    return found
+
+
+def _fit(spec: JSON, port: int) -> None:
+    """The running release's image, which has the program under another name; the sandbox's builder; a free port.
+
+    One replica is enough where no node ever goes.
+    """
+    spec["replicas"] = 1
+    [container] = spec["template"]["spec"]["containers"]
+    del container["command"]
+    kept = (arg for arg in container["args"] if not arg.startswith("--listen="))
+    container |= {"image": "${release}", "args": [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, *kept]}
+    container["ports"] = [{**each, "containerPort": port} for each in container["ports"]]
+    for variable in container["env"]:
+        if variable["name"].startswith("RELATED_IMAGE_"):
+            variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
+
+
+def _certificate(serving: certs.KeyPair) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": f"{FOLDER}-serving-cert", "namespace": NAMESPACE},
+        "data": {"tls.crt": _b64(serving.cert), "tls.key": _b64(serving.key)},
+    }
+
+
+def _free_port() -> int:
+    """Pods listen on the machine's own addresses, where 8443 may be somebody's."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def values(release: str, auth: bytes) -> Mapping[str, str]:
+    """What objects of a scenario may name before it is known: the registry, its login, the running release's image."""
+    registry = release.partition("/")[0]
+    return {
+        "registry": registry,
+        "release": release,
+        "registryAuth": _b64(auth),
+        "kernelModules": f"{registry}/{REPOSITORY}",
+    }
+
+
+def filled(obj: Any, known: Mapping[str, str]) -> Any:
+    """`obj` with `${name}` of `known` filled in, wherever it stands."""
+    if isinstance(obj, dict):
+        return {key: filled(value, known) for key, value in obj.items()}
+    if isinstance(obj, list):
+        return [filled(value, known) for value in obj]
+    if isinstance(obj, str):
+        for name, value in known.items():
+            obj = obj.replace("${" + name + "}", value)
+    return obj
+
+
+def _deployed() -> list[JSON]:
+    package = Path(runup.__file__).parent
+    for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
+        found = sorted(folder.glob("*.yaml"))
+        if found:
+            return [each for file in found for each in kyaml.load_all(file.read_text(encoding="utf-8"))]
+    raise SandboxError(
+        f"the manifests of deploy/{FOLDER} are missing from this installation", reason="ManifestsMissing"
+    )

@@ -1,0 +1,71 @@
+"""A conversion webhook as tests need it: HTTPS on loopback, answers as it is told, remembers what it was asked."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from runup.kube.clock import machine_now
+from runup.sandbox.apiserver.access import certs
+
+JSON = dict[str, Any]
+Answer = Callable[[JSON], Any]
+
+
+class Converter:
+    """`answer(question)` gives the body, or a pair of status and text; it may be replaced at any time."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.questions: list[JSON] = []
+        self.url = ""
+        self.ca_bundle = ""
+
+    def config(self, **changes: Any) -> JSON:
+        """`spec.conversion` of a definition."""
+        client = {"url": f"{self.url}/convert", "caBundle": self.ca_bundle, **changes}
+        return {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+
+
+@contextmanager
+def converter(folder: Path, answer: Answer) -> Iterator[Converter]:
+    """One that listens until the block ends."""
+    made = Converter(answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            made.questions.append(question["request"])
+            found = made.answer(question)
+            status, body = found if isinstance(found, tuple) else (200, json.dumps(found))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    authority, _ = certs.load_or_create(folder, machine_now())
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "server.crt", folder / "server.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    made.url, made.ca_bundle = f"https://127.0.0.1:{server.server_port}", base64.b64encode(authority.cert).decode()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,125 @@
+"""Modules that are in order, and others with what is said of them, by the API server or by the controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+JSON = dict[str, Any]
+IMAGE = "quay.io/example/kmod:${KERNEL_FULL_VERSION}"
+
+
+def module(mappings: list[JSON] | None = None, modprobe: JSON | None = None, **container: Any) -> JSON:
+    """A Module that is valid by default."""
+    container = {
+        "modprobe": {"moduleName": "kmod"} if modprobe is None else modprobe,
+        "kernelMappings": [{"regexp": "^.*$", "containerImage": IMAGE}] if mappings is None else mappings,
+        **container,
+    }
+    return {"selector": {"a": ""}, "moduleLoader": {"container": container}}
+
+
+BUILD = {"dockerfileConfigMap": {"name": "recipe"}, "buildArgs": [{"name": "A", "value": ""}]}
+SIGN = {"keySecret": {"name": "k"}, "certSecret": {"name": "c"}, "filesToSign": ["/opt/a.ko"]}
+
+GOOD = [
+    pytest.param(module(), id="a mapping with an image"),
+    pytest.param(module([{"literal": "6.1.0"}], containerImage="host:5000/a/b@sha256:00"), id="the container's image"),
+    pytest.param(
+        module([{"regexp": "^6[.]", "literal": "", "containerImage": IMAGE, "build": BUILD, "sign": SIGN}]),
+        id="an empty literal is none",
+    ),
+    pytest.param(
+        module(modprobe={"rawArgs": {"load": ["-v", "kmod"], "unload": ["-r", "kmod"]}}), id="arguments of its own"
+    ),
+    pytest.param(
+        module(modprobe={"moduleName": "kmod", "modulesLoadingOrder": ["kmod", "base"], "args": {"load": ["-v"]}}),
+        id="an order of loading",
+    ),
+    pytest.param({"selector": {"a": ""}, "devicePlugin": {"container": {"image": "a:1"}}}, id="no loader"),
+    pytest.param({**module(), "dra": {"driver": "x"}}, id="what a later version adds"),
+]
+
+BAD = [
+    pytest.param(
+        module([{"literal": "6.1.0", "containerImage": IMAGE}, {"regexp": "a", "literal": "b"}], containerImage=IMAGE),
+        "regexp and literal are mutually exclusive properties at kernelMappings[1]",
+        id="both a regexp and a literal",
+    ),
+    pytest.param(
+        module([{"containerImage": IMAGE}]), "regexp or literal must be set at kernelMappings[0]", id="neither"
+    ),
+    pytest.param(
+        module([{"regexp": "", "literal": ""}], containerImage=IMAGE),
+        "regexp or literal must be set at kernelMappings[0]",
+        id="both empty",
+    ),
+    pytest.param(module([{"regexp": "*-bad", "containerImage": IMAGE}]), "invalid regexp", id="no expression"),
+    pytest.param(
+        module([{"regexp": "(?=a)b", "containerImage": IMAGE}]), "invalid regexp", id="one of another language"
+    ),
+    pytest.param(
+        module([{"regexp": "a", "containerImage": IMAGE}, {"regexp": "b"}]),
+        "missing spec.moduleLoader.container.kernelMappings[1].containerImage",
+        id="no image",
+    ),
+    pytest.param(
+        module([{"regexp": "a", "containerImage": "quay.io/a/b"}]),
+        "container image must explicitely set a tag or digest; got: quay.io/a/b",
+        id="neither tag nor digest",
+    ),
+    pytest.param(
+        module(containerImage="localhost:5000/a/b"),
+        "container image must explicitely set a tag or digest; got: localhost:5000/a/b",
+        id="a port is no tag",
+    ),
+    pytest.param(
+        module(modprobe={"moduleName": "kmod", "rawArgs": {"load": ["a"]}}),
+        "rawArgs cannot be set when moduleName is set",
+        id="a name and arguments of its own",
+    ),
+    pytest.param(
+        module(modprobe={"rawArgs": {"load": ["a"]}}),
+        "load and unload rawArgs must be set when moduleName is unset",
+        id="it cannot be unloaded",
+    ),
+    pytest.param(
+        module(modprobe={}), "load and unload rawArgs must be set when moduleName is unset", id="nothing to load"
+    ),
+    pytest.param(
+        module(modprobe={"moduleName": "a", "modulesLoadingOrder": ["a"]}),
+        "if a loading order is defined, at least two values must be defined",
+        id="an order of one",
+    ),
+    pytest.param(
+        module(modprobe={"rawArgs": {"load": ["a"], "unload": ["a"]}, "modulesLoadingOrder": ["a", "b"]}),
+        "if a loading order is defined, moduleName must be set",
+        id="an order without a name",
+    ),
+    pytest.param(
+        module(modprobe={"moduleName": "a", "modulesLoadingOrder": ["b", "a"]}),
+        "if a loading order is defined, the first element must be moduleName",
+        id="an order that begins elsewhere",
+    ),
+    pytest.param(
+        module(modprobe={"moduleName": "a", "modulesLoadingOrder": ["a", "b", "b"]}),
+        '"b": duplicate value in the loading order list',
+        id="twice in the order",
+    ),
+]
+
+# What only a schema can say, since an object that is decoded has every field.
+SHAPELESS = [
+    pytest.param(
+        module([]),
+        "spec.moduleLoader.container.kernelMappings in body should have at least 1 items",
+        id="no mapping",
+    ),
+    pytest.param(
+        module(sign={"keySecret": {"name": "k"}}),
+        "spec.moduleLoader.container.sign.certSecret: Required value",
+        id="a key alone",
+    ),
+    pytest.param({"moduleLoader": module()["moduleLoader"]}, "spec.selector: Required value", id="no selector"),
+]

@@ -1,0 +1,127 @@
+"""Questions: each asked once, so many at a time, and an error of ours is no verdict that stays."""
+
+from __future__ import annotations
+
+import asyncio
+
+from runup.api.kmm_v1beta1 import TLSOptions
+from runup.controllers.kernelmodules.asking import AT_A_TIME, KEPT, Asking
+from runup.domain.kernelmodules.asked import (
+    Found,
+    Image,
+    ImageQuestion,
+    Kernels,
+    Material,
+    MaterialQuestion,
+    Question,
+    ReleaseQuestion,
+)
+from runup.kube.clock import ManualClock
+
+
+def image(name: str) -> ImageQuestion:
+    return ImageQuestion(name, "6.1.0-1", "/opt", ("kmod",), TLSOptions(), "drivers")
+
+
+class Source:
+    """Answers when it is let; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.asked: list[Question] = []
+        self.at_a_time = 0
+        self.most = 0
+
+    async def answer(self, question: Question) -> Found:
+        self.asked.append(question)
+        self.at_a_time += 1
+        self.most = max(self.most, self.at_a_time)
+        await self.open.wait()
+        self.at_a_time -= 1
+        return Image(verified=question != image("bad"), reason="r")
+
+
+async def settled(asking: Asking) -> None:
+    async with asyncio.timeout(90):
+        while True:
+            if not asking.under_way:
+                return
+            await asyncio.sleep(0)
+
+
+def test_each_question_is_asked_once_and_so_many_at_a_time() -> None:
+    """Fifty images of fifty Modules, asked by three validations."""
+
+    async def story() -> None:
+        source = Source()
+        told: list[int] = []
+        asking = Asking(source.answer, ManualClock(), lambda: told.append(1))
+        questions = [image(f"i{at}") for at in range(50)]
+        for _ in range(3):
+            asking.ask(questions)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert asking.known.of_image(questions[0]) is None
+        source.open.set()
+        await settled(asking)
+        assert source.asked == questions
+        assert (source.most, len(told)) == (AT_A_TIME, 50)
+        assert asking.known.of_image(questions[49]) is not None
+
+    asyncio.run(story())
+
+
+def test_an_error_of_ours_is_told_as_one() -> None:
+    """It is a failure that is asked again, not a Module that is bad, nor one that is good."""
+
+    async def story() -> None:
+        async def broken(_question: Question) -> Found:
+            raise RuntimeError("oops")
+
+        asking = Asking(broken, ManualClock(), lambda: None)
+        release, material = ReleaseQuestion("r"), MaterialQuestion("drivers")
+        asking.ask([image("i"), release, material])
+        await settled(asking)
+        text = "it could not be found out, by an error of the operator: RuntimeError: oops"
+        known = asking.known
+        assert (known.of_image(image("i")) or ())[0] == Image(verified=False, reason=f"image i: {text}")
+        assert (known.of_release(release) or ())[0] == Kernels(problem=text)
+        assert (known.of_material(material) or ())[0] == Material(problem=text)
+
+    asyncio.run(story())
+
+
+def test_answers_are_forgotten_when_somebody_asks_anew_and_after_an_hour() -> None:
+    """What was good then may be gone now."""
+
+    async def story() -> None:
+        source, clock = Source(), ManualClock()
+        source.open.set()
+        asking = Asking(source.answer, clock, lambda: None)
+        asking.ask([image("good"), image("bad")])
+        await settled(asking)
+        assert set(asking.known.known) == {image("good"), image("bad")}
+        asking.forget()
+        assert asking.known.known == {}
+        asking.ask([image("good")])
+        await settled(asking)
+        await clock.advance(KEPT.total_seconds() + 1)
+        asking.ask([image("other")])
+        await settled(asking)
+        assert list(asking.known.known) == [image("other")]
+
+    asyncio.run(story())
+
+
+def test_a_stop_waits_for_no_registry() -> None:
+    """What is under way is given up."""
+
+    async def story() -> None:
+        asking = Asking(Source().answer, ManualClock(), lambda: None)
+        asking.ask([image("slow")])
+        await asyncio.sleep(0)
+        async with asyncio.timeout(90):
+            await asking.close()
+        assert asking.under_way == 0
+
+    asyncio.run(story())

@@ -1,0 +1,244 @@
+"""Files looked for in the layers of an image: what is there, what upper layers hide, and how much is fetched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.oci.layered import PACKED, Made, folder, hardlink, layout_in, put_image, put_index, symlink, tar
+from tests.oci.registries import Answer, Asked, odd_registry
+
+from runup.oci import images, search
+from runup.oci.access import Access
+from runup.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
+from runup.oci.reference import parse
+from runup.oci.registry import RegistryClient
+from runup.oci.search import Search, Sought
+from runup.oci.tar import Entry
+
+Rule = Callable[[Asked], Answer | None]
+FOLDER = "opt/lib/modules/5.14.0"
+KO = f"{FOLDER}/simple.ko"
+
+
+def key(name: str) -> str:
+    """What is looked for here: `.ko` files by their stems."""
+    return name.removesuffix(".ko") if name.endswith(".ko") else ""
+
+
+def sought(*wanted: str, below: str = FOLDER) -> Sought:
+    """The stems, below the folder."""
+    return Sought(below, frozenset(wanted or ("simple",)), key)
+
+
+FOUND = [
+    pytest.param([[Made(KO)]], KO, id="in the only layer"),
+    pytest.param([[Made(KO)], [Made("etc/other")]], KO, id="in the lower of two"),
+    pytest.param([[Made(f"./{KO}")]], KO, id="where names begin with a dot"),
+    pytest.param([[Made(f"/{KO}")]], KO, id="where names begin with a slash"),
+    pytest.param([[Made(f"{FOLDER}/extra/deep/simple.ko")]], f"{FOLDER}/extra/deep/simple.ko", id="in a sub-folder"),
+    pytest.param([[Made("a"), hardlink(KO, "a")]], KO, id="as a hard link"),
+    pytest.param(
+        [[symlink("opt/lib", "/usr/lib"), Made("usr/lib/modules/5.14.0/simple.ko")]],
+        "usr/lib/modules/5.14.0/simple.ko",
+        id="where a folder above is a link that comes first",
+    ),
+    pytest.param(
+        [[symlink("opt/lib", "../usr/lib")], [Made("usr/lib/modules/5.14.0/simple.ko")]],
+        "usr/lib/modules/5.14.0/simple.ko",
+        id="where a folder above is a link of a lower layer",
+    ),
+    pytest.param(
+        [[symlink("opt", "a"), symlink("a/lib", "/b"), symlink("b/modules", "/c"), Made("c/5.14.0/simple.ko")]],
+        "c/5.14.0/simple.ko",
+        id="where links lead to links",
+    ),
+    pytest.param(
+        [[Made("mods/simple.ko"), symlink(f"{FOLDER}/extra", "/mods")]],
+        "mods/simple.ko",
+        id="in a folder linked into it",
+    ),
+    pytest.param(
+        [[Made("opt/other/simple.ko"), symlink(KO, "../../../other/simple.ko")]], KO, id="as a link to a file before it"
+    ),
+    pytest.param(
+        [[Made("opt/other/simple.ko")], [symlink(f"{FOLDER}/weak/simple.ko", "/opt/other/simple.ko")]],
+        f"{FOLDER}/weak/simple.ko",
+        id="as a link to a file of a lower layer",
+    ),
+    pytest.param(
+        [[symlink("opt/lib", "/usr/lib")], [Made(KO)]], KO, id="where a folder stands in a lower link's place"
+    ),
+    pytest.param([[Made(KO)], [Made("opt/.wh.other")]], KO, id="beside what is hidden"),
+    pytest.param([[Made(KO), Made(f"{FOLDER}/.wh.simple.ko")]], KO, id="where its own layer hides what was below"),
+    pytest.param([[Made(KO)], [Made(f"{FOLDER}/.wh..wh..opq"), Made(KO)]], KO, id="in an opaque folder's own layer"),
+]
+MISSING = [
+    pytest.param([[Made("opt/lib/modules/5.15.0/simple.ko")]], id="another kernel's"),
+    pytest.param([[Made(f"{FOLDER}/other.ko")]], id="another module"),
+    pytest.param([[Made("lib/modules/5.14.0/simple.ko")]], id="below another folder"),
+    pytest.param([[Made("opt/lib/modules/5.14.0-1/simple.ko")]], id="a kernel whose name goes on"),
+    pytest.param([[folder(KO)]], id="a folder of that name"),
+    pytest.param([[Made(KO)], [Made(f"{FOLDER}/.wh.simple.ko")]], id="deleted in an upper layer"),
+    pytest.param([[Made(KO)], [Made("opt/.wh.lib")]], id="its folder deleted in an upper layer"),
+    pytest.param([[Made(KO)], [Made("opt/lib/.wh..wh..opq")]], id="behind an opaque folder"),
+    pytest.param([[Made(KO)], [Made(".wh..wh..opq")]], id="behind an opaque root"),
+    pytest.param([[Made(KO)], [Made("opt/lib")]], id="a file in its folder's place"),
+    pytest.param([[Made(KO)], [symlink("opt/lib", "/nowhere")]], id="a link in its folder's place"),
+    pytest.param([[symlink(KO, "/gone/simple.ko")]], id="a link to nothing"),
+    pytest.param([[Made(KO)], [symlink(KO, "/gone/simple.ko")]], id="a link to nothing in its place"),
+    pytest.param([[symlink("opt", "/a"), symlink("a", "/opt"), Made("x/simple.ko")]], id="links in a circle"),
+    pytest.param([[Made("a")]], id="an image without any"),
+]
+
+
+@pytest.mark.parametrize(("layers", "path"), FOUND)
+def test_what_is_there(tmp_path: Path, layers: list[list[Made]], path: str) -> None:
+    """It is found, at the place where it is."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, *layers)
+    with odd_registry(layout) as odd:
+        found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
+    assert found.found == {"simple": path}
+
+
+@pytest.mark.parametrize("layers", MISSING)
+def test_what_is_not_there(tmp_path: Path, layers: list[list[Made]]) -> None:
+    """It is not found, and every layer was read."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, *layers)
+    with odd_registry(layout) as odd:
+        found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
+    assert (found.found, found.layers, found.of) == ({}, len(layers), len(layers))
+
+
+def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:
+    """A file of that name for another kernel helps whoever reads why."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("opt/lib/modules/5.13.0/simple.ko"), Made("opt/lib/modules/5.13.0/b.ko")])
+    with odd_registry(layout) as odd:
+        found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
+    assert found.elsewhere == ("opt/lib/modules/5.13.0/simple.ko",)
+
+
+@pytest.mark.parametrize("media_type", list(PACKED))
+@pytest.mark.parametrize("wanted", ["simple", "absent"])
+def test_every_compression_is_read(tmp_path: Path, media_type: str, wanted: str) -> None:
+    """gzip, zstd and none."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("big", os.urandom(2_000_000)), Made(KO)], media_type=media_type)
+    with odd_registry(layout) as odd:
+        found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought(wanted))
+    assert set(found.found) == {"simple"} & {wanted}
+
+
+@pytest.mark.parametrize("media_type", list(PACKED))
+def test_it_ends_where_all_was_found(tmp_path: Path, media_type: str) -> None:
+    """Neither the rest of the layer nor a lower one is fetched."""
+    layout = layout_in(tmp_path)
+    lower = [Made("lower", os.urandom(1_000_000))]
+    upper = [Made(KO), Made("rest", os.urandom(8_000_000))]
+    made = put_image(layout, lower, upper, media_type=media_type)
+    with odd_registry(layout) as odd:
+        found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
+        blobs = [path for path in odd.paths() if "/blobs/" in path]
+    assert found.found == {"simple": KO}
+    assert (found.layers, found.of, len(blobs)) == (1, 2, 1)
+    assert 0 < found.fetched < 2_000_000
+
+
+def test_all_that_is_wanted_must_be_found(tmp_path: Path) -> None:
+    """The search goes on until the last one."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(f"{FOLDER}/b.ko")], [Made(KO)])
+    with odd_registry(layout) as odd:
+        reference = parse(f"{odd.host}/a/b@{made.digest}")
+        both = RegistryClient().search(reference, sought("simple", "b"))
+        more = RegistryClient().search(reference, sought("simple", "b", "c"))
+        none = RegistryClient().search(reference, Sought(FOLDER, frozenset(), key))
+    assert set(both.found) == set(more.found) == {"simple", "b"}
+    assert (none.found, none.layers, none.fetched) == ({}, 0, 0)
+
+
+def test_the_image_of_an_architecture(tmp_path: Path) -> None:
+    """Of an index that of the architecture is searched; one that it lacks is told with those that it has."""
+    layout = layout_in(tmp_path)
+    amd, arm = put_image(layout, [Made(KO)]), put_image(layout, [Made("a")], architecture="arm64")
+    index = put_index(layout, amd, arm)
+    with odd_registry(layout) as odd:
+        reference = parse(f"{odd.host}/a/b@{index.digest}")
+        assert RegistryClient().search(reference, sought()).found
+        assert not RegistryClient().search(reference, sought(), architecture="arm64").found
+        with pytest.raises(BadImage, match="no image for linux/s390x; it has amd64, arm64") as raised:
+            RegistryClient().search(reference, sought(), architecture="s390x")
+    assert raised.value.layer == ""
+
+
+def cut(asked: Asked) -> Answer | None:
+    """Layers break off after a hundred bytes, each time."""
+    return None if "/blobs/" not in asked.path else Answer(200, b"x" * 1000, cut=100)
+
+
+def gone(asked: Asked) -> Answer | None:
+    """Layers are not there."""
+    return Answer(404) if "/blobs/" in asked.path else None
+
+
+def wrong(asked: Asked) -> Answer | None:
+    """Layers are something else, and more of it."""
+    return Answer(200, b"no gzip" * 1000) if "/blobs/" in asked.path else None
+
+
+@pytest.mark.parametrize(
+    ("rule", "error"), [(cut, Unreachable), (gone, ImageNotFound), (wrong, BadImage)], ids=["cut", "gone", "wrong"]
+)
+def test_an_error_names_its_layer(tmp_path: Path, rule: Rule, error: type[OciError]) -> None:
+    """So that it can be told from one about the manifest."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made(KO)])
+    access = Access(wait=lambda _seconds: False)
+    with odd_registry(layout, rule) as odd, pytest.raises(error) as raised:
+        RegistryClient(access).search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
+    assert raised.value.layer.startswith("sha256:")
+
+
+def entries(*made: Made) -> list[tuple[str, Entry]]:
+    """Entries as a layer's reader gives them."""
+    return [(one.name, Entry(one.name, one.type, len(one.data), 0o644, one.link)) for one in made]
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        pytest.param(
+            [folder(f"f{at}/{'x' * 4000}") for at in range(5000)], "names of its folders and links", id="long names"
+        ),
+        pytest.param(
+            [symlink(f"{FOLDER}/l{at}", f"/x{at}") for at in range(600)], "more than 512 links", id="many links"
+        ),
+    ],
+)
+def test_what_is_remembered_has_a_limit(made: list[Made], said: str) -> None:
+    """An image that is made to fill the memory is not known, not searched on."""
+    with pytest.raises(BeyondLimits, match=said):
+        Search("image", sought()).layer(entries(*made))
+
+
+def test_links_of_a_distribution_cost_nothing() -> None:
+    """Tens of thousands of links that lead elsewhere are remembered once each and looked at no more."""
+    found = Search("image", sought())
+    found.layer(entries(Made("opt/lib/modules/1/simple.ko"), *(symlink(f"etc/l{at}", "x") for at in range(20_000))))
+    assert found.elsewhere == ("opt/lib/modules/1/simple.ko",)
+    assert search.MAX_REMEMBERED_BYTES > 20_000 * 140
+
+
+@pytest.mark.parametrize("media_type", [images.LAYER_GZIP, images.LAYER_ZSTD])
+def test_a_layer_cut_short_is_broken(tmp_path: Path, media_type: str) -> None:
+    """Also where the digest holds: what was not there cannot be told absent."""
+    layout = layout_in(tmp_path)
+    data = tar([Made("a", os.urandom(100_000)), Made("b")])
+    made = put_image(layout, data[:50_000], media_type=media_type)
+    with odd_registry(layout) as odd, pytest.raises(BadImage, match="is broken"):
+        RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
