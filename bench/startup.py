@@ -66,15 +66,10 @@ def _in_turns(command: Sequence[str], env: dict[str, str], rounds: int = ROUNDS)
 
 
 def _ratios(command: Sequence[Run], floor: Sequence[Run]) -> dict[str, float]:
-    """Of medians; the least of both, too: what remains where a busy machine adds nothing."""
-    wall = [[each.seconds for each in runs] for runs in (command, floor)]
-    processor = [[each.cpu_seconds for each in runs] for runs in (command, floor)]
-    return {
-        "wall": round(statistics.median(wall[0]) / statistics.median(wall[1]), 2),
-        "processor": round(statistics.median(processor[0]) / statistics.median(processor[1]), 2),
-        "least_wall": round(min(wall[0]) / min(wall[1]), 2),
-        "least_processor": round(min(processor[0]) / min(processor[1]), 2),
-    }
+    """Of medians."""
+    wall = [statistics.median([each.seconds for each in runs]) for runs in (command, floor)]
+    processor = [statistics.median([each.cpu_seconds for each in runs]) for runs in (command, floor)]
+    return {"wall": round(wall[0] / wall[1], 2), "processor": round(processor[0] / processor[1], 2)}
 
 
 @contextmanager

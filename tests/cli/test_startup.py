@@ -147,6 +147,16 @@ def test_a_report_of_files_imports_what_it_reads_them_with(tmp_path: Path) -> No
     assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES)
 
 
+@pytest.mark.parametrize("words", [("upgrade",), ("upgrade", "recommend"), ("upgrade", "channel")], ids=" ".join)
+def test_advice_out_of_files_needs_no_decoder(words: tuple[str, ...], tmp_path: Path) -> None:
+    """ClusterVersion's JSON is read as it is."""
+    cluster = tmp_path / "case-cv.yaml"
+    cluster.write_text(f"apiVersion: v1\nkind: List\nitems:\n{_CASE['cv']}")
+    modules = _imported(*words, "--dump", str(cluster))
+    assert "runup.cli.facts" in modules
+    assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES | {"runup.api.config_v1", "runup.cli.cluster"})
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -177,6 +187,36 @@ def test_scripts_leave_the_collector_alone() -> None:
     threshold, frozen = map(int, done.stdout.splitlines()[-1].split())
     assert threshold > 100_000
     assert frozen > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "said", "code"),
+    [
+        pytest.param(["version"], "", "Client Version", 0, id="nothing is left to do"),
+        pytest.param(["nonsense"], "", "", 1, id="its exit code is the command's"),
+        pytest.param(
+            ["version"],
+            "import atexit; atexit.register(print, 'called')",
+            "called",
+            0,
+            id="somebody asked to be called",
+        ),
+        pytest.param(
+            ["version"],
+            "import threading; threading.Timer(0.3, print, ['went on']).start()",
+            "went on",
+            0,
+            id="another thread still runs",
+        ),
+    ],
+)
+def test_how_a_process_ends(words: list[str], before: str, said: str, code: int) -> None:
+    """At once, unless that would leave something undone."""
+    script = (
+        f"import sys; sys.argv = {['runup', *words]!r}\n{before}\nfrom runup.cli import start; sys.exit(start.runup())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (said in done.stdout, done.returncode) == (True, code)
 
 
 def test_the_version_is_the_package_s() -> None:

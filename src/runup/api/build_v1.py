@@ -1,7 +1,5 @@
 """`build.openshift.io/v1`: the part of a Build that says what became of it."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from runup.api.meta_v1 import Object, Wire

@@ -6,8 +6,6 @@ plain text here: what a value may be is said by the definitions alone. Only what
 read; firmware, device plugins and the loader's pods are not.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

@@ -3,8 +3,6 @@
 The specs are those of v1beta1; Module exists in v1beta1 alone.
 """
 
-from __future__ import annotations
-
 from runup.api.kmm_v1beta1 import CRStatus, PreflightValidationOCPSpec, PreflightValidationSpec, ValidatedKernel
 from runup.api.meta_v1 import Condition, Object, Wire
 

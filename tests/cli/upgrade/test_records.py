@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,10 +14,13 @@ from tests.cli.conftest import Run, Server
 from runup.api.core_v1 import ConfigMap, Namespace
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
+from runup.cli.upgrade import accept as accepting
 from runup.cli.upgrade import records
+from runup.cli.upgrade.telling import Teller
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance
 from runup.kube import calls
+from runup.kube.client_sync import SyncClient
 from runup.kube.errors import AlreadyExists, NotFound
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -62,25 +66,25 @@ def test_ends_that_are_none(text: str) -> None:
 OLD = acceptance.encoded(Acceptance("A", "once", "kim", NOW, NOW - timedelta(hours=1)))
 LIVE = acceptance.encoded(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)))
 PLANS: dict[str, tuple[dict[str, str], list[str], list[str], Acceptance, set[str], set[str]]] = {
-    "nothing is told": ({}, ["A"], ["A"], Acceptance(""), set(), set()),
-    "a reason": ({}, ["A"], ["A"], Acceptance("", "why"), {"A"}, set()),
-    "an end for two": ({}, ["A", "B"], ["A", "B"], Acceptance("", until=NOW), {"A", "B"}, set()),
-    "what ended is renewed": ({"A": OLD}, ["A"], ["A"], Acceptance(""), {"A"}, set()),
-    "what still counts stays": ({"A": LIVE}, ["A"], ["A"], Acceptance(""), set(), set()),
-    "what is taken back goes": ({"A": LIVE}, [], [], Acceptance(""), set(), {"A"}),
-    "what another replaced goes": ({"A": LIVE}, ["B"], ["B"], Acceptance("", "why"), {"B"}, {"A"}),
-    "what cannot be read goes with its name": ({"A": "?"}, [], ["B"], Acceptance(""), set(), {"A"}),
-    "what cannot be read is renewed": ({"A": "?"}, ["A"], ["A"], Acceptance(""), {"A"}, set()),
+    "nothing is told": ({}, ["A"], [], Acceptance(""), set(), set()),
+    "a reason": ({}, ["A"], [], Acceptance("", "why"), {"A"}, set()),
+    "an end for two": ({}, ["A", "B"], [], Acceptance("", until=NOW), {"A", "B"}, set()),
+    "what ended is renewed": ({"A": OLD}, ["A"], [], Acceptance(""), {"A"}, set()),
+    "what still counts stays": ({"A": LIVE}, ["A"], [], Acceptance(""), set(), set()),
+    "what is taken back goes": ({"A": LIVE}, [], ["A"], Acceptance(""), set(), {"A"}),
+    "what another replaced goes": ({"A": LIVE}, ["B"], ["A"], Acceptance("", "why"), {"B"}, {"A"}),
+    "what somebody else accepts just now stays": ({"A": LIVE}, ["B"], ["C"], Acceptance("", "why"), {"B"}, set()),
+    "what cannot be read goes with its name": ({"A": "?"}, [], ["A"], Acceptance(""), set(), {"A"}),
+    "what cannot be read is renewed": ({"A": "?"}, ["A"], [], Acceptance(""), {"A"}, set()),
 }
 
 
 @pytest.mark.parametrize("name", PLANS)
 def test_what_is_written(name: str) -> None:
     """Records follow the list of names and never precede it."""
-    found, add, after, new, written, dropped = PLANS[name]
-    change = records.plan(found, add, after, new, NOW)
-    assert {key for key, value in change.items() if value is not None} == written
-    assert {key for key, value in change.items() if value is None} == dropped
+    found, add, left, new, written, dropped = PLANS[name]
+    assert set(records.plan(found, add, new, NOW)) == written
+    assert set(records.going(found, left)) == dropped
 
 
 @pytest.fixture
@@ -209,3 +213,52 @@ def test_a_reason_needs_a_risk(run: Run) -> None:
     assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --reason says why risks are accepted; name some")
     ran = run("upgrade", "accept", "A-", "--until", "1d")
     assert (ran.code, ran.err.splitlines()[0]) == (1, "error: --until says how long risks are accepted; name some")
+
+
+def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server) -> None:
+    """The operator watches what has its label: the end of an acceptance must not stand where nobody looks."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": acceptance.NAME, "namespace": "records"}}
+    place.client.send(calls.create(resource_of(ConfigMap), body))
+    place.set_cluster_version(status={"conditionalUpdates": [OFFER]})
+    ran = run("upgrade", "accept", "RiskA", "--until", "1d", "--kubeconfig", place.kubeconfig)
+    assert ran.code == 0
+    found = place.client.send(calls.get_raw(resource_of(ConfigMap), acceptance.NAME, "records"))
+    assert found["metadata"]["labels"] == acceptance.LABELS
+
+
+class Between(SyncClient):
+    """Somebody else's command comes between this one's reading and its writing of ClusterVersion."""
+
+    def __init__(self, other: Callable[[], object], *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.other: list[Callable[[], object]] = [other]
+
+    def send(self, call: Any) -> Any:
+        if call.request.method == "PATCH" and "clusterversions" in call.request.path and self.other:
+            self.other.pop()()
+        return super().send(call)
+
+
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [
+        pytest.param("RiskB", ["RiskC", "RiskB"], id="accepting keeps what another took back taken back"),
+        pytest.param("RiskA-", ["RiskC"], id="taking back keeps what another accepted"),
+    ],
+)
+def test_two_at_once(place: Server, words: str, after: list[str]) -> None:
+    """The other takes RiskA back and accepts RiskC for a day; neither is lost."""
+    place.set_cluster_version(spec={"desiredUpdate": {"acceptRisks": [{"name": "RiskA"}]}})
+
+    def carry_out(client: SyncClient, arguments: str, why: accepting.Why) -> None:
+        accepting.carry_out(
+            accepting.plan([arguments], replace=False, clear=False), client, why, Teller("accept", None)
+        )
+
+    def other() -> None:
+        carry_out(place.client, "RiskA-,RiskC", accepting.Why("", "1d"))
+
+    with Between(other, place.client.config) as client:
+        carry_out(client, words, accepting.Why())
+    assert [risk["name"] for risk in place.cluster_version()["spec"]["desiredUpdate"]["acceptRisks"]] == after
+    assert set(_stored(place)) == {"RiskC"}

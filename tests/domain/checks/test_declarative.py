@@ -344,16 +344,35 @@ FILTERS = Filters(profile="self-managed-high-availability", feature_set="", gate
         (TEXT, ["legacy-cipher"]),
         (TEXT.replace("self-managed-high-availability", "hypershift"), []),
         (TEXT.replace("  annotations:\n", "  annotations:\n    release.openshift.io/feature-gate: Frob\n"), []),
+        (TEXT.replace("include.release.openshift.io/", "example.com/"), ["legacy-cipher"]),
         (TEXT.replace("  component: ingress\n", ""), ["legacy-cipher"]),
         ("a: [", ["preflight-checks/x.yaml"]),
         (TEXT + "---\n" + TEXT.replace("legacy-cipher", "another"), ["legacy-cipher", "another"]),
     ],
-    ids=["included", "for another profile", "behind a gate", "unusable", "no YAML", "two in one file"],
+    ids=[
+        "included",
+        "for another profile",
+        "behind a gate",
+        "for no profile",
+        "unusable",
+        "no YAML",
+        "two in one file",
+    ],
 )
 def test_the_checks_of_a_release(text: str, names: list[str]) -> None:
     """The rules of manifests decide which checks a cluster gets; one that cannot be used is Unknown, never absent."""
     checks = declared_checks({"preflight-checks/x.yaml": text}, FILTERS)
     assert names == [found.name for found in checks]
+
+
+def test_a_check_for_no_profile_says_what_is_missing() -> None:
+    """It would run nowhere, so nobody would miss what it might have found."""
+    text = TEXT.replace("include.release.openshift.io/", "example.com/")
+    (never,) = declared_checks({"preflight-checks/x.yaml": text}, FILTERS)
+    (finding,) = run_check(never, Snapshot(), context()).findings
+    assert finding.name == "PreflightCheckUnusable-legacy-cipher"
+    assert "preflight-checks/x.yaml: metadata.annotations names no profile" in finding.message
+    assert 'include.release.openshift.io/<profile>: "true"' in finding.message
 
 
 def test_an_unusable_check_has_a_risk() -> None:

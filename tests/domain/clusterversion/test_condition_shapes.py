@@ -13,7 +13,9 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import OWN, World, image
 from tests.factories import condition
 
-from runup.api.config_v1 import CapabilitiesSpec, Update
+from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, Update
+from runup.domain.clusterversion.applying import enabled
+from runup.domain.clusterversion.view import View, look
 from runup.domain.updates.risks.source import SourceRisk
 from runup.domain.updates.upgradeable import upgradeable
 
@@ -151,6 +153,22 @@ INVALID = "InvalidClusterVersion"
             ),
             id="a jump that is too large",
         ),
+        pytest.param(
+            lambda: installing().ask(TO_503).settle(),
+            "ReleaseAccepted",
+            (
+                "Unknown",
+                "Installing",
+                "Waiting for the installation of 5.0.0 to complete before the update to 5.0.3 is looked at.",
+            ),
+            id="an update that is asked for before there is a cluster",
+        ),
+        pytest.param(
+            lambda: installing().ask(TO_503).settle().worker_completes().settle(),
+            "ReleaseAccepted",
+            ("True", "PayloadLoaded", f'Payload loaded {NAMED} architecture="amd64"'),
+            id="the same, once there is one",
+        ),
         pytest.param(installing, "Available", ("False", "", ""), id="nothing was ever applied"),
         pytest.param(installing, "Failing", ("False", "", ""), id="an installation that has begun"),
         pytest.param(installing, "Progressing", ("True", "", "Working towards 5.0.0"), id="towards the first release"),
@@ -233,6 +251,30 @@ def test_a_rejected_release_disturbs_nothing() -> None:
     assert [after.message(name) for name in quiet] == [before.message(name) for name in quiet]
     assert after.version.status.desired == before.version.status.desired
     assert after.version.status.history == before.version.status.history
+
+
+def test_what_else_is_asked_for_counts_though_the_release_is_refused() -> None:
+    """Capabilities of the spec are those of the running release, whatever becomes of the update."""
+    world = World.new(capabilities=CapabilitiesStatus()).applying()
+    version = world.observed.cluster_version
+    few = with_fields(version.spec, capabilities=CapabilitiesSpec(baseline_capability_set="None"))
+    world._set(cluster_version=with_fields(version, spec=few)).settle().worker_completes().settle()
+    assert world.version.status.capabilities.enabled_capabilities == ()
+    world.registry = False
+    more = CapabilitiesSpec(baseline_capability_set="None", additional_enabled_capabilities=("Console",))
+    version = world.observed.cluster_version
+    world._set(cluster_version=with_fields(version, spec=with_fields(version.spec, capabilities=more)))
+    world.ask(TO_503).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
+    assert world.version.status.capabilities.enabled_capabilities == ("Console",)
+    progress = world.observed.progress
+    assert progress is not None
+    assert progress.wanted is not None
+    assert (progress.wanted.version, progress.wanted.filters.capabilities) == ("5.0.0", enabled(_view(world)))
+
+
+def _view(world: World) -> View:
+    return look(world.observed, world.now)
 
 
 def blocks(name: str, message: str = "It says no.", unknown: str = "") -> SourceRisk:

@@ -64,6 +64,18 @@ def test_without_the_accept_gate_an_exposed_version_is_no_available_update() -> 
     assert "PreconditionWarn" in [event.reason for event in world.events]
 
 
+@pytest.mark.parametrize("opened", [False, True], ids=["the gate is closed", "the gate is open"])
+def test_verdicts_of_risks_are_published_with_the_accept_gate_alone(opened: bool) -> None:
+    """A definition without the gate has neither field: what it would prune is not written."""
+    gates = ("ClusterUpdatePreflight", *(["ClusterUpdateAcceptRisks"] if opened else []))
+    status = World.new(gates=gates).settle().version.status
+    [update] = status.conditional_updates
+    assert [risk.name for risk in update.risks] == ["SlowNodeDrain"]
+    assert [len(risk.conditions) for risk in update.risks] == [int(opened)]
+    assert update.risk_names == (("SlowNodeDrain",) if opened else ())
+    assert bool(status.conditional_update_risks) is opened
+
+
 def test_an_unsigned_update_is_not_accepted_unless_forced() -> None:
     """The failure is told; force passes and history says so."""
     world = World.new()

@@ -15,6 +15,7 @@ from runup.domain.updates import promql
 from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
 from runup.domain.updates.risks import alerts
 from runup.domain.updates.rules import applies
+from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.snapshot import Alert
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -194,3 +195,14 @@ def test_alerts_of_which_nothing_was_heard_since() -> None:
     assert (
         "the alert Bad was firing when Prometheus answered last, and now: connection refused" in judged.applies.message
     )
+
+
+def test_a_time_without_a_zone_costs_no_pass() -> None:
+    """It is taken for UTC; compared with another's as it is, it would raise out of every pass while the alert fires."""
+    labels = {"alertname": "EtcdDown", "severity": "critical"}
+    times = ("2026-03-01T11:00:00", "2026-03-01T11:30:00Z")
+    told = [{"labels": labels, "state": "firing", "activeAt": time} for time in times]
+    found = read_alerts(json.dumps({"status": "success", "data": {"alerts": told}}).encode())
+    (risk,) = alerts.risks(Alerting(NOW, found), NOW)
+    assert risk.found is not None
+    assert risk.found.last_transition_time == datetime(2026, 3, 1, 11, tzinfo=UTC)

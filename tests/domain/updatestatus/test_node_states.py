@@ -15,7 +15,7 @@ from tests.domain.updatestatus import builders as b
 from runup.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement
 from runup.domain.updatestatus import nodes
 from runup.domain.updatestatus.nodes import NodeState, PoolState, Target
-from runup.domain.updatestatus.pool_insights import pool_completion
+from runup.domain.updatestatus.pool_insights import pool_completion, pool_updating
 
 VERSIONS = nodes.versions_of(b.configs())
 TO_NEW = Target(b.NEW)
@@ -291,6 +291,23 @@ def mixed(*names: str, paused: bool = False) -> PoolState:
 def test_the_assessment_of_a_pool(names: tuple[str, ...], paused: bool, assessment: str) -> None:
     """The first that fits, in oc's order; a degraded node that is pending counts as pending first."""
     assert mixed(*names, paused=paused).assessment == assessment
+
+
+@pytest.mark.parametrize(
+    ("names", "paused", "expected"),
+    [
+        pytest.param(("updated", "updated"), False, ("False", "Updated"), id="all done"),
+        pytest.param(("updating", "pending"), False, ("True", "Progressing"), id="a node on its way, none drained"),
+        pytest.param(("draining", "pending"), False, ("True", "Progressing"), id="a node being drained"),
+        pytest.param(("updating", "pending"), True, ("True", "Progressing"), id="paused with a node on its way"),
+        pytest.param(("pending", "updated"), True, ("False", "Paused"), id="paused in the middle"),
+        pytest.param(("pending", "updated"), False, ("True", "Progressing"), id="between two batches"),
+        pytest.param(("pending", "pending"), False, ("False", "Pending"), id="not begun"),
+    ],
+)
+def test_whether_a_pool_is_updating(names: tuple[str, ...], paused: bool, expected: tuple[str, str]) -> None:
+    """One node on its way is enough, whatever it is at."""
+    assert pool_updating(mixed(*names, paused=paused))[1:3] == expected
 
 
 def test_the_counts_of_a_pool() -> None:

@@ -121,9 +121,10 @@ def _out_of_order(writes: list[Write]) -> Iterator[str]:
     levels = small_release.applied(FIRST)
     done: dict[Key, datetime] = {}
     for write in sorted(writes, key=lambda write: write.answered):
-        # An operator's word counts for its ClusterOperator, the release's for everything else.
+        # An operator's word counts for its ClusterOperator, the release's for everything else. A watch may tell the
+        # word before whoever said it has an answer, so that it counts from when it came.
         if (write.key[0] == "clusteroperators") == write.agent.startswith(STAND_IN):
-            done.setdefault(write.key, write.answered)
+            done.setdefault(write.key, write.came if write.agent.startswith(STAND_IN) else write.answered)
     for write in writes:
         level = levels.get(write.key)
         if level is None or not write.agent.startswith(AGENT) or write.key[0] == "clusteroperators":

@@ -7,7 +7,7 @@ and why, who and until when are recorded beside the API's names (`records`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -19,6 +19,11 @@ from runup.cli.options import option
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
 from runup.lang.pattern import Pattern
+
+if TYPE_CHECKING:
+    from runup.api.config_v1 import ClusterVersion
+    from runup.cli.upgrade.telling import Teller
+    from runup.kube.client_sync import SyncClient
 
 # A little wider than what a report may name: others name risks, too.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -39,6 +44,11 @@ class Change(msgspec.Struct, frozen=True):
             return ()
         kept = () if self.replace else tuple(name for name in existing if name not in self.remove)
         return (*kept, *(name for name in sorted(set(self.add)) if name not in kept))
+
+    def left(self, existing: Sequence[str]) -> tuple[str, ...]:
+        """What is accepted no more: what was in the list and is not afterwards, and what was to be in it no more."""
+        after = self.applied(existing)
+        return tuple(name for name in dict.fromkeys((*existing, *self.remove)) if name not in after)
 
 
 def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
@@ -145,33 +155,53 @@ def _suffixed(argument: str) -> str:
 
 
 def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
+    from runup.cli.upgrade.telling import Teller
+
+    with connection_of(ctx).client() as client:
+        carry_out(change, client, told, Teller("accept", output))
+
+
+def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> None:
+    """Record, accept, tell; raises CommandError. Whoever accepts at the same moment loses nothing by it."""
     from runup.cli import cluster as clusters
     from runup.cli.findings import known_risk_names
     from runup.cli.upgrade import records
-    from runup.cli.upgrade.telling import Teller
     from runup.kube.errors import KubeError
 
-    teller = Teller("accept", output)
-    with connection_of(ctx).client() as client:
-        cluster = clusters.read(client, no="no", server="")
-        desired = cluster.spec.desired_update
-        existing = tuple(risk.name for risk in desired.accept_risks) if desired else ()
-        known = known_risk_names(cluster)
-        check_names(change, existing, known)
-        teller.extend(("err", line) for line in unknown_names(change, existing, known))
-        after = change.applied(existing)
-        # The record goes first: a name without it would count for ever, a record without its name counts for nothing.
-        recorded = records.keep(client, change.add, after, told.reason, told.until)
-        if after == existing:
-            text = f"Accept risks are [{', '.join(after)}]" if recorded else "Accept risks are not changed"
-            teller.say(("out", f"info: {text}\n"))
-            teller.done(None, acceptRisks=list(after), recorded=recorded)
-            return
-        body: clusters.Patch = {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}
-        try:
-            # Strict: a server without the field would drop it and answer as if the risks were accepted.
-            clusters.patch(client, body, strict=True)
-        except KubeError as error:
-            raise CommandError(f"unable to accept risks: {message_of(error)}") from error
-        teller.say(("out", f"info: Accept risks are [{', '.join(after)}]\n"))
-        teller.done(body, acceptRisks=list(after), recorded=recorded)
+    cluster = clusters.read(client, no="no", server="")
+    known = known_risk_names(cluster)
+    check_names(change, _accepted(cluster), known)
+    teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
+    # A record goes before its name and after it: a name without it would count for ever, a record alone for nothing.
+    recorded = records.keep(client, change.add, told.reason, told.until)
+    try:
+        # Strict: a server without the field would drop it and answer as if the risks were accepted.
+        before, answer = clusters.change(
+            client,
+            cluster,
+            lambda seen: _patch(change, seen),
+            send=lambda body: clusters.patch(client, body, strict=True),
+        )
+    except KubeError as error:
+        raise CommandError(f"unable to accept risks: {message_of(error)}") from error
+    after = change.applied(_accepted(before))
+    recorded = records.forget(client, set(change.left(_accepted(before)))) or recorded
+    text = (
+        "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
+    )
+    teller.say(("out", f"info: {text}\n"))
+    teller.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
+
+
+def _accepted(cluster: ClusterVersion) -> tuple[str, ...]:
+    desired = cluster.spec.desired_update
+    return tuple(risk.name for risk in desired.accept_risks) if desired else ()
+
+
+def _patch(change: Change, cluster: ClusterVersion) -> dict[str, Any] | None:
+    """The merge patch that makes the list what is asked for; None where it is that already."""
+    existing = _accepted(cluster)
+    after = change.applied(existing)
+    if after == existing:
+        return None
+    return {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}

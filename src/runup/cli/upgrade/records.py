@@ -56,24 +56,46 @@ def _end(text: str, now: datetime) -> datetime:
     return found.astimezone(UTC)
 
 
-def plan(found: Mapping[str, str], add: Iterable[str], after: Iterable[str], new: Acceptance, now: datetime) -> Data:
-    """The members of a merge patch of the ConfigMap's data. `new` is what is known of the names that are added.
+def plan(found: Mapping[str, str], add: Iterable[str], new: Acceptance, now: datetime) -> Data:
+    """What is to be written beside the names that are added, of which `new` is what is known.
 
-    Records of names that are accepted no more go. Without reason and end a name gets a record only in the place of one
-    that has ended: else accepting it again would change nothing.
+    Without reason and end a name gets a record only in the place of one that has ended: else accepting it again would
+    change nothing.
     """
-    records, kept = acceptance.read(found), set(after)
+    records = acceptance.read(found)
     told = bool(new.reason or new.until)
+    due = (name for name in add if told or (name in records and records[name].ended(now)))
+    return {acceptance.key_of(name): acceptance.encoded(new._replace(name=name)) for name in due}
+
+
+def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
+    """What is to be taken away with the names that are accepted no more, and with no others.
+
+    A record without its name may be that of somebody who accepts it just now, and writes the name next.
+    """
     # One by one: what cannot be read is called by its key, and goes with it.
     names = {key: next(iter(acceptance.read({key: text}))) for key, text in found.items()}
-    change: Data = {key: None for key, name in names.items() if name not in kept}
-    for name in add:
-        if told or (name in records and records[name].ended(now)):
-            change[acceptance.key_of(name)] = acceptance.encoded(new._replace(name=name))
-    return change
+    return {key: None for key, name in names.items() if name in set(left)}
 
 
-def keep(client: SyncClient, add: Iterable[str], after: Iterable[str], reason: str, until: str) -> bool:
+def forget(client: SyncClient, left: Iterable[str]) -> bool:
+    """Take away the records of the names that are accepted no more; says whether there were any.
+
+    One that stays accepts nothing: that it does is a warning.
+    """
+    left = set(left)
+    document = clusters.read_record(client, acceptance.NAME) if left else None
+    change = going(texts(document, "data"), left) if document is not None else {}
+    try:
+        if change:
+            _send(client, change)
+    except KubeError as error:
+        sys.stderr.write(f"warning: the records of what is accepted no more stay: {message_of(error)}\n")
+        return False
+    return bool(change)
+
+
+def keep(client: SyncClient, add: Iterable[str], reason: str, until: str) -> bool:
     """Write what there is to write; says whether anything was. Raises CommandError where a record is due and fails."""
     reason = reason.strip()
     if len(reason) > acceptance.MAX_REASON:
@@ -84,7 +106,7 @@ def keep(client: SyncClient, add: Iterable[str], after: Iterable[str], reason: s
     if document is None and not reason and end is None:
         return False
     who = _who(client) if reason or end or document else ""
-    change = plan(texts(document, "data"), tuple(add), tuple(after), Acceptance("", reason, who, now, end), now)
+    change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, who, now, end), now)
     return bool(change) and _write(client, change, needed=end is not None or document is not None)
 
 
@@ -99,12 +121,9 @@ def _who(client: SyncClient) -> str:
 
 def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
     """Whether it was written. A mere reason is let go with a warning where there is no place for it."""
-    resource, namespace = resource_of(ConfigMap), clusters.namespace()
+    namespace = clusters.namespace()
     try:
-        try:
-            client.send(calls.merge_patch(resource, acceptance.NAME, {"data": change}, namespace=namespace))
-        except NotFound:
-            _create(client, {key: value for key, value in change.items() if value is not None})
+        _send(client, change)
     except KubeError as error:
         if isinstance(error, NotFound) and not needed:
             sys.stderr.write(f"warning: why could not be recorded: there is no namespace {namespace}\n")
@@ -112,6 +131,15 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
         text = f"ConfigMap {namespace}/{acceptance.NAME}: {message_of(error)}"
         raise CommandError(f"unable to record why and until when, so nothing was accepted: {text}") from error
     return True
+
+
+def _send(client: SyncClient, change: Data) -> None:
+    # The operator watches what has the labels: one that somebody made by hand may have none.
+    body = {"metadata": {"labels": acceptance.LABELS}, "data": change}
+    try:
+        client.send(calls.merge_patch(resource_of(ConfigMap), acceptance.NAME, body, namespace=clusters.namespace()))
+    except NotFound:
+        _create(client, {key: value for key, value in change.items() if value is not None})
 
 
 def _create(client: SyncClient, data: Mapping[str, str]) -> None:

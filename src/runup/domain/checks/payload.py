@@ -11,9 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
-from runup.domain.release.inclusion import Excluded, Filters, include
+from runup.domain.release.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
 from runup.domain.release.manifest import Manifest, parse_manifests
 from runup.domain.release.payload import is_cases
+
+_FOR_NO_PROFILE = (
+    f'metadata.annotations names no profile, so no cluster would run it: add {INCLUDE_PREFIX}<profile>: "true", '
+    f"usually {INCLUDE_PREFIX}self-managed-high-availability"
+)
 
 
 class UnusableCheck(Exception):
@@ -31,7 +36,10 @@ def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
     manifests, errors = parse_manifests(path, text)
     yield from (unusable(path, str(error)) for error in errors)
     for manifest in manifests:
-        if not isinstance(include(manifest, filters), Excluded):
+        if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
+            # For no cluster at all, which nobody means: left out it would look like a check that found nothing.
+            yield unusable(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
+        elif not isinstance(include(manifest, filters), Excluded):
             yield _check(manifest, text)
 
 

@@ -93,6 +93,9 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         return replace(Decision(_failed(update, error.message)), **again(view, update, error))
     if target is None or _is_current(view, target):
         return Decision(_loaded(view))
+    if _installs(view) and not same_image(target.image, view.observed.facts.release.image):
+        text = f"Waiting for the installation of {view.current.version} to complete before the update to "
+        return Decision(_unknown(f"{text}{target.version or target.image} is looked at.", reason="Installing"))
     decided = _guard(view, update, target, candidates)
     if decided.accepted is None or workload_gone:
         return decided
@@ -228,6 +231,12 @@ def _with_texts(release: Release, view: View) -> Release:
 
 def _migrates(view: View, update: Update) -> bool:
     return bool(update.architecture) and update.architecture != view.current.architecture
+
+
+def _installs(view: View) -> bool:
+    """Whether the first release is being applied: half a cluster is nothing to update from."""
+    applies = view.observed.progress is not None
+    return applies and not any(entry.state == "Completed" for entry in view.status.history)
 
 
 def _is_current(view: View, target: Release) -> bool:

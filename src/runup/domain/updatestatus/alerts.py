@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from runup.api import codec
 from runup.api.meta_v1 import Wire
@@ -34,6 +34,11 @@ def read_alerts(body: bytes) -> tuple[Alert, ...]:
     if answer.status == "error":
         raise codec.DecodeError(answer.error or "the answer says error and no more")
     return tuple(
-        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=each.active_at)
+        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=_zoned(each.active_at))
         for each in answer.data.alerts
     )
+
+
+def _zoned(moment: datetime | None) -> datetime | None:
+    """A time without a zone, as no Prometheus writes it, is UTC: with others it could not be compared."""
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.utcoffset() is None else moment
