@@ -22,6 +22,7 @@ from runup.controllers.kernelmodules.registries import ClusterRegistries, GivenR
 from runup.controllers.sources.registry_access import SECRETS
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
+from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
 from runup.domain.kernelmodules.verdict import Outcome
 from runup.kube import calls, config
@@ -63,15 +64,15 @@ async def test_the_kernels_of_a_release(tmp_path: Path) -> None:
         toolkit = f"{odd.host}/ocp/dtk@{put_toolkit(layout)}"
         made = put_image(layout, [Made("base")], [Made(REFERENCES_FILE, names(toolkit))], [Made("last")])
         release = f"{odd.host}/ocp/release@{made.digest}"
-        found = await kernels_of(ReleaseQuestion(release, ("amd64", "arm64")), REGISTRIES)
-        rt = await kernels_of(ReleaseQuestion(release, ("amd64",), real_time=True), REGISTRIES)
-        no_rt = await kernels_of(ReleaseQuestion(release, ("amd64", "arm64"), real_time=True), REGISTRIES)
+        found = await kernels_of(ReleaseQuestion(release, (Flavour("amd64"), Flavour("arm64"))), REGISTRIES)
+        rt = await kernels_of(ReleaseQuestion(release, (Flavour("amd64", real_time=True),)), REGISTRIES)
+        no_rt = await kernels_of(ReleaseQuestion(release, (Flavour("amd64", True), Flavour("arm64", True))), REGISTRIES)
     assert [(one.architecture, one.kernel_version, one.dtk_image) for one in found.kernels] == [
         ("amd64", X86, toolkit),
         ("arm64", ARM, toolkit),
     ]
     assert [one.kernel_version for one in rt.kernels] == [f"{X86}+rt"]
-    assert (no_rt.kernels, no_rt.problem.startswith("arm64: rt_kernel_version is missing")) == ((), True)
+    assert (no_rt.kernels, no_rt.problem.startswith("arm64 real-time: rt_kernel_version is missing")) == ((), True)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.domain.kernelmodules.validation_world import KERNEL, NOW, entry, module, node, ocp, world
 
 from runup.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.domain.kernelmodules.asked import Answer, Answers, Kernels, ReleaseQuestion
+from runup.domain.kernelmodules.flavours import Flavour, flavour_of, is_real_time
 from runup.domain.kernelmodules.observed import Observed
 from runup.domain.kernelmodules.reconcile import reconcile
 from runup.domain.plan import Apply, Delete, PatchStatus, Plan
@@ -18,6 +20,7 @@ from runup.domain.plan import Apply, Delete, PatchStatus, Plan
 IMAGE = "registry.example/release@sha256:1"
 AMD = ValidatedKernel("amd64", KERNEL, "dtk@sha256:a")
 ARM = ValidatedKernel("arm64", "5.14.0-427.50.1.el9_4.aarch64", "dtk@sha256:b")
+REAL_TIME = ValidatedKernel("amd64", "5.14.0-427.50.1.el9_4.x86_64+rt", "dtk@sha256:a")
 NODES = (node("a", "amd64"), node("b", "amd64"), node("c", "arm64", gpu="yes"))
 
 
@@ -37,9 +40,7 @@ def child(
 def release(*kernels: ValidatedKernel, problem: str = "", **changes: Any) -> Observed:
     """A PreflightValidationOCP whose release was read."""
     observed = replace(world(**{"validation": None, "ocp": ocp(), **changes}))
-    architectures = ("amd64", "arm64") if observed.nodes else ()
-    assert observed.ocp is not None
-    question = ReleaseQuestion(IMAGE, architectures, observed.ocp.spec.use_rt_kernel)
+    question = ReleaseQuestion(IMAGE, tuple(sorted({flavour_of(each) for each in observed.nodes or ()})))
     return replace(observed, answers=Answers({question: Answer(Kernels(kernels, problem), NOW)}))
 
 
@@ -64,7 +65,7 @@ def said(plan: Plan) -> tuple[str, str]:
 def test_the_release_is_read_first() -> None:
     """For the architectures of the nodes."""
     plan = reconcile(world(validation=None, ocp=ocp(spec={"useRTKernel": True}), nodes=NODES), now=NOW)
-    assert plan.work == (("ask", ReleaseQuestion(IMAGE, ("amd64", "arm64"), real_time=True)),)
+    assert plan.work == (("ask", ReleaseQuestion(IMAGE, (Flavour("amd64", True), Flavour("arm64", True)))),)
     assert said(plan) == ("Unknown", "ReadingRelease")
 
 
@@ -82,11 +83,55 @@ def test_a_release_for_two_architectures_makes_two() -> None:
     assert applied(plan) == [("preflight", KERNEL), ("preflight-arm64", ARM.kernel_version)]
 
 
+def test_nodes_with_real_time_kernels_have_a_validation_of_their_own() -> None:
+    """A Module waits for the kinds of kernel that its nodes run, and for no others."""
+    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    nodes = (node("a", "amd64"), node("b", "amd64", kernel=f"{KERNEL}+rt", rt="yes"))
+    children = {
+        "preflight": child(said=(entry("both"), entry("fast"), entry("slow", **done))),
+        "preflight-amd64-rt": child(
+            "preflight-amd64-rt",
+            kernel=REAL_TIME.kernel_version,
+            said=(entry("both"), entry("fast", **done), entry("slow")),
+        ),
+    }
+    modules = (module("both"), module("fast", selector={"rt": "yes"}), module("slow", selector={"rt": "no"}))
+    slow = node("c", "amd64", rt="no")
+    observed = release(AMD, REAL_TIME, nodes=(*nodes, slow), modules=modules)
+    assert applied(reconcile(observed, now=NOW)) == [
+        ("preflight", KERNEL),
+        ("preflight-amd64-rt", REAL_TIME.kernel_version),
+    ]
+    plan = reconcile(replace(observed, validations=children), now=NOW)
+    found = {each["name"]: (each["verificationStatus"], each["statusReason"]) for each in status(plan)["modules"]}
+    assert found == {
+        "both": ("False", "amd64: gone; amd64 real-time: gone"),
+        "fast": ("True", "yes"),
+        "slow": ("True", "yes"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        ("5.14.0-427.50.1.el9_4.x86_64", False),
+        ("5.14.0-427.50.1.el9_4.x86_64+rt", True),
+        ("4.18.0-305.rt7.72.el8.x86_64", True),
+        ("5.14.0-284.rt14.el9.x86_64", True),
+        ("6.1.0-rt-amd64", False),
+        ("", False),
+    ],
+)
+def test_which_kernels_are_real_time(kernel: str, expected: bool) -> None:
+    """By the names that the platform's kernels have."""
+    assert is_real_time(kernel) is expected
+
+
 def test_a_name_does_not_pass_to_another_architecture_by_a_node_that_comes() -> None:
     """What was first stays first: its statuses would begin anew otherwise."""
     known = {"kernels": [codec.to_dict(ARM)], "observedGeneration": 1}
     plan = reconcile(world(validation=None, ocp=ocp(status=known), nodes=NODES), now=NOW)
-    assert plan.work == (("ask", ReleaseQuestion(IMAGE, ("arm64", "amd64"))),)
+    assert plan.work == (("ask", ReleaseQuestion(IMAGE, (Flavour("arm64"), Flavour("amd64")))),)
 
 
 def test_an_edited_release_edits_its_validation_and_drops_what_was_said() -> None:

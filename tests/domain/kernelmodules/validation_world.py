@@ -70,9 +70,9 @@ def ocp(**changes: Any) -> PreflightValidationOCP:
     )
 
 
-def node(name: str, architecture: str, **labels: str) -> Node:
-    """A node of that architecture."""
-    status = {"nodeInfo": {"architecture": architecture}}
+def node(name: str, architecture: str, *, kernel: str = "", **labels: str) -> Node:
+    """A node of that architecture, which runs `kernel`."""
+    status = {"nodeInfo": {"architecture": architecture, "kernelVersion": kernel}}
     return codec.convert(Node, {"metadata": {"name": name, "labels": labels}, "status": status})
 
 

@@ -15,6 +15,7 @@ from runup.controllers.kernelmodules.registries import Registries
 from runup.domain.errors import RunupError, Terminal, Waiting
 from runup.domain.kernelmodules import toolkit
 from runup.domain.kernelmodules.asked import Kernels, ReleaseQuestion
+from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import Toolkit
 from runup.oci.errors import FileNotFound, OciError, Unreachable
 from runup.oci.reference import parse
@@ -29,16 +30,19 @@ REASON = "ReleaseUnreadable"
 
 
 async def kernels_of(question: ReleaseQuestion, registries: Registries) -> Kernels:
-    """The kernel of each architecture, or why one of them is not known."""
+    """The kernel of each kind, or why one of them is not known."""
     found: list[ValidatedKernel] = []
-    for architecture in question.architectures or ("amd64",):
+    read: dict[str, Toolkit] = {}
+    for each in question.flavours or (Flavour("amd64"),):
+        architecture = each.architecture
         try:
-            one = await toolkit_of_release(question.image, registries, architecture=architecture)
-            kernel = one.chosen(real_time=question.real_time)
+            if architecture not in read:
+                read[architecture] = await toolkit_of_release(question.image, registries, architecture=architecture)
+            kernel = read[architecture].chosen(real_time=each.real_time)
         except RunupError as error:
-            several = f"{architecture}: " if len(question.architectures) > 1 else ""
+            several = f"{each}: " if len(question.flavours) > 1 else ""
             return Kernels(problem=f"{several}{error.message}")
-        found.append(ValidatedKernel(architecture=architecture, kernel_version=kernel, dtk_image=one.image))
+        found.append(ValidatedKernel(architecture, kernel, read[architecture].image))
     return Kernels(tuple(found))
 
 

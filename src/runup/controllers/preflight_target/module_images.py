@@ -20,9 +20,10 @@ from runup.api.scheme import resource_of
 from runup.controllers.kernelmodules.readiness import Wanted, assess
 from runup.controllers.kernelmodules.registries import Registries
 from runup.domain.checks.model import Snapshot
+from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.looked import AGAIN_S
 from runup.domain.kernelmodules.toolkit import TOOLKIT
-from runup.domain.kernelmodules.verdict import Flavour, Readiness, Seen, Status, flavours, live
+from runup.domain.kernelmodules.verdict import Readiness, Seen, Status, flavours, live
 from runup.kube.clock import Clock
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"

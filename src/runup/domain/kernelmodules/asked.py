@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from runup.api.kmm_v1beta1 import TLSOptions, ValidatedKernel
+from runup.domain.kernelmodules.flavours import Flavour
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,15 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseQuestion:
-    """Which kernels does this release bring, for these architectures? Without any, for those it has."""
+    """Which kernels of these kinds does this release bring? Without any, the usual one for amd64."""
 
     image: str
-    architectures: tuple[str, ...] = ()
-    real_time: bool = False
+    flavours: tuple[Flavour, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """One kernel an architecture; `problem` is why they are not known, and then there is none."""
+    """One kernel a kind; `problem` is why they are not known, and then there is none."""
 
     kernels: tuple[ValidatedKernel, ...] = ()
     problem: str = ""

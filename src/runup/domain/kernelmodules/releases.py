@@ -21,6 +21,7 @@ from runup.domain.conditions import find
 from runup.domain.kernelmodules import entries, stages, summary
 from runup.domain.kernelmodules.admission import validation_fault
 from runup.domain.kernelmodules.asked import ReleaseQuestion
+from runup.domain.kernelmodules.flavours import Flavour, flavour_of, is_real_time
 from runup.domain.kernelmodules.looked import freshness
 from runup.domain.kernelmodules.observed import Observed
 from runup.domain.kernelmodules.validations import ASK
@@ -70,7 +71,7 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     if spec.kernel_version:
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
-    question = ReleaseQuestion(spec.release_image, _architectures(observed.nodes, ocp), spec.use_rt_kernel)
+    question = ReleaseQuestion(spec.release_image, _flavours(observed.nodes, ocp))
     known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
@@ -104,18 +105,28 @@ def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release,
     )
 
 
-def _architectures(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[str, ...]:
-    """Of the cluster's nodes; in the order in which they were told before.
+def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[Flavour, ...]:
+    """Those of the cluster's nodes, all real-time where the spec says so; in the order in which they were told before.
 
     The first one's PreflightValidation has the object's own name, which a node that comes should not give to another.
     """
-    found = {node.status.node_info.architecture for node in nodes or ()} - {""}
-    before = [each.architecture for each in ocp.status.kernels]
+    seen = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
+    found = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in seen}
+    if not found and ocp.spec.use_rt_kernel:
+        found = {Flavour("amd64", real_time=True)}
+    before = [_kind(each) for each in ocp.status.kernels]
     return tuple(sorted(found, key=lambda each: (before.index(each) if each in before else len(before), each)))
 
 
+def _kind(kernel: ValidatedKernel) -> Flavour:
+    return Flavour(kernel.architecture, is_real_time(kernel.kernel_version))
+
+
 def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -> str:
-    return ocp.metadata.name if at == 0 else f"{ocp.metadata.name}-{kernel.architecture or at}"
+    if at == 0:
+        return ocp.metadata.name
+    ending = "-rt" if is_real_time(kernel.kernel_version) else ""
+    return f"{ocp.metadata.name}-{kernel.architecture or at}{ending}"
 
 
 def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
@@ -176,30 +187,37 @@ def _together(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]
     if len(said) == 1:
         return list(said[0][1].values())
     keys = sorted({key for _, found in said for key in found})
+    kernels = [kernel for kernel, _ in said]
     needed = _needed(observed)
     together = []
     for key in keys:
         parts = [(kernel, found[key]) for kernel, found in said if key in found]
-        wanted = [part for part in parts if part[0].architecture in needed.get(key, ())] or parts
+        wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
         together.append(_worst(wanted))
     return together
 
 
-def _needed(observed: Observed) -> dict[NamespacedName, set[str]]:
-    """Of which architectures the nodes are that a Module selects."""
+def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
+    """Which kinds of kernel the nodes run that a Module selects."""
+    nodes = observed.nodes or ()
     return {
-        key_of(module): {
-            node.status.node_info.architecture for node in stages.selected(module.spec.selector, observed.nodes or ())
-        }
+        key_of(module): {flavour_of(node) for node in stages.selected(module.spec.selector, nodes)}
         for module in observed.modules or ()
     }
+
+
+def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
+    """Whether nodes that run this will have `kernel`; the only one of an architecture is for all of its nodes."""
+    alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
+    kind = _kind(kernel)
+    return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
 
 
 def _worst(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
     bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
     if not bad:
         return parts[0][1]
-    reasons = [f"{kernel.architecture}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+    reasons = [f"{_kind(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
     return replace(bad[0][1], status_reason="; ".join(reasons))
 
 

@@ -10,6 +10,7 @@ from runup.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Build, Module, Sign
 from runup.api.meta_v1 import key_of
 from runup.domain.kernelmodules.asked import Image, ImageQuestion
+from runup.domain.kernelmodules.flavours import Flavour, flavour_of
 from runup.domain.kernelmodules.mapping import Resolved, Unmapped, loads_something, resolve
 from runup.domain.kernelmodules.stages import architecture_of, selected
 from runup.domain.kernelmodules.texts import NO_IMAGE_TO_SIGN
@@ -103,28 +104,12 @@ class Asked:
     question: ImageQuestion
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Flavour:
-    """What kind of kernel a node runs. `pages` is 64k where it has large ones."""
-
-    architecture: str
-    real_time: bool = False
-    pages: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """What is to be asked, and what is decided without asking."""
 
     asked: tuple[Asked, ...] = field(default=())
     decided: tuple[Readiness, ...] = field(default=())
-
-
-def flavour_of(node: Node) -> Flavour:
-    """The kind of kernel that `node` runs; it will run the same kind of the next release."""
-    kernel = node.status.node_info.kernel_version
-    real_time = kernel.endswith("+rt") or any(part.startswith("rt") for part in kernel.split("."))
-    return Flavour(node.status.node_info.architecture or "amd64", real_time, "64k" if "+64k" in kernel else "")
 
 
 def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
