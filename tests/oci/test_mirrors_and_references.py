@@ -44,6 +44,24 @@ def test_where_to_ask(mirrors: list[tuple[str, list[str]]], expected: list[str])
     assert [str(place) for place in found] == [f"{place}@{DIGEST}" for place in expected]
 
 
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param("quay.io/kmods/gpu:6.1", ["tags.io/gpu:6.1", "quay.io/kmods/gpu:6.1"], id="a tag"),
+        pytest.param("quay.io/kmods/gpu", ["tags.io/gpu:latest", "quay.io/kmods/gpu"], id="neither, which is latest"),
+        pytest.param(
+            f"quay.io/kmods/gpu:6.1@{DIGEST}",
+            [f"digests.io/gpu@{DIGEST}", f"quay.io/kmods/gpu:6.1@{DIGEST}"],
+            id="both: the digest counts",
+        ),
+    ],
+)
+def test_tags_have_mirrors_of_their_own(image: str, expected: list[str]) -> None:
+    """Whoever mirrors by digest is not trusted with tags (ImageTagMirrorSet)."""
+    known = [Mirror("quay.io/kmods", ("digests.io",)), Mirror("quay.io/kmods", ("tags.io",), of_tags=True)]
+    assert [str(place) for place in sources(parse(image), known)] == expected
+
+
 def test_a_source_that_is_never_asked() -> None:
     """Only its mirrors are; without any there is nowhere to ask, which is the error."""
     image = parse(f"quay.io/ocp/release@{DIGEST}")
@@ -66,6 +84,11 @@ def idms(*entries: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
+        pytest.param(
+            {"kind": "ImageTagMirrorSet", "spec": {"imageTagMirrors": [{"source": "a.io", "mirrors": ["b.io"]}]}},
+            [Mirror("a.io", ("b.io",), of_tags=True)],
+            id="of tags",
+        ),
         pytest.param(
             idms({"source": "a.io", "mirrors": ["b.io", "c.io/"]}), [Mirror("a.io", ("b.io", "c.io"))], id="two"
         ),
@@ -104,9 +127,11 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
         pytest.param("", "f: holds no ImageDigestMirrorSet or ImageContentSourcePolicy", id="empty"),
         pytest.param("a: [", "f, line 2", id="no YAML"),
         pytest.param(
-            "- a", "f: expected ImageDigestMirrorSet or ImageContentSourcePolicy, found no object", id="a list"
+            "- a",
+            "f: expected ImageDigestMirrorSet or ImageContentSourcePolicy or ImageTagMirrorSet, found no object",
+            id="a list",
         ),
-        pytest.param("kind: ImageTagMirrorSet", "found ImageTagMirrorSet", id="another kind"),
+        pytest.param("kind: ImagePolicy", "found ImagePolicy", id="another kind"),
         pytest.param(
             "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: {}}", "imageDigestMirrors is no list", id="a map"
         ),

@@ -1,7 +1,8 @@
-"""Where else an image may be had: mirrors of a repository, asked before it, for images by digest alone.
+"""Where else an image may be had: mirrors of a repository, asked before it.
 
-A mirror cannot lie about a digest; about a tag it can, so tags go to the repository itself. Rules: ImageDigestMirrorSet
-of config.openshift.io/v1 and its forerunner ImageContentSourcePolicy; containers-registries.conf(5) for wildcards.
+A mirror cannot lie about a digest; about a tag it can, so those of tags are others, which an administrator names for
+it. Rules: ImageDigestMirrorSet of config.openshift.io/v1, its forerunner ImageContentSourcePolicy, ImageTagMirrorSet;
+containers-registries.conf(5) for wildcards.
 """
 
 from __future__ import annotations
@@ -15,17 +16,26 @@ from runup.oci.errors import BadMirrors, OciError
 from runup.oci.reference import Reference, parse
 
 # Kind -> (field of its spec with the entries).
-KINDS = {"ImageDigestMirrorSet": "imageDigestMirrors", "ImageContentSourcePolicy": "repositoryDigestMirrors"}
+KINDS = {
+    "ImageDigestMirrorSet": "imageDigestMirrors",
+    "ImageContentSourcePolicy": "repositoryDigestMirrors",
+    "ImageTagMirrorSet": "imageTagMirrors",
+}
+OF_TAGS = "ImageTagMirrorSet"
 NEVER_CONTACT = "NeverContactSource"
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """What to ask instead of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains."""
+    """What to ask instead of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains.
+
+    `of_tags`: for images by tag, else for those by digest.
+    """
 
     source: str
     mirrors: tuple[str, ...]
     never_source: bool = False
+    of_tags: bool = False
 
     def rest(self, name: str) -> str | None:
         """What of `name` (`registry/repository`) follows the source, None where it is not of this source."""
@@ -37,10 +47,9 @@ class Mirror:
 
 def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
     """Where to ask for `reference`, in order; raises BadMirrors where that is nowhere."""
-    if not reference.digest:
-        return (reference,)
     name = f"{reference.host}/{reference.path}"
-    fitting = [(mirror, rest) for mirror in mirrors if (rest := mirror.rest(name)) is not None]
+    ours = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
+    fitting = [(mirror, rest) for mirror in ours if (rest := mirror.rest(name)) is not None]
     longest = max((len(mirror.source) for mirror, _ in fitting), default=0)
     best = [(mirror, rest) for mirror, rest in fitting if len(mirror.source) == longest]
     found = [_at(location + rest, reference) for mirror, rest in best for location in mirror.mirrors]
@@ -52,7 +61,7 @@ def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference,
 
 
 def read(data: bytes, name: str) -> tuple[Mirror, ...]:
-    """The mirrors in a file of ImageDigestMirrorSets or ImageContentSourcePolicies; raises BadMirrors naming `name`."""
+    """The mirrors in a file of mirror sets; raises BadMirrors naming `name`."""
     try:
         documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
     except kyaml.YamlError as error:
@@ -71,17 +80,21 @@ def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
     entries = spec.get(KINDS[kind]) if isinstance(spec, dict) else None
     if entries is not None and not isinstance(entries, list):
         raise BadMirrors(f"{name}: spec.{KINDS[kind]} is no list")
-    return tuple(_mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]") for at, entry in enumerate(entries or ()))
+    return tuple(
+        _mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]", of_tags=kind == OF_TAGS)
+        for at, entry in enumerate(entries or ())
+    )
 
 
-def _mirror(entry: Any, where: str) -> Mirror:
+def _mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
     source = entry.get("source") if isinstance(entry, dict) else None
     if not isinstance(source, str) or not source:
         raise BadMirrors(f"{where} has no source")
     mirrors = entry.get("mirrors") or []
     if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
         raise BadMirrors(f"{where}: mirrors is no list of repositories")
-    return Mirror(source.rstrip("/"), _trimmed(mirrors), entry.get("mirrorSourcePolicy") == NEVER_CONTACT)
+    never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
+    return Mirror(source.rstrip("/"), _trimmed(mirrors), never, of_tags)
 
 
 def _trimmed(mirrors: Sequence[str]) -> tuple[str, ...]:
@@ -90,6 +103,8 @@ def _trimmed(mirrors: Sequence[str]) -> tuple[str, ...]:
 
 def _at(location: str, reference: Reference) -> Reference:
     try:
-        return parse(f"{location}@{reference.digest}")
+        return parse(
+            f"{location}@{reference.digest}" if reference.digest else f"{location}:{reference.tag or 'latest'}"
+        )
     except OciError as error:
         raise BadMirrors(f"{reference}: its mirror {location} is no repository") from error

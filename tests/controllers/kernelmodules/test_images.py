@@ -286,14 +286,15 @@ async def test_plain_http_only_where_the_module_allows_it(tmp_path: Path, insecu
 
 
 async def test_a_mirror_is_asked_first(tmp_path: Path) -> None:
-    """By digest, as nodes do it."""
+    """By digest and by tag, as nodes do it."""
     layout = layout_in(tmp_path)
-    made = put_image(layout, GOOD)
+    made = put_image(layout, GOOD, name="6.1")
     with odd_registry(layout) as odd:
-        mirrored = quick(mirrors=(Mirror("registry.example/kmods", (f"{odd.host}/copy",)),))
-        found = await verdict(f"registry.example/kmods/simple@{made.digest}", registries=mirrored)
-        assert any(path.startswith("/v2/copy/simple/") for path in odd.paths())
-    assert found.verified
+        for which, of_tags in ((f"@{made.digest}", False), (":6.1", True)):
+            mirror = Mirror("registry.example/kmods", (f"{odd.host}/copy{of_tags:d}",), of_tags=of_tags)
+            found = await verdict(f"registry.example/kmods/simple{which}", registries=quick(mirrors=(mirror,)))
+            assert any(path.startswith(f"/v2/copy{of_tags:d}/simple/") for path in odd.paths())
+            assert found.verified, which
 
 
 async def test_what_is_said_fits(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def registry_options(command: Command) -> Command:
     for option in (
         click.option("--plain-http", multiple=True, metavar="HOST[:PORT]", help="Ask this registry by plain HTTP."),
         click.option("--certificate-authority", default="", metavar="FILE", help="More certificate authorities."),
-        click.option("--idms-file", default="", metavar="FILE", help="An ImageDigestMirrorSet: mirrors to ask first."),
+        click.option("--idms-file", default="", metavar="FILE", help="Mirror sets: what to ask first."),
         click.option("-a", "--registry-config", default="", metavar="FILE", help="Credentials for registries."),
     ):
         command = option(command)

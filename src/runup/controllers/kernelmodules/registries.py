@@ -12,7 +12,13 @@ from typing import Any, Protocol
 
 from runup.api.core_v1 import ServiceAccount
 from runup.api.scheme import resource_of
-from runup.controllers.sources.registry_access import cluster_credentials, cluster_mirrors, secret_logins
+from runup.controllers.sources.registry_access import (
+    MIRROR_KINDS,
+    TAG_MIRRORS,
+    cluster_credentials,
+    cluster_mirrors,
+    secret_logins,
+)
 from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.errors import KubeError, NotFound
@@ -60,7 +66,7 @@ class ClusterRegistries:
         """See `Registries.access`. Raises BadCredentials."""
         files = [file async for file in self._files(namespace, secret, notes)]
         files += (await cluster_credentials(self.client, notes)).files
-        mirrors = await cluster_mirrors(self.client, notes)
+        mirrors = await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS))
         return replace(
             self.also,
             credentials=Credentials((*files, *self.also.credentials.files)),

@@ -32,6 +32,8 @@ MIRROR_KINDS = (
         "operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy", "imagecontentsourcepolicies", namespaced=False
     ),
 )
+# Of what is named by tag, as images of kernel modules mostly are, and releases never.
+TAG_MIRRORS = Resource("config.openshift.io", "v1", "ImageTagMirrorSet", "imagetagmirrorsets", namespaced=False)
 
 
 async def cluster_credentials(client: Client, notes: list[str]) -> Credentials:
@@ -59,10 +61,12 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
     return None
 
 
-async def cluster_mirrors(client: Client, notes: list[str]) -> tuple[Mirror, ...]:
-    """What the cluster's mirror sets say; a set that cannot be used is noted, the others count."""
+async def cluster_mirrors(
+    client: Client, notes: list[str], kinds: Sequence[Resource] = MIRROR_KINDS
+) -> tuple[Mirror, ...]:
+    """What the cluster's mirror sets of these kinds say; a set that cannot be used is noted, the others count."""
     found: list[Mirror] = []
-    for resource in MIRROR_KINDS:
+    for resource in kinds:
         for item in await _listed(client, resource, notes):
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
