@@ -135,6 +135,12 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
+    "kmod check": (
+        ("--kernel", EVIL),
+        ("--to-image", EVIL),
+        ("--to-image", f"oci:/nowhere/{EVIL}"),
+        ("--dump", f"/nowhere/{EVIL}", "--kernel", "5.14.0-1.x86_64"),
+    ),
     "checks new": ((EVIL, "--in", f"/nowhere/{EVIL}"),),
     "checks lint": ((f"/nowhere/{EVIL}",),),
     "checks test": ((f"/nowhere/{EVIL}",),),
