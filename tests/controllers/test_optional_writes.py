@@ -9,12 +9,11 @@ import pytest
 
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.scheme import resource_of
-from runup.controllers.execute import Executor
+from runup.controllers.execute import Executor, NotApplied
 from runup.domain.plan import Apply, Plan
 from runup.kube.client import Client
 from runup.kube.clock import SystemClock
 from runup.kube.config import load
-from runup.kube.errors import ApiError
 from runup.sandbox.apiserver.server import ApiServer
 
 AFTER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after", "namespace": "default"}}
@@ -35,7 +34,7 @@ async def test_a_refused_write(tmp_path: Path, optional: bool) -> None:
         if optional:
             await executor.execute(plan)
         else:
-            with pytest.raises(ApiError, match="containers"):
+            with pytest.raises(NotApplied, match="containers"):
                 await executor.execute(plan)
         found, _ = await client.list_all(ConfigMap, "default")
         assert ("after" in {each.metadata.name for each in found}) is optional

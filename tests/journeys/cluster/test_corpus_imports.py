@@ -36,7 +36,7 @@ FEATURES, BUDGETS = "FeatureSetForbidsUpdates", "PodDisruptionBudgetBlocksDrain"
 PODS = "PodDisruptionBudgetPodsUnknown"
 PARTLY = {f"{BUDGETS}Unknown", PODS}  # of budgets that were collected in the namespace shop only
 ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine has
-# What the checks with an example of their own could not tell. All dumps hold enough of what eight of them read; the
+# What the checks with an example of their own could not tell. All dumps hold enough of what nine of them read; the
 # others read webhooks, definitions, pods, operators of OLM, ..., which none has: each of them must say so.
 COULD_NOT_TELL = {check.unknown_risk for check in CHECKS if check.about}
 LACKING = COULD_NOT_TELL - {
@@ -47,6 +47,7 @@ LACKING = COULD_NOT_TELL - {
     "NodePressureUnknown",
     "NodeReleasesMixedUnknown",  # of nodes without nodeInfo
     "NodeUninitializedUnknown",
+    "PackageBasedNodesUnknown",  # matters from 4.19 on, and the one dump that goes there has what it reads
     "RemovedAPIStoredUnknown",  # 1.29 and 1.32 remove something
     "HeadroomShortUnknown",  # a single node is not drained
 }

@@ -11,7 +11,7 @@ import structlog
 
 from runup.api.codec import DecodeError
 from runup.api.meta_v1 import NamespacedName
-from runup.controllers.execute import Executor
+from runup.controllers.execute import Executor, NotApplied
 from runup.controllers.kernelmodules.asking import Asking
 from runup.controllers.kernelmodules.caches import Caches
 from runup.controllers.kernelmodules.metrics import Metrics
@@ -161,7 +161,7 @@ class KernelModulesController:
         for action in plan.actions:
             try:
                 await executor.execute(Plan((action,)))
-            except (ApiError, Transient) as error:
+            except (NotApplied, ApiError, Transient) as error:
                 if self._is_refusal(action, error):
                     continue
                 failed = failed or error
@@ -174,7 +174,9 @@ class KernelModulesController:
             raise failed
 
     def _is_refusal(self, action: Action, error: KubeError) -> bool:
-        if isinstance(error, Transient | Conflict) or not isinstance(action, Apply) or action.resource not in _RUNS:
+        if not isinstance(error, NotApplied) or not error.lasting:
+            return False
+        if not isinstance(action, Apply) or action.resource not in _RUNS:
             return False
         metadata = action.object["metadata"]
         key = NamespacedName(metadata["namespace"], metadata["name"])
