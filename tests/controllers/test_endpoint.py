@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import structlog
 from bench.faults import FaultyApi, faulty_api
-from tests.controllers.payload import release_folders
+from tests.controllers.tls_world import create_api_server, define_api_servers
 
 from runup.api.core_v1 import Node, ServiceAccount
 from runup.api.scheme import Resource, resource_of
@@ -38,9 +38,6 @@ from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
-DEFINITIONS = Resource(
-    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
-)
 GROUP = "rbac.authorization.k8s.io"
 
 
@@ -405,15 +402,11 @@ async def test_the_cluster_s_profile_is_followed(tmp_path: Path) -> None:
     """From the object APIServer, when it is there, when it changes, and when it goes."""
     told: list[str] = []
     async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
-        definition = release_folders.definition("APIServer", "apiservers", "config.openshift.io")
-        definition["spec"]["scope"] = "Cluster"
-        await client.send(calls.create(DEFINITIONS, definition))
+        await define_api_servers(client)
         reflector = profile_reflector(client, SystemClock(), lambda p: told.append(p.min_version if p else "ours"))
         following = asyncio.create_task(reflector.run())
         try:
-            obj = {"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"}}
-            spec = {"tlsAdherence": STRICT, "tlsSecurityProfile": MODERN}
-            await client.send(calls.create(API_SERVER, obj | {"spec": spec}))
+            await create_api_server(client, tlsAdherence=STRICT, tlsSecurityProfile=MODERN)
             await _until(told, "VersionTLS13")
             await client.send(calls.merge_patch(API_SERVER, "cluster", {"spec": {"tlsSecurityProfile": OLD}}))
             await _until(told, "VersionTLS10")

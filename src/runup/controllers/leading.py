@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -50,7 +50,10 @@ class LeaseLost(RunupError):
 
 def election_of(text: str) -> Election:
     """Three numbers of seconds, `duration,renew,retry`; raises ValueError."""
-    numbers = [float(part) for part in text.split(",")]
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
     if len(numbers) != 3 or not inf > numbers[0] > numbers[1] > numbers[2] > 0:
         raise ValueError("three falling numbers of seconds are needed, such as 137,107,26")
     return Election(*numbers)
@@ -58,18 +61,23 @@ def election_of(text: str) -> Election:
 
 async def lead(
     client: Client,
-    work: Callable[[], Awaitable[None]],
+    work: Callable[[], Coroutine[Any, Any, None]],
     *,
     namespace: str,
     lease: str,
     election: Election | None,
     clock: Clock,
     stopping: asyncio.Event,
+    elect: bool = True,
 ) -> None:
     """Run `work` while holding the lease `namespace/lease`; return when `stopping` is set.
 
-    Without `election` the cluster's topology decides how long the lease lasts. Raises LeaseLost, with `stopping` set.
+    Without `elect` there is no lease, and `work` runs at once. Without `election` the cluster's topology decides how
+    long the lease lasts. Raises LeaseLost, with `stopping` set.
     """
+    if not elect:
+        await until(stopping, work())
+        return
     chosen = election or await _election(client)
     leading = asyncio.Event()
     elector = LeaderElector(

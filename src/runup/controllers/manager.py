@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,13 @@ from runup.controllers.clusterversion import KEY, Caches, ClusterVersionControll
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
-from runup.controllers.leading import Election, cancel, keep_running, lead, until
+from runup.controllers.leading import cancel, keep_running, lead
 from runup.controllers.metrics import Metrics
 from runup.controllers.payload.fetching.choice import Source, fetching
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
-from runup.controllers.readers import Readers
-from runup.controllers.readiness import Readiness
-from runup.controllers.serving_tls import profile_reflector
+from runup.controllers.served import ProcessOptions, served
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
@@ -39,7 +37,6 @@ from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.payload import retrieval
-from runup.domain.payload.tls import TlsProfile
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
@@ -54,8 +51,8 @@ log = structlog.get_logger("manager")
 LEASE = "version"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(ProcessOptions):
     """What the flags of `start` say."""
 
     release_image: str
@@ -68,13 +65,6 @@ class Options:
     prometheus_ca: str = ""
     # The control plane is one of many that share a management cluster, and its Prometheus.
     hypershift: bool = False
-    listen: str = ""
-    serving_cert_file: str = ""
-    serving_key_file: str = ""
-    # The least version and the ciphers of what is served, above what the cluster asks for.
-    serving_tls: TlsProfile = field(default_factory=TlsProfile)
-    # Whether metrics need a token that the API server lets read them.
-    metrics_auth: bool = True
     architecture: str = "amd64"
     profile: str = DEFAULT_PROFILE
     # Manifests that are marked as not for whom this names are left out; None filters nothing.
@@ -83,8 +73,6 @@ class Options:
     plain_http_registries: frozenset[str] = frozenset()
     # Where the report folder is for this process, if not at the path that the Deployment mounts.
     report_folder: Path | None = None
-    election: Election | None = None
-    leader_elect: bool = True
     # Whether releases are applied; an operator that does not only records what is accepted.
     applies: bool = True
     always_enabled: tuple[str, ...] = ()
@@ -157,26 +145,14 @@ class Manager:
         )
         self.metrics.cluster.created = own.payload.image_references.created
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
-        async with Client(
-            self._config, clock=self._clock, user_agent=f"ClusterVersionOperator/{__version__}"
-        ) as client:
-            try:
-                await self._listen(client)
-                await self._serve(client, facts, own)
-            finally:
-                await self.endpoint.stop()
-
-    async def _listen(self, client: Client) -> None:
-        options = self._options
-        if options.listen:
-            await self.endpoint.start(
-                options.listen,
-                ready=Readiness(client, self._clock, self.caches.not_ready, self.caches.all()).why_not,
-                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
-                cert_file=options.serving_cert_file,
-                key_file=options.serving_key_file,
-                tls=options.serving_tls,
-            )
+        agent = f"ClusterVersionOperator/{__version__}"
+        async with (
+            Client(self._config, clock=self._clock, user_agent=agent) as client,
+            served(
+                self.endpoint, options, client, self._clock, lacking=self.caches.not_ready, caches=self.caches.all()
+            ),
+        ):
+            await self._serve(client, facts, own)
 
     async def _serve(self, client: Client, facts: Facts, own: OwnRelease) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)
@@ -217,9 +193,6 @@ class Manager:
         )
         tasks = [asyncio.create_task(keep_running(reflector.run, self._clock)) for reflector in following]
         tasks.append(asyncio.create_task(keep_running(reader.run, self._clock)))
-        if self._options.listen and self._options.serving_cert_file:
-            profile = profile_reflector(client, self._clock, self.endpoint.follow)
-            tasks.append(asyncio.create_task(keep_running(profile.run, self._clock)))
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
         tasks.append(asyncio.create_task(keep_running(installer.run, self._clock)))
         try:
@@ -278,9 +251,6 @@ class Manager:
             finally:
                 await cancel(applying)
 
-        if not self._options.leader_elect:
-            await until(self.stopping, work())
-            return
         await lead(
             client,
             work,
@@ -289,6 +259,7 @@ class Manager:
             election=self._options.election,
             clock=self._clock,
             stopping=self.stopping,
+            elect=self._options.leader_elect,
         )
 
     def _custom_stores(self) -> tuple[SignatureStore, ...] | None:

@@ -28,6 +28,7 @@ from tests.controllers.kernelmodules.world import (
     running,
     world,
 )
+from tests.controllers.tls_world import certificate, define_api_servers
 from tests.oci.registries import sandbox_registry
 
 from runup.api.kmm_v1beta2 import PreflightValidationOCP
@@ -77,10 +78,10 @@ async def _grant(made: World) -> set[Right]:
 
 
 @asynccontextmanager
-async def _operator(made: World) -> AsyncGenerator[Process, None]:
+async def _operator(made: World, **serving: Any) -> AsyncGenerator[Process, None]:
     """The operator with the account of the manifests."""
     account = structs.replace(made.config, headers=(("Impersonate-User", ACCOUNT),))
-    options = replace(OPTIONS, namespace=NAMESPACE, leader_elect=True, listen="127.0.0.1:0")
+    options = replace(OPTIONS, namespace=NAMESPACE, leader_elect=True, listen="127.0.0.1:0", **serving)
     async with running(replace(made, config=account), options) as process:
         yield process
 
@@ -103,19 +104,21 @@ async def _builds(made: World) -> int:
         return 0
 
 
-async def _story(made: World, host: str) -> None:
+async def _story(made: World, host: str, folder: Path) -> None:
     """All that it does: reads, asks, builds by Jobs and by Builds, removes what nobody wants."""
     meta = {"namespace": "drivers"}
     await made.create(CONFIG_MAPS, {"metadata": {"name": "dockerfile", **meta}, "data": {"dockerfile": "FROM scratch"}})
     await made.create(SECRETS, {"metadata": {"name": "token", **meta}})
     await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
     owner = await made.create(OCPS, ocp("", kernelVersion="6.1.0-1.x86_64"))
-    async with _operator(made) as process:
+    await define_api_servers(made.client)
+    files, trusting = certificate(folder)
+    async with _operator(made, **files) as process:
         await made.jobs(1)
         await made.create(ACCOUNTS, {"metadata": {"name": "reader", "namespace": "default"}})
         token = (await made.send(token_request("reader", "default"))).token
         async with ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
-            assert (await session.get(f"{process.endpoint.address}/metrics")).status == 403
+            assert (await session.get(f"{process.endpoint.address}/metrics", ssl=trusting)).status == 403
         reference = {"apiVersion": OCPS.api_version, "kind": "PreflightValidationOCP", "name": "preflight"}
         reference |= {"uid": owner["metadata"]["uid"], "controller": True}
         stray = {"name": "preflight-stray", "ownerReferences": [reference]}
@@ -150,7 +153,7 @@ def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     async def story(host: str) -> set[Right]:
         async with world(tmp_path) as made:
             granted = await _grant(made)
-            await _story(made, host)
+            await _story(made, host, tmp_path)
             return granted
 
     with sandbox_registry(tmp_path) as host:

@@ -15,6 +15,7 @@ import yaml
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
+from tests.controllers.tls_world import certificate, define_api_servers
 from tests.controllers.updatestatus.world import (
     DEADLINE_S,
     MC,
@@ -218,13 +219,15 @@ async def test_the_rights_are_enough_and_none_is_idle(tmp_path: Path) -> None:
     async with world(tmp_path) as cluster:
         await populate(cluster)
         granted = await _grant(cluster)
-        async with running(_account(cluster), leader_elect=True, listen="127.0.0.1:0") as process:
+        files, trusting = certificate(tmp_path)
+        await define_api_servers(cluster.client)
+        async with running(_account(cluster), leader_elect=True, listen="127.0.0.1:0", **files) as process:
             found = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
             # Whom the API server knows, and lets read nothing.
             await cluster.create(resource_of(ServiceAccount), _account_of("default"))
             account = await cluster.client.send(token_request("default", "default"))
             async with ClientSession(headers={"Authorization": f"Bearer {account.token}"}) as session:
-                assert (await session.get(f"{process.endpoint.address}/metrics")).status == 403
+                assert (await session.get(f"{process.endpoint.address}/metrics", ssl=trusting)).status == 403
             assert status_of(found.conditions, "Available") == "True", found.conditions
             await cluster.annotate("worker-0", desiredDrain="drain-x", lastAppliedDrain="uncordon-x")
         events = [json.loads(line) for line in (tmp_path / "apiserver" / "audit.log").read_text().splitlines()]

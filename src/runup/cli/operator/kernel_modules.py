@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.operator.leadership import leadership, read_election
+from runup.cli.operator.leadership import leadership
+from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
+
+if TYPE_CHECKING:
+    from runup.controllers.kernelmodules.process import Options
 
 
 @click.command("kernel-module-preflight")
@@ -57,53 +63,34 @@ from runup.cli.operator.serving import serving
 )
 @serving("")
 @leadership
-def kernel_module_preflight(**flags: object) -> None:
+def kernel_module_preflight(**flags: Any) -> None:
     """Try every Module against the kernels of PreflightValidations: image, build, signature."""
-    sys.exit(run(**flags))  # type: ignore[arg-type]
+    sys.exit(run(flags))
 
 
-def run(
-    *,
-    kubeconfig: str | None,
-    namespace: str,
-    build_image: str,
-    sign_image: str,
-    sign_file: str,
-    build_deadline: int,
-    build_with: str,
-    plain_http: tuple[str, ...],
-    listen: str,
-    serving_cert_file: str,
-    serving_key_file: str,
-    metrics_auth: str,
-    leader_elect: bool,
-    lease: str | None,
-) -> int:
+def run(flags: Mapping[str, Any]) -> int:
     """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
     import uvloop
 
-    from runup.cli.operator.process import run_process
-    from runup.controllers.kernelmodules.process import Options, serve
-    from runup.domain.kernelmodules.jobs import Builder
-    from runup.kube import config
-    from runup.kube.errors import KubeError
+    from runup.controllers.kernelmodules.process import serve
 
-    try:
-        election = read_election(lease)
-        cluster = config.load(kubeconfig)
-    except (KubeError, ValueError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        return 1
-    options = Options(
-        namespace=namespace,
-        builder=Builder(image=build_image, sign_image=sign_image, sign_file=sign_file, deadline_s=build_deadline),
-        builds=build_with == "auto",
-        plain_http=frozenset(plain_http),
-        listen=listen,
-        serving_cert_file=serving_cert_file,
-        serving_key_file=serving_key_file,
-        metrics_auth=metrics_auth == "token",
-        leader_elect=leader_elect,
-        election=election,
+    return run_process(flags, options_of, serve, uvloop.run)
+
+
+def options_of(flags: Mapping[str, Any]) -> Options:
+    """The operator's options; raises ValueError that names the flag which cannot be read."""
+    from runup.controllers.kernelmodules.process import Options
+    from runup.domain.kernelmodules.jobs import Builder
+
+    return Options(
+        **common(flags),
+        namespace=flags["namespace"],
+        builder=Builder(
+            image=flags["build_image"],
+            sign_image=flags["sign_image"],
+            sign_file=flags["sign_file"],
+            deadline_s=flags["build_deadline"],
+        ),
+        builds=flags["build_with"] == "auto",
+        plain_http=frozenset(flags["plain_http"]),
     )
-    return run_process(lambda: serve(cluster, options), uvloop.run)

@@ -9,7 +9,7 @@ import click
 
 
 def serving(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `--listen`, its certificate, and who may read metrics to a command; `listen` is the default."""
+    """Add `--listen`, its certificate, its TLS, and who may read metrics to a command; `listen` is the default."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(_options(listen)):
@@ -30,6 +30,12 @@ def _options(listen: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., 
         ),
         click.option("--serving-cert-file", default="", metavar="FILE", help="Serve HTTPS with this certificate."),
         click.option("--serving-key-file", default="", metavar="FILE", help="The certificate's key."),
+        click.option(
+            "--tls-min-version", default="", metavar="VERSION", help="Least version served: VersionTLS12, VersionTLS13."
+        ),
+        click.option(
+            "--tls-cipher-suites", default="", metavar="A,B", help="Ciphers of TLS 1.2 that are served, by IANA names."
+        ),
         click.option(
             "--metrics-auth",
             type=click.Choice(["token", "none"]),

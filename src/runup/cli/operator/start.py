@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.api.names import OPERATOR_NAMESPACE
-from runup.cli.operator.leadership import leadership, read_election
+from runup.cli.operator.leadership import leadership
+from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
 
@@ -92,12 +93,6 @@ OPTIONS = (
         metavar="A,B",
         help="Capabilities that are on whatever the cluster asks for.",
     ),
-    click.option(
-        "--tls-min-version", default="", metavar="VERSION", help="Least version served: VersionTLS12, VersionTLS13."
-    ),
-    click.option(
-        "--tls-cipher-suites", default="", metavar="A,B", help="Ciphers of TLS 1.2 that are served, by IANA names."
-    ),
     click.option("--namespace", envvar="CVO_NAMESPACE", default=OPERATOR_NAMESPACE, show_default=True),
     click.option(
         "--service-account",
@@ -123,18 +118,9 @@ def run(flags: Mapping[str, Any]) -> int:
     import asyncio
     import os
 
-    from runup.cli.operator.process import run_process
     from runup.controllers.manager import options_from_environment, serve
-    from runup.kube import config
-    from runup.kube.errors import KubeError
 
-    try:
-        options = options_from_environment(options_of(flags), os.environ)
-        cluster = config.load(flags["kubeconfig"])
-    except (KubeError, ValueError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        return 1
-    return run_process(lambda: serve(cluster, options), asyncio.run)
+    return run_process(flags, lambda flags: options_from_environment(options_of(flags), os.environ), serve, asyncio.run)
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
@@ -142,7 +128,6 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     from pathlib import Path
 
     from runup.controllers.manager import Options
-    from runup.controllers.serving_tls import asked_by_flags
 
     same = (
         "release_image",
@@ -151,21 +136,15 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         "prometheus_url",
         "prometheus_ca",
         "hypershift",
-        "listen",
-        "serving_cert_file",
-        "serving_key_file",
     )
     return Options(
+        **common(flags),
         **{name: flags[name] for name in same},
         place=_workplace(flags),
         release_source=flags["release_source"],
         payload_folder=Path(flags["payload_dir"]),
         # A runner without mounts gives the folder on this host here; the Deployment mounts it where pods expect it.
         report_folder=Path(flags["report_dir"]),
-        serving_tls=asked_by_flags(flags["tls_min_version"], flags["tls_cipher_suites"]),
-        metrics_auth=flags["metrics_auth"] == "token",
-        leader_elect=flags["leader_elect"],
-        election=read_election(flags["lease"]),
         applies=not flags["record_only"],
         always_enabled=tuple(filter(None, flags["always_enable_capabilities"].split(","))),
         open_gates=frozenset(filter(None, flags["open_gates"].split(","))),

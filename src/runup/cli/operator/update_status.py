@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.operator.leadership import leadership, read_election
+from runup.cli.operator.leadership import leadership
+from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
+
+if TYPE_CHECKING:
+    from runup.controllers.updatestatus.process import Options
 
 
 @click.command("update-status-controller")
@@ -36,63 +42,37 @@ from runup.cli.operator.serving import serving
 @click.option(
     "--mock-now", default="", metavar="TIME", hidden=True, help="What time it is for a cluster out of a dump."
 )
-def update_status_controller(**flags: object) -> None:
+def update_status_controller(**flags: Any) -> None:
     """Keep the object UpdateStatus up to date: how the update goes, and what needs the administrator."""
-    sys.exit(run(**flags))  # type: ignore[arg-type]
+    sys.exit(run(flags))
 
 
-def run(
-    *,
-    kubeconfig: str | None,
-    namespace: str,
-    alerts_url: str,
-    alerts_ca: str,
-    listen: str,
-    serving_cert_file: str,
-    serving_key_file: str,
-    metrics_auth: str,
-    leader_elect: bool,
-    lease: str | None,
-    write_interval: float,
-    mock_now: str,
-) -> int:
+def run(flags: Mapping[str, Any]) -> int:
     """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
-    from datetime import datetime
-
     import uvloop
 
-    from runup.cli.operator.process import run_process
-    from runup.controllers.updatestatus.controller import Timing
-    from runup.controllers.updatestatus.process import Options, serve
-    from runup.kube import config
-    from runup.kube.errors import KubeError
+    from runup.controllers.updatestatus.process import serve
 
+    return run_process(flags, options_of, serve, uvloop.run)
+
+
+def options_of(flags: Mapping[str, Any]) -> Options:
+    """The controller's options; raises ValueError that names the flag which cannot be read."""
+    from datetime import datetime
+
+    from runup.controllers.updatestatus.controller import Timing
+    from runup.controllers.updatestatus.process import Options
+
+    now = flags["mock_now"]
     try:
-        election = read_election(lease)
+        fixed = datetime.fromisoformat(now) if now else None
     except ValueError as error:
-        click.echo(f"error: {error}", err=True)
-        return 1
-    try:
-        fixed = datetime.fromisoformat(mock_now) if mock_now else None
-    except ValueError as error:
-        click.echo(f"error: --mock-now {mock_now}: {error}", err=True)
-        return 1
-    options = Options(
-        namespace=namespace,
-        alerts_url=alerts_url,
-        alerts_ca=alerts_ca,
-        listen=listen,
-        serving_cert_file=serving_cert_file,
-        serving_key_file=serving_key_file,
-        metrics_auth=metrics_auth == "token",
-        leader_elect=leader_elect,
-        election=election,
-        timing=Timing(interval_s=write_interval),
+        raise ValueError(f"--mock-now {now}: {error}") from error
+    return Options(
+        **common(flags),
+        namespace=flags["namespace"],
+        alerts_url=flags["alerts_url"],
+        alerts_ca=flags["alerts_ca"],
+        timing=Timing(interval_s=flags["write_interval"]),
         fixed_now=fixed,
     )
-    try:
-        cluster = config.load(kubeconfig)
-    except (KubeError, ValueError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        return 1
-    return run_process(lambda: serve(cluster, options), uvloop.run)

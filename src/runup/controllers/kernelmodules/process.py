@@ -22,9 +22,8 @@ from runup.controllers.kernelmodules.caches import Caches, reflectors
 from runup.controllers.kernelmodules.controller import NAME, KernelModulesController
 from runup.controllers.kernelmodules.metrics import Metrics
 from runup.controllers.kernelmodules.runners import Runners
-from runup.controllers.leading import Election, cancel, keep_running, lead, until
-from runup.controllers.readers import Readers
-from runup.controllers.readiness import Readiness
+from runup.controllers.leading import cancel, keep_running, lead
+from runup.controllers.served import ProcessOptions, served
 from runup.domain.kernelmodules.jobs import Builder
 from runup.kube.client import Client
 from runup.kube.clock import Clock, SystemClock
@@ -38,20 +37,13 @@ LONGEST_BACKOFF_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ProcessOptions):
     """What the flags say. Without `builds` Jobs are used, whatever the cluster has."""
 
     namespace: str = NAMESPACE
     builder: Builder = field(default_factory=Builder)
     builds: bool = True
     plain_http: frozenset[str] = frozenset()
-    listen: str = ""
-    serving_cert_file: str = ""
-    serving_key_file: str = ""
-    # Whether metrics need a token that the API server lets read them.
-    metrics_auth: bool = True
-    leader_elect: bool = True
-    election: Election | None = None
 
 
 class Process:
@@ -76,23 +68,12 @@ class Process:
     async def run(self) -> None:
         """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
         log.info("starting", version=__version__, namespace=self._options.namespace)
-        async with Client(self._config, clock=self._clock, user_agent=f"{NAME}/{__version__}") as client:
-            try:
-                await self._listen(client)
-                await self._serve(client)
-            finally:
-                await self.endpoint.stop()
-
-    async def _listen(self, client: Client) -> None:
-        options = self._options
-        if options.listen:
-            await self.endpoint.start(
-                options.listen,
-                ready=Readiness(client, self._clock, self._not_ready, self.caches.all()).why_not,
-                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
-                cert_file=options.serving_cert_file,
-                key_file=options.serving_key_file,
-            )
+        options, clock = self._options, self._clock
+        async with (
+            Client(self._config, clock=clock, user_agent=f"{NAME}/{__version__}") as client,
+            served(self.endpoint, options, client, clock, lacking=self._not_ready, caches=self.caches.all()),
+        ):
+            await self._serve(client)
 
     async def _serve(self, client: Client) -> None:
         options, clock = self._options, self._clock
@@ -110,9 +91,6 @@ class Process:
             await controller.run(Executor(client, clock, component=NAME), asking, runners)
 
         try:
-            if not options.leader_elect:
-                await until(self.stopping, work())
-                return
             await lead(
                 client,
                 work,
@@ -121,6 +99,7 @@ class Process:
                 election=options.election,
                 clock=clock,
                 stopping=self.stopping,
+                elect=options.leader_elect,
             )
         finally:
             await asking.close()

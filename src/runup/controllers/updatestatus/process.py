@@ -15,9 +15,8 @@ import structlog
 from runup import __version__
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
-from runup.controllers.leading import Election, cancel, keep_running, lead, until
-from runup.controllers.readers import Readers
-from runup.controllers.readiness import Readiness
+from runup.controllers.leading import cancel, keep_running, lead
+from runup.controllers.served import ProcessOptions, served
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, reflectors
 from runup.controllers.updatestatus.controller import Now, Timing, UpdateStatusController
@@ -36,19 +35,12 @@ LONGEST_BACKOFF_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(ProcessOptions):
     """What the flags say. `alerts_url` empty: alerts are not asked for. `fixed_now`: see `controller.Now`."""
 
     namespace: str = NAMESPACE
     alerts_url: str = ""
     alerts_ca: str = ""
-    listen: str = ""
-    serving_cert_file: str = ""
-    serving_key_file: str = ""
-    # Whether metrics need a token that the API server lets read them.
-    metrics_auth: bool = True
-    leader_elect: bool = True
-    election: Election | None = None
     timing: Timing = field(default_factory=Timing)
     fixed_now: datetime | None = None
 
@@ -76,23 +68,12 @@ class Process:
         """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
         log.info("starting", version=__version__, namespace=self._options.namespace)
         agent = f"UpdateStatusController/{__version__}"
-        async with Client(self._config, clock=self._clock, user_agent=agent) as client:
-            try:
-                await self._listen(client)
-                await self._serve(client)
-            finally:
-                await self.endpoint.stop()
-
-    async def _listen(self, client: Client) -> None:
-        options = self._options
-        if options.listen:
-            await self.endpoint.start(
-                options.listen,
-                ready=Readiness(client, self._clock, self._not_ready, self.caches.all()).why_not,
-                refused=Readers(client, self._clock).refusal if options.metrics_auth else None,
-                cert_file=options.serving_cert_file,
-                key_file=options.serving_key_file,
-            )
+        options, clock = self._options, self._clock
+        async with (
+            Client(self._config, clock=clock, user_agent=agent) as client,
+            served(self.endpoint, options, client, clock, lacking=self._not_ready, caches=self.caches.all()),
+        ):
+            await self._serve(client)
 
     async def _serve(self, client: Client) -> None:
         options, clock = self._options, self._clock
@@ -115,9 +96,6 @@ class Process:
             await controller.run(keeper, drains, alerts)
 
         try:
-            if not options.leader_elect:
-                await until(self.stopping, work())
-                return
             await lead(
                 client,
                 work,
@@ -126,6 +104,7 @@ class Process:
                 election=options.election,
                 clock=clock,
                 stopping=self.stopping,
+                elect=options.leader_elect,
             )
         finally:
             await cancel(tasks)

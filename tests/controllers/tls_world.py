@@ -1,0 +1,45 @@
+"""What a process needs that serves by TLS: a certificate, a client that trusts it, a profile in the cluster."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+from tests.controllers.payload import release_folders
+
+from runup.api.scheme import Resource
+from runup.controllers.payload.surroundings import API_SERVER
+from runup.kube import calls
+from runup.kube.client import Client
+from runup.kube.clock import SystemClock
+from runup.sandbox.apiserver.access.certs import issue_server, new_ca
+
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+
+
+def certificate(folder: Path) -> tuple[dict[str, Any], ssl.SSLContext]:
+    """The options of a process that serves with it, and what its clients trust."""
+    now = SystemClock().now()
+    ca = new_ca(now)
+    pair = issue_server(ca, now)
+    cert, key = folder / "tls.crt", folder / "tls.key"
+    cert.write_bytes(pair.cert)
+    key.write_bytes(pair.key)
+    trusting = ssl.create_default_context(cadata=ca.cert.decode())
+    return {"serving_cert_file": str(cert), "serving_key_file": str(key)}, trusting
+
+
+async def define_api_servers(client: Client) -> None:
+    """The kind `APIServer`, of which OpenShift has one object, `cluster`."""
+    definition = release_folders.definition("APIServer", API_SERVER.plural, API_SERVER.group)
+    definition["spec"]["scope"] = "Cluster"
+    await client.send(calls.create(DEFINITIONS, definition))
+
+
+async def create_api_server(client: Client, **spec: Any) -> None:
+    """That object."""
+    obj = {"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"}, "spec": spec}
+    await client.send(calls.create(API_SERVER, obj))
