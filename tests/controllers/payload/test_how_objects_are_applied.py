@@ -31,7 +31,7 @@ from tests.controllers.payload.release_folders import (
 )
 
 from runup.api.scheme import Resource
-from runup.controllers.payload.run import TOLD_AFTER
+from runup.controllers.payload.insisting import TOLD_AFTER
 from runup.kube import calls
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
