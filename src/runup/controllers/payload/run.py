@@ -20,11 +20,12 @@ from runup.controllers.payload.judging import Judging
 from runup.controllers.payload.keeping import Keeping
 from runup.controllers.payload.putting import Putting
 from runup.controllers.payload.trimming import trim
-from runup.domain.payload.graph import Node
+from runup.domain.payload.graph import Node, after_definitions
 from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
+from runup.domain.payload.workloads import DEFINITION
 from runup.domain.release.manifest import Identity
 from runup.kube.clock import Clock
 
@@ -124,8 +125,15 @@ class Run:
         for before in node.after:
             await self._ended[before].wait()
         await self._precreate(node)
-        for task in node.tasks:
-            await self._do(task)
+        async with asyncio.TaskGroup() as group:
+            defining: set[asyncio.Task[None]] = set()
+            for task in node.tasks:
+                if task.kind == DEFINITION and not task.deletes:
+                    defining.add(group.create_task(self._do(task)))
+                    continue
+                if defining and after_definitions(task):
+                    await asyncio.wait(defining)
+                await self._do(task)
         self._ended[number].set()
 
     async def _precreate(self, node: Node) -> None:
