@@ -11,7 +11,7 @@ threads that use it at the same moment see it half made.
 
 from __future__ import annotations
 
-import _datetime
+import _datetime  # type: ignore[import-not-found]
 import os
 import sys
 from _frozen_importlib_external import PathFinder  # `importlib.machinery` has the same, and imports four modules more
