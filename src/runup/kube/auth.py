@@ -92,7 +92,7 @@ class TokenFile:
         self._read = None
 
 
-def bearer(token: str, source: str) -> Credential:
+def bearer(token: str, source: str = "the token") -> Credential:
     """A bearer token. Raises ConfigError, which names the source, for one that a header cannot hold."""
     return Credential(authorization=f"Bearer {in_header(token, source)}")
 

@@ -201,7 +201,7 @@ def served(run: Run, data: Path) -> Iterator[str]:
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def _asked(url: str, **headers: str) -> tuple[int, Any, Any]:
