@@ -1,4 +1,4 @@
-"""The reason of a finding: in one word, why. It becomes the condition's in ClusterVersion, and what a log is searched for."""
+"""The reason of a finding: in one word, why. In ClusterVersion it is the condition's, and logs are searched for it."""
 
 from __future__ import annotations
 
