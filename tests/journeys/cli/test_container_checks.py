@@ -122,12 +122,12 @@ def scenario(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """A cluster of that scenario, on the sandbox's own server: a plain Kubernetes has no cluster-reader."""
+@pytest.fixture(scope="module", params=SERVERS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A cluster of that scenario."""
     folder = Path(tempfile.mkdtemp(prefix="runup-scenario-"))
     try:
-        yield from _started(str(scenario(folder / "containers")), SERVERS[0])
+        yield from _started(str(scenario(folder / "containers")), request.param)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

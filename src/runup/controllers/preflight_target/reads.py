@@ -8,7 +8,8 @@ should be is named, and the others are known. So is a kind of which the server s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,6 +40,8 @@ class Reads:
     ) -> None:
         self._caches: dict[Resource, Cache[Any]] = {}
         self._reflectors: list[Reflector[Any]] = []
+        self._listed: dict[Resource, tuple[Any, ...]] = {}
+        self._news: Counter[Resource] = Counter()
         self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
         for resource in dict.fromkeys(resources):
             if resource not in self._unknown:
@@ -49,13 +52,18 @@ class Reads:
         slim = resource if isinstance(resource, Slim) else None
         cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
 
+        def news() -> None:
+            self._news[resource] += 1
+            changed()
+
         def heard(_change: Change, old: Object | None, new: Object | None) -> None:
+            self._listed.pop(resource, None)
             # A heartbeat that touches nothing of what is kept is no news.
             if old is None or new is None or _unversioned(old) != _unversioned(new):
-                changed()
+                news()
 
         cache.add_listener(heard)
-        cache.add_state_listener(changed)
+        cache.add_state_listener(news)
         self._caches[resource] = cache
         self._reflectors.append(
             Reflector(
@@ -94,9 +102,17 @@ class Reads:
         """What keeps the first of those from being read, or nothing."""
         return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
 
+    @property
+    def news(self) -> Mapping[Resource, int]:
+        """A number for each read, another one whenever something of it changed."""
+        return dict(self._news)
+
     def snapshot(self) -> Snapshot:
         """What is known now; later changes do not reach it."""
-        objects = {resource: tuple(cache.all()) for resource, cache in self._caches.items() if cache.ready}
+        # Hundreds of thousands of objects are not put together again because another kind changed.
+        fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
+        self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}
+        objects = {resource: self._listed[resource] for resource, cache in self._caches.items() if cache.ready}
         lacking = {
             resource: cache.error or "it was not listed yet"
             for resource, cache in self._caches.items()
