@@ -98,8 +98,9 @@ class Mutant:
 
 
 def _operators() -> dict[str, Operator]:
-    # Those on variables need to be told of a variable each.
-    names = (name for name in plugins.operator_names() if "Variable" not in name and "Decorator" not in name)
+    # Those on variables need to be told of a variable each; `is` for `==` is the interpreter's business.
+    left_out = ("Variable", "Decorator", "_Eq_Is", "_NotEq_Is")
+    names = (name for name in plugins.operator_names() if not any(each in name for each in left_out))
     return {name.partition("/")[2]: plugins.get_operator(name)() for name in names} | {"DropStatement": DropStatement()}
 
 
@@ -130,6 +131,8 @@ def _passive_lines(tree: ast.AST) -> Iterator[int]:
             parts = [each for each in _assignments(node.body) if "TypeVar" in ast.dump(each)]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             parts = [node]
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            parts = [node]
         for part in filter(None, parts):
             yield from range(part.lineno, (part.end_lineno or part.lineno) + 1)  # type: ignore[attr-defined]
 
@@ -156,18 +159,33 @@ def sample(rooms: Iterable[str], seed: int, count: int) -> list[Mutant]:
 def nearest_tests(path: Path) -> list[str]:
     """Of the nearest folder of tests those that name the module, then its others, then whoever else names it.
 
-    Kept texts are as near to all of a package that they name. Journeys and the real server are too far.
+    Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
+    Journeys and the real server are too far.
     """
-    inside = path.relative_to(ROOT / "src/runup")
-    dotted = ".".join(("runup", *inside.with_suffix("").parts)).removesuffix(".__init__")
+    inside, dotted = path.relative_to(ROOT / "src/runup"), _dotted(path)
     near = ("domain", "controllers", "oci", "kube", "cli", "lang", "api", "golden")
     files = sorted(file for folder in near for file in (ROOT / "tests" / folder).rglob("test_*.py"))
-    naming = [file for file in files if dotted in _imported(file)]
+    names = {dotted}
+    while not (naming := [file for file in files if names & _imported(file)]):
+        above = {_dotted(each) for each in _sources() if names & _imported(each)} - names
+        if not above:
+            break
+        names |= above
     folder = next(each for each in (ROOT / "tests" / inside).parents if each.is_dir())
     near_by = [file for file in files if file.is_relative_to(folder)]
     kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in _imported(file)]
     ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
     return [str(file.relative_to(ROOT)) for file in ordered]
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    return tuple(sorted((ROOT / "src/runup").rglob("*.py")))
+
+
+def _dotted(path: Path) -> str:
+    """The name by which a module is imported."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
