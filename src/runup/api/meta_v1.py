@@ -128,7 +128,7 @@ class Object(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class NamespacedName(msgspec.Struct, frozen=True, order=True):
+class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):
     """The key of an object within its kind; `namespace` is empty for cluster-scoped kinds."""
 
     namespace: str
