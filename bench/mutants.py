@@ -131,8 +131,8 @@ def _passive_lines(tree: ast.AST) -> Iterator[int]:
             parts = [each for each in _assignments(node.body) if "TypeVar" in ast.dump(each)]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             parts = [node]
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            parts = [node]
+        elif isinstance(node, ast.If):
+            parts = [node] if ast.unparse(node.test) == "TYPE_CHECKING" else []
         for part in filter(None, parts):
             yield from range(part.lineno, (part.end_lineno or part.lineno) + 1)  # type: ignore[attr-defined]
 
