@@ -129,10 +129,10 @@ def _passive_lines(tree: ast.AST) -> Iterator[int]:
             parts = [*node.decorator_list, *(keyword.value for keyword in node.keywords), *_assignments(node.body)]
         elif isinstance(node, ast.Module):
             parts = [each for each in _assignments(node.body) if "TypeVar" in ast.dump(each)]
-        elif (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or (
-            isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        ):
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             parts = [node]
+        elif isinstance(node, ast.If):
+            parts = [node] if ast.unparse(node.test) == "TYPE_CHECKING" else []
         for part in filter(None, parts):
             yield from range(part.lineno, (part.end_lineno or part.lineno) + 1)  # type: ignore[attr-defined]
 

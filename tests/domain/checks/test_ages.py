@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.factories import NOW
@@ -38,3 +38,17 @@ def test_how_long_a_check_waits(name: str, moment: str, applies: timedelta, clea
         return bool(run_check(aged, *page.example(aged)).findings)
 
     assert (finds(applies), finds(clear)) == (True, False)
+
+
+def test_how_early_an_end_is_told() -> None:
+    """Seven days before the certificate of the example ends, and no second earlier."""
+    (check,) = (each for each in CHECKS if each.name == "CertificateAuthorityExpires")
+    snapshot, context = page.example(check)
+    early = datetime(2026, 1, 9, tzinfo=UTC)
+
+    def found(now: datetime) -> list[str]:
+        return [finding.message for finding in run_check(check, snapshot, replace(context, now=now)).findings]
+
+    assert found(early - SECOND) == []
+    assert "ends at 2026-01-16T00:00:00Z" in found(early)[0]
+    assert "ended at 2026-01-16T00:00:00Z" in found(early + timedelta(days=7))[0]

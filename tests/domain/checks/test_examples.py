@@ -153,6 +153,17 @@ ROWS = (
         ),
     ),
     Row(
+        "webhook: of labelled objects alone",
+        "WebhookBlocksUpdate",
+        (("failurePolicy: Fail", "failurePolicy: Fail\n  objectSelector: {matchLabels: {policed: yes-please}}"),),
+    ),
+    Row(
+        "webhook: of all objects, said in so many words",
+        "WebhookBlocksUpdate",
+        (("failurePolicy: Fail", "failurePolicy: Fail\n  objectSelector: {}"),),
+        ("WebhookBlocksUpdate",),
+    ),
+    Row(
         "webhook: narrowed by conditions",
         "WebhookBlocksUpdate",
         (("failurePolicy: Fail", "matchConditions: [{name: a, expression: 'false'}]"),),

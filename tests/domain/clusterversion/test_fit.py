@@ -284,6 +284,8 @@ def test_history_and_conditions_of_years_fit() -> None:
     world._set(cluster_version=with_fields(world.version, status=told))
     fitted = fit.status(told)
     assert len(codec.encode(fitted)) < 300_000
+    kept = [len(item.accepted_risks) for item in fitted.history]
+    assert (kept[0] > 1000, max(kept[-50:]) <= fit.TEXTS[-1]) == (True, True)
     assert fit.status(fitted) == fitted
     assert [c.message for c in fitted.conditions if c.type == "Failing"] == ["\\x9bboom"]
     assert all(isinstance(item, UpdateHistory) and "more characters" in item.accepted_risks for item in fitted.history)
