@@ -96,7 +96,7 @@ class ControlPlane:
             process = self._processes.pop()
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

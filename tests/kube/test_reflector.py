@@ -312,7 +312,7 @@ async def test_state_listeners_hear_of_trouble_and_its_end(world: World) -> None
     await go(world, failure(403, "Forbidden"), node_list(version=5), HOLD)
     await world.clock.until_sleeping()
     await world.clock.advance(0.8)
-    await asyncio.wait_for(world.cache.until_synced(), 10)
+    await asyncio.wait_for(world.cache.until_synced(), 90)
     await eventually(lambda: world.cache.ready)
     assert (states[0], states[-1]) == (False, True)
 

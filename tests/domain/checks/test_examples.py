@@ -654,6 +654,18 @@ ROWS = (
             ),
         ),
     ),
+    Row(
+        "backup: an earlier one came to its end",
+        "EtcdBackupFailed",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: operator.openshift.io/v1alpha1\nkind: EtcdBackup\nmetadata: {name: weekly, "
+                'creationTimestamp: "2026-01-11T02:00:00Z"}\n---\napiVersion',
+            ),
+        ),
+        ("EtcdBackupFailed",),
+    ),
 )
 
 
