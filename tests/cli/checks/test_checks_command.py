@@ -171,7 +171,9 @@ def test_explain_knows_the_checks_of_files_and_releases(made: Path, run: Run) ->
     ("words", "told"),
     [
         pytest.param(
-            ("no-such",), "a release's own is in its folder: name it, or give --release-dir", id="not built in"
+            ("no-such",),
+            "for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR",
+            id="not built in",
         ),
         pytest.param(
             ("no-such", "{made}"), "there is no check no-such; `runup checks list` names", id="nor in the file"

@@ -427,11 +427,12 @@ ROWS = (
     ),
     Row("maximum: a patch is not held back", "OperatorMaxOpenShiftVersion", (), (), PATCH),
     Row(
-        "first: nothing newer is known",
+        "first: nothing newer is known of the one, and the other will do",
         "OperatorUpdateFirst",
-        (("currentCSV: logging.v5.9.0", "currentCSV: logging.v5.8.1"),),
+        (("currentCSV: logging.v5.9.0", "currentCSV: logging.v5.8.1"), ('"5.1"', '"5.2"')),
+        ("OperatorUpdateFirst",),
     ),
-    Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'),)),
+    Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'), ('"5.1"', '"5.2"'))),
     Row("installed: in order", "OperatorFailed", (("phase: Failed", "phase: Succeeded"),)),
     Row("installed: on its way", "OperatorFailed", (("phase: Failed", "phase: Installing"),)),
     Row(

@@ -195,7 +195,7 @@ def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
         if name in names:
             return known[names.index(name)]
     near = difflib.get_close_matches(name, [each.name for each in known], 1)
-    ours = "" if given else "; a release's own is in its folder: name it, or give --release-dir"
+    ours = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
     hint = f"; did you mean {near[0]}?" if near else f"; `runup checks list` names those built in{ours}"
     raise CommandError(f"there is no check {name}{hint}")
 

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource
+from runup.controllers.preflight_target.lookups import Lookups
 from runup.domain.checks.model import Snapshot
-from runup.domain.checks.reads import Slim, known, namespace_of, type_of
+from runup.domain.checks.reads import Lookup, Slim, known, namespace_of, type_of
 from runup.kube.cache import Cache, Change
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -26,6 +27,11 @@ from runup.kube.watch import Reflector
 # Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "
 _FINAL = ("not allowed to ", _ABSENT)
+
+
+def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
+    """Whether it is known of what is looked up that it cannot be just now: an API of somebody else holds nobody up."""
+    return isinstance(resource, Lookup) and cache.error is not None
 
 
 def _unversioned(obj: Object) -> Object:
@@ -39,11 +45,12 @@ class Reads:
         self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
     ) -> None:
         self._caches: dict[Resource, Cache[Any]] = {}
-        self._reflectors: list[Reflector[Any]] = []
+        self._reflectors: list[Reflector[Any] | Lookups] = []
         self._listed: dict[Resource, tuple[Any, ...]] = {}
         self._news: Counter[Resource] = Counter()
         self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
-        for resource in dict.fromkeys(resources):
+        # Those that others call for come after them.
+        for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
             if resource not in self._unknown:
                 self._add(client, resource, clock, changed)
 
@@ -65,6 +72,9 @@ class Reads:
         cache.add_listener(heard)
         cache.add_state_listener(news)
         self._caches[resource] = cache
+        if isinstance(resource, Lookup):
+            self._reflectors.append(Lookups(client, resource, self._caches.get(resource.of or resource), cache, clock))
+            return
         self._reflectors.append(
             Reflector(
                 client,
@@ -94,7 +104,7 @@ class Reads:
         return tuple(
             resource
             for resource, cache in self._caches.items()
-            if not cache.synced and not (cache.error or "").startswith(_FINAL)
+            if not cache.synced and not (cache.error or "").startswith(_FINAL) and not _looked_up(resource, cache)
         )
 
     @property
