@@ -226,16 +226,11 @@ class Requests:
     def read(cls, audit: Path, since: int, agent: str) -> Requests:
         """Every request once, whatever the number of its stages."""
         seen: dict[str, tuple[str, str]] = {}
-        with audit.open("rb") as file:
-            file.seek(since)
-            for line in file:
-                if agent.encode() not in line or not line.endswith(b"\n"):
-                    continue
-                event = json.loads(line)
-                if event.get("userAgent", "").startswith(agent):
-                    place = event.get("objectRef", {})
-                    parts = (place.get("resource") or event["requestURI"].partition("?")[0], place.get("subresource"))
-                    seen[event["auditID"]] = (event["verb"], "/".join(filter(None, parts)))
+        for event in events(audit, since):
+            if event.get("userAgent", "").startswith(agent):
+                place = event.get("objectRef", {})
+                parts = (place.get("resource") or event["requestURI"].partition("?")[0], place.get("subresource"))
+                seen[event["auditID"]] = (event["verb"], "/".join(filter(None, parts)))
         return cls(Counter(seen.values()))
 
     @property
@@ -251,6 +246,17 @@ class Requests:
     def most(self, count: int = 12) -> dict[str, int]:
         """The most frequent of them, in words."""
         return {f"{verb} {resource}": number for (verb, resource), number in self.by_kind.most_common(count)}
+
+
+def events(audit: Path, since: int) -> Iterator[dict[str, Any]]:
+    """What the log has from byte `since` on: whole lines only, for it is being written meanwhile."""
+    with audit.open("rb") as file:
+        file.seek(max(since - 1, 0))
+        if since:
+            file.readline()  # the end of what was there, which may have been half a line then
+        for line in file:
+            if line.endswith(b"\n"):
+                yield json.loads(line)
 
 
 @contextmanager

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from runup.api.config_v1 import ClusterOperator
 from runup.domain.clusterversion.observed import Observed
-from runup.domain.clusterversion.series import FAMILIES, Family, samples, statuses, transitions
+from runup.domain.clusterversion.series import (
+    FAMILIES,
+    Family,
+    Sample,
+    samples,
+    statuses,
+    transitions,
+    without_version,
+)
 
 TRANSITIONS = Family(
     "cluster_operator_condition_transitions", ("name", "condition"), "Changes of a condition's status since the start."
@@ -39,15 +48,17 @@ class ClusterSeries(Collector):
 
     def look(self, observed: Observed) -> None:
         """Take one look at the cluster into account."""
-        values: dict[Family, Values] = {}
-        for sample in samples(observed, self.created):
-            values.setdefault(sample.family, {})[sample.labels] = sample.value
+        values = _by_family(samples(observed, self.created))
         now = statuses(observed)
         self._changes.update(transitions(self._statuses, now))
         # What is gone is told no more, and starts anew where it comes back.
         self._changes = Counter({key: self._changes[key] for key in now})
         self._statuses = now
         self._values = values | {TRANSITIONS: {key: float(count) for key, count in self._changes.items()}}
+
+    def look_without_version(self, operators: Iterable[ClusterOperator]) -> None:
+        """Take into account that there is no ClusterVersion, but these operators."""
+        self._values = _by_family(without_version(operators))
 
     def installed_by(self, kind: str, version: str, invoker: str) -> None:
         """Say who installed the cluster; empty words where nobody left a note."""
@@ -62,3 +73,10 @@ class ClusterSeries(Collector):
             for labels, value in values.get(family, {}).items():
                 metric.add_metric(labels, value)
             yield metric
+
+
+def _by_family(found: Iterable[Sample]) -> dict[Family, Values]:
+    values: dict[Family, Values] = {}
+    for sample in found:
+        values.setdefault(sample.family, {})[sample.labels] = sample.value
+    return values

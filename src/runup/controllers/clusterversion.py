@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
+from msgspec import structs
 
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
@@ -25,6 +26,7 @@ from runup.controllers.metrics import Metrics
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
+from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
@@ -165,6 +167,7 @@ class ClusterVersionController:
         queue: WorkQueue[str],
         loads: Loads | None = None,
         worker: Worker | None = None,
+        authorities: Authorities,
         metrics: Metrics,
         clock: Clock,
     ) -> None:
@@ -179,6 +182,7 @@ class ClusterVersionController:
         self._queue = queue
         self._loads = loads
         self._worker = worker
+        self._authorities = authorities
         self._metrics = metrics
         self._clock = clock
         self._odd: set[str] = set()
@@ -187,6 +191,7 @@ class ClusterVersionController:
         self._refused = Refused()
         self._failure: Failure | None = None
         self._unwritten = ""
+        self._absent = False
         self._workers: Mapping[str, Callable[[Any], None]] = {
             RETRIEVE_UPDATES: service.ask,
             EVALUATE_RULES: self._evaluate,
@@ -273,7 +278,9 @@ class ClusterVersionController:
         self._say_what_is_odd()
         observed = self.observe()
         if observed is None:
+            self._say_that_there_is_none()
             return
+        self._absent = False
         now = self._clock.now()
         plan = reconcile(observed, now=now)
         try:
@@ -304,9 +311,19 @@ class ClusterVersionController:
             log.error("an object is not as its kind should be; correct it, or what writes it", error=words)
         self._odd = odd
 
+    def _say_that_there_is_none(self) -> None:
+        """Nothing is done then, which looks like all being well: one line in the log, and a metric."""
+        if self._caches.not_ready():
+            return
+        if not self._absent:
+            log.error("there is no ClusterVersion version: nothing is checked or applied until it is created")
+        self._absent = True
+        self._metrics.cluster.look_without_version(_sorted(self._caches.operators) or ())
+
     def observe(self) -> Observed | None:
         """One look at caches and sources; None while there is too little to decide on."""
-        caches, place = self._caches, self._facts.place
+        caches = self._caches
+        place = structs.replace(self._facts.place, prometheus_ca=self._authorities.pem())
         version = caches.versions.get(NAME)
         if caches.not_ready() or version is None:
             return None

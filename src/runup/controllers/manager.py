@@ -27,6 +27,7 @@ from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import Payloads, read_folder
 from runup.controllers.payload.worker import Worker
 from runup.controllers.served import ProcessOptions, served
+from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
@@ -188,6 +189,7 @@ class Manager:
             queue=queue,
             loads=loads,
             worker=worker,
+            authorities=Authorities(self._options.prometheus_ca),
             metrics=self.metrics,
             clock=self._clock,
         )

@@ -30,9 +30,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
-
 from runup.lang.cel_functions import FUNCTIONS, Function, Kind
 
 __all__ = ["CelBudgetError", "CelError", "CelEvaluationError", "CelSyntaxError", "Function", "Program", "compile_cel"]
@@ -56,20 +53,6 @@ class CelBudgetError(CelEvaluationError):
     """More than 10,000 iterations. Not an answer: range over fewer objects."""
 
 
-_TYPES: dict[str, Any] = {
-    "dyn": cel.Type.DYN,
-    "bool": cel.Type.BOOL,
-    "int": cel.Type.INT,
-    "double": cel.Type.DOUBLE,
-    "string": cel.Type.STRING,
-    "bytes": cel.Type.BYTES,
-    "list": cel.Type.List(cel.Type.DYN),
-    "strings": cel.Type.List(cel.Type.STRING),
-    "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
-    "timestamp": cel.Type.TIMESTAMP,
-    "duration": cel.Type.DURATION,
-}
-
 # An optional cannot be handed in, so it travels as a list of none or one under this name.
 _CARRIER = "_optional_{}"
 
@@ -77,11 +60,12 @@ _CARRIER = "_optional_{}"
 class Program:
     """A compiled expression; evaluate it as often as needed."""
 
-    __slots__ = ("_expression", "_optionals", "expression", "result_type")
+    __slots__ = ("_error", "_expression", "_optionals", "expression", "result_type")
 
     def __init__(self, expression: str, compiled: Any, optionals: frozenset[str]) -> None:
         self.expression = expression
         self.result_type: str = compiled.return_type().name().lower()  # bool, int, string, dyn, ...
+        self._error = _engine().Type.ERROR
         self._expression = compiled
         self._optionals = optionals
 
@@ -96,7 +80,7 @@ class Program:
             data[_CARRIER.format(name)] = [] if value is None else [value]
         try:
             result = self._expression.eval(data=data)
-            if result.type() != cel.Type.ERROR:
+            if result.type() != self._error:
                 return result.plain_value()
             reason = str(result.plain_value())
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
@@ -116,6 +100,32 @@ def compile_cel(expression: str, variables: Hints, functions: tuple[Function, ..
     return Program(expression, compiled, optionals)
 
 
+@cache
+def _engine() -> Any:
+    """The library, read when something is compiled: 18 MiB, which an operator that compiles nothing does without."""
+    from cel_expr_python import cel
+
+    return cel
+
+
+@cache
+def _types() -> dict[str, Any]:
+    known = _engine().Type
+    return {
+        "dyn": known.DYN,
+        "bool": known.BOOL,
+        "int": known.INT,
+        "double": known.DOUBLE,
+        "string": known.STRING,
+        "bytes": known.BYTES,
+        "list": known.List(known.DYN),
+        "strings": known.List(known.STRING),
+        "map": known.Map(known.STRING, known.DYN),
+        "timestamp": known.TIMESTAMP,
+        "duration": known.DURATION,
+    }
+
+
 def _with_optionals(expression: str, names: frozenset[str]) -> str:
     for name in sorted(names):
         carrier = _CARRIER.format(name)
@@ -126,12 +136,15 @@ def _with_optionals(expression: str, names: frozenset[str]) -> str:
 
 @cache
 def _environment(variables: tuple[tuple[str, str], ...], functions: tuple[Function, ...]) -> Any:
+    from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
+
+    cel, known = _engine(), _types()
     types: dict[str, Any] = {}
     for name, hint in variables:
         if hint == "optional":
-            types[_CARRIER.format(name)] = _TYPES["list"]
+            types[_CARRIER.format(name)] = known["list"]
         else:
-            types[name] = _TYPES[hint]
+            types[name] = known[hint]
     extensions = [
         ext_strings.ExtStrings(),
         ext_math.ExtMath(),
@@ -149,14 +162,15 @@ def _declarations(functions: tuple[Function, ...]) -> list[Any]:
     overloads: dict[str, list[Any]] = {}
     for function in functions:
         overloads.setdefault(function.name, []).append(_overload(function))
-    return [cel.FunctionDecl(name, found) for name, found in overloads.items()]
+    return [_engine().FunctionDecl(name, found) for name, found in overloads.items()]
 
 
 def _overload(function: Function) -> Any:
     kinds: tuple[Kind, ...] = function.parameters
     identity = "_".join(("runup", function.name.replace(".", "_"), *kinds, "member" if function.member else "global"))
-    return cel.Overload(
-        identity, _TYPES[function.result], [_TYPES[kind] for kind in kinds], function.member, _guarded(function.call)
+    known = _types()
+    return _engine().Overload(
+        identity, known[function.result], [known[kind] for kind in kinds], function.member, _guarded(function.call)
     )
 
 

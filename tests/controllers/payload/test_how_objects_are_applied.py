@@ -31,7 +31,7 @@ from tests.controllers.payload.release_folders import (
 )
 
 from runup.api.scheme import Resource
-from runup.controllers.payload.run import TOLD_AFTER
+from runup.controllers.payload.insisting import TOLD_AFTER
 from runup.kube import calls
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
@@ -124,6 +124,10 @@ async def test_what_fell_ill_while_the_release_was_on_its_way_is_told(tmp_path: 
     assert message(failing, "Failing") == "Cluster operator a is not available"
 
 
+async def _gone(world: Cluster, resource: Resource, name: str) -> bool:
+    return await there(world, resource, name) is None
+
+
 async def _fresh(world: Cluster) -> bool:
     found = await there(world, JOBS, "migrate", NAMESPACE)
     return found is not None and not found["status"].get("failed")
@@ -159,6 +163,34 @@ async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None
             )
             await operator_is_at(world, "b", "5.0.3")
             await world.condition("Failing", "False")
+
+
+async def test_until_something_would_use_a_definition_nothing_waits_for_it(tmp_path: Path) -> None:
+    """Its names are taken: what is merely there comes all the same; what runs waits, and the status says why."""
+    taken = definition("Widget", "others")
+    taken["spec"]["names"]["singular"] = "other"
+    files = FIRST | {
+        "release-manifests/0000_20_a_01_definition.yaml": [definition("Widget", "widgets")],
+        "release-manifests/0000_20_a_02_definition.yaml": [definition("Gadget", "gadgets")],
+        "release-manifests/0000_20_a_03_config.yaml": [config_map("a", {})],
+        "release-manifests/0000_20_a_04_run.yaml": [deployment("a", "registry.example/a:1")],
+    }
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with cluster(tmp_path / "world") as (world, make):
+        await world.client.send(calls.create(CRDS, taken))
+        async with running(make(applies=True, payload=folder)):
+            await exists(world, CONFIG_MAPS, "a", NAMESPACE)
+            await exists(world, CRDS, "gadgets.example.org")
+            waits = "waiting on customresourcedefinition widgets.example.org is not established yet"
+            await world.until(lambda found: waits in message(found, "Progressing"))
+            assert await there(world, DEPLOYMENTS, "a", NAMESPACE) is None
+            await world.client.send(calls.delete(CRDS, "others.example.org"))
+            await eventually(lambda: _gone(world, CRDS, "others.example.org"), "the names are free")
+            # The sandbox's server looks at the names again when the definition is written.
+            touched = {"metadata": {"annotations": {"example.org/touched": "yes"}}}
+            await world.client.send(calls.merge_patch(CRDS, "widgets.example.org", touched))
+            await world.until(completed("5.0.0"))
+            await exists(world, DEPLOYMENTS, "a", NAMESPACE)
 
 
 async def test_what_an_earlier_operator_wrote_becomes_ours(tmp_path: Path) -> None:

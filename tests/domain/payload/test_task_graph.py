@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.payload.tasks import manifest, tasks
+from tests.domain.payload.tasks import manifest, task, tasks
 
-from runup.domain.payload.graph import Graph, everything_before, graph_of
+from runup.domain.payload.graph import Graph, after_definitions, everything_before, graph_of
 from runup.domain.payload.progress import State
 
 U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
@@ -88,3 +88,25 @@ def test_everything_that_comes_before_a_node() -> None:
     """Not only what it waits for itself."""
     files = ["0000_10_a_f", "0000_10_b_f", f"0000_20_a_{JOB}", "0000_30_a_f"]
     assert everything_before(graph(files, U)) == (frozenset(), frozenset(), frozenset({0, 1}), frozenset({0, 1, 2}))
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "annotations", "waits"),
+    [
+        pytest.param("apps", "Deployment", {}, True, id="what runs may use the kind at once"),
+        pytest.param("apps", "DaemonSet", {}, True, id="so does what runs on every node"),
+        pytest.param("batch", "Job", {}, True, id="a Job runs, too"),
+        pytest.param("config.openshift.io", "ClusterOperator", {}, True, id="an operator reports what runs"),
+        pytest.param("", "ConfigMap", {"release.openshift.io/delete": "true"}, True, id="what goes, goes in its turn"),
+        pytest.param("", "ConfigMap", {}, False, id="a ConfigMap uses nothing"),
+        pytest.param("rbac.authorization.k8s.io", "ClusterRole", {}, False, id="a role may name what is not there"),
+        pytest.param("apiextensions.k8s.io", "CustomResourceDefinition", {}, False, id="no definition needs another"),
+        pytest.param("example.org", "Deployment", {}, False, id="a kind of that name in another group is no workload"),
+    ],
+)
+def test_what_waits_for_the_definitions_before_it(
+    group: str, kind: str, annotations: dict[str, str], waits: bool
+) -> None:
+    """Only what would use them, or say that all is well with them."""
+    made = task("0000_20_a_x", kind, group, metadata={"annotations": annotations})
+    assert after_definitions(made) is waits

@@ -161,19 +161,8 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         operator_service_account=flags["service_account"],
         service_account=flags["preflight_service_account"],
         prometheus_url=flags["prometheus_url"],
-        prometheus_ca=_pem(flags["prometheus_ca"]),
         prometheus_hosted=flags["hypershift"],
         report_sink=flags["report_sink"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],
     )
-
-
-def _pem(path: str) -> str:
-    """The authorities that a target gets; one that cannot be read is told where the operator asks itself."""
-    from pathlib import Path
-
-    try:
-        return Path(path).read_text(encoding="ascii") if path else ""
-    except (OSError, UnicodeDecodeError):
-        return ""

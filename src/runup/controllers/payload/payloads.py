@@ -35,15 +35,6 @@ class Payloads(Protocol):
         ...
 
 
-class NoPayloads:
-    """For an operator that was told of no way to fetch another release."""
-
-    async def load(self, release: Release) -> Payload:
-        """Raises NotLoaded."""
-        text = f"this operator was told of no way to fetch {release.image}"
-        raise NotLoaded(text, reason="RetrievePayload")
-
-
 class Folders:
     """Releases in folders of this machine, by pull spec: laid out as the files of a release image are."""
 

@@ -196,9 +196,10 @@ class Putting:
         if resource is None:
             self._kinds.forget(_api_version(task))
             raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
-        new = self._rendered(task)
-        unrelated = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
         async with self._slots:
+            # Made in its turn only: all definitions at once are megabytes.
+            new = self._rendered(task)
+            unrelated = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
             self.writes += 1
             try:
                 if task.create_only:

@@ -242,9 +242,9 @@ class Worker:
             self._next = replace(
                 self._next,
                 state=run.state,
-                done=len(run.done),
+                done=run.done,
                 completed=run.completed,
-                problems=tuple(run.problems[index] for index in sorted(run.problems)),
+                problems=run.problems,
             )
         self._next = replace(self._next, deleting=self._deleting.pending)
         if urgent:

@@ -6,7 +6,7 @@ names no update (accepted risks alone, a preflight) is no `desired` version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -90,6 +90,12 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
         yield Sample(PAYLOAD, (progress.wanted.version, "pending"), max(progress.total - progress.done, 0))
 
 
+def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
+    """What is told of a cluster that has no ClusterVersion: that it has none (cvo-behaviour 9), and its operators."""
+    yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
+    yield from _components(operators)
+
+
 def statuses(observed: Observed) -> dict[tuple[str, str], str]:
     """The status of each condition, by object and type: whoever remembers them can count how often they change."""
     found = {(VERSION, c.type): str(c.status) for c in observed.cluster_version.status.conditions}
@@ -154,7 +160,11 @@ def _operators(observed: Observed) -> Iterator[Sample]:
     version = observed.cluster_version
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
     yield from _operator(VERSION, completed, version.status.conditions)
-    for operator in observed.operators or ():
+    yield from _components(observed.operators or ())
+
+
+def _components(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
+    for operator in operators:
         yield from _operator(operator.metadata.name, _own_version(operator), operator.status.conditions)
 
 

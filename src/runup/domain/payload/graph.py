@@ -1,7 +1,8 @@
 """Which task waits for which: nodes of tasks that are done one after the other, and what each node comes after.
 
 An update goes by run level, the components of one level side by side. Installing and keeping do all levels at once.
-A Job is a barrier in either: all before it comes first, all after it waits (cvo-behaviour 4.2).
+A Job is a barrier in either: all before it comes first, all after it waits (cvo-behaviour 4.2). Within a node
+definitions are the exception to the order: until something would use them, nothing waits for them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
+from runup.domain.payload.workloads import DAEMON_SET, DEPLOYMENT, JOB
 from runup.domain.release.manifest import FileName, file_name
-
-JOB = ("batch", "Job")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ def everything_before(graph: Graph) -> tuple[frozenset[int], ...]:
     for node in graph:  # what a node comes after stands before it
         found.append(node.after.union(*(found[before] for before in node.after)))
     return tuple(found)
+
+
+def after_definitions(task: Task) -> bool:
+    """Whether `task` waits for the definitions before it in its node to be established (decision 67).
+
+    What runs and what reports does, and what is removed. What is merely there does not; a custom resource waits for
+    its own definition, wherever that stands.
+    """
+    return task.deletes or task.kind in (DEPLOYMENT, DAEMON_SET, JOB, CLUSTER_OPERATOR)
 
 
 def _buckets(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:

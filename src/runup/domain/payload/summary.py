@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from runup.domain.payload.problems import Effect, Problem
+from runup.lang.cut import joined
 
 MULTIPLE = "MultipleErrors"
 SLOW = "SlowClusterOperator"
+# Bytes of one message that tells of many: half of what a condition is given, so that none of them is cut in its middle.
+MOST_TOLD = 8 * 1024
 MACHINE_CONFIG = "machine-config"
 PATIENCE = timedelta(minutes=30)
 PATIENCE_WITH_MACHINES = timedelta(minutes=90)
@@ -46,7 +49,7 @@ def summarize(problems: Iterable[Problem]) -> Summary | None:
     if len(found) == 1:
         return Summary(found[0])
     lines = sorted({problem.message for problem in found})
-    text = "Multiple errors are preventing progress:\n* " + "\n* ".join(lines)
+    text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MOST_TOLD)
     return Summary(Problem(MULTIPLE, text, _worst(found)), tuple(found))
 
 

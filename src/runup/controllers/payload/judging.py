@@ -1,0 +1,89 @@
+"""Whether what was put is as it should be: told by the watch, and waited for on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from runup.api.owned_v1 import OwnedWorkload
+from runup.controllers.payload.course import Course
+from runup.controllers.payload.insisting import Insisting
+from runup.domain.payload import operators, workloads
+from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
+from runup.domain.payload.operators import wants_versions
+from runup.domain.payload.problems import Effect, Problem
+from runup.domain.payload.task import Task
+from runup.domain.release.manifest import Identity
+
+
+class Judging:
+    """For one run. `since` is when each operator that is not well was first asked for, and outlives the run."""
+
+    def __init__(self, course: Course, insisting: Insisting, since: dict[str, datetime]) -> None:
+        self._course = course
+        self._putting = course.putting
+        self._insisting = insisting
+        self._since = since
+        self._versions = {
+            task.index: wants_versions(task.manifest.object)
+            for task in course.tasks.values()
+            if task.kind == CLUSTER_OPERATOR
+        }
+        self._listening: dict[Identity, set[asyncio.Event]] = defaultdict(set)
+
+    def changed(self, identity: Identity) -> None:
+        """Whoever waits for that object looks again."""
+        for event in self._listening.get(identity, ()):
+            event.set()
+
+    async def well(self, task: Task) -> None:
+        """Wait until what was put is as it should be."""
+        with self._changes(task.identity) as event:
+            while True:
+                event.clear()
+                if self._putting.drifted(task):
+                    await self._insisting.put(task)
+                problem = self.health(task)
+                self._course.tell(task, problem)
+                if problem is None or problem.effect is Effect.REPORT:
+                    self._putting.well(task)
+                    return
+                # An operator that just was asked is given a moment before it counts as unavailable.
+                await self._course.within(operators.GRACE.total_seconds(), event)
+
+    def health(self, task: Task) -> Problem | None:
+        """Why the object of `task` is not as it should be, None where it is."""
+        if task.deletes:
+            return None
+        if task.kind == CLUSTER_OPERATOR:
+            return self._operator(task)
+        seen = self._putting.seen(task)
+        return workloads.problem_of(task, seen if isinstance(seen, OwnedWorkload) else None, self._course.state)
+
+    def _operator(self, task: Task) -> Problem | None:
+        name = task.identity.name
+        cache = self._putting.operators
+        if not cache.synced:
+            why = f": {cache.error}" if cache.error else ""
+            return Problem("WaitingForObject", f"waiting on the list of ClusterOperators{why}", Effect.NONE)
+        now = self._course.clock.now()
+        since = self._since.setdefault(name, now)
+        found = self._putting.operator(name)
+        problem = operators.problem_of(name, self._versions[task.index], found, self._course.state, since, now)
+        if problem is None:
+            self._since.pop(name, None)
+        return problem
+
+    @contextmanager
+    def _changes(self, identity: Identity) -> Iterator[asyncio.Event]:
+        event = asyncio.Event()
+        self._listening[identity].add(event)
+        try:
+            yield event
+        finally:
+            self._listening[identity].discard(event)
+            if not self._listening[identity]:
+                del self._listening[identity]
