@@ -40,7 +40,7 @@ from runup.domain.checks.catalogue.olm import (
     target_name,
 )
 from runup.domain.checks.catalogue.presence import all_or_none
-from runup.domain.checks.catalogue.wording import names
+from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot, Unreadable
 
 NAME = "OperatorUpdateFirst"
@@ -121,9 +121,11 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     told = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
+    one = len(subs) == 1
     yield risk(
         NAME,
-        f"These operators do not run on {target_name(context)}, and no update of them is on its way: {told}.",
+        f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
+        f"{'it' if one else 'them'} is on its way: {told}.",
         subs,
         fix="Change the Subscription's channel to one that has a version for the target, and let it update first; "
         "where there is none, plan without the operator.",
