@@ -168,6 +168,38 @@ def test_a_watch_of_a_kind_that_is_gone(api: Api) -> None:
     assert (answer.code, answer.body) == (404, "404 page not found\n")
 
 
+# -- the version in which objects lie ----------------------------------------------------------------------------------
+
+
+def test_a_write_of_nothing_moves_an_object_to_the_stored_version(api: Api) -> None:
+    """How storage is migrated: once moved, such a write changes nothing any more; nor does it on the way back by v1."""
+    path = define(api, SCHEMA)
+    _create(api, path, "a", {"size": 1})
+    before = api.merge(f"{path}/a", {}).ok()["metadata"]["resourceVersion"]
+    assert before == api.get(f"{path}/a").ok()["metadata"]["resourceVersion"]
+    newer = {"name": "v2", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA}}
+    _change(
+        api,
+        path,
+        {"op": "replace", "path": "/spec/versions/0/storage", "value": False},
+        {"op": "add", "path": "/spec/versions/-", "value": newer},
+    )
+    new_path = path.replace("/v1/", "/v2/")
+    _eventually(lambda: api.get(f"{new_path}/a").code == 200, "the new version is served")
+
+    def moved() -> bool:
+        answer = api.merge(f"{path}/a", {})
+        return answer.code == 200 and answer.ok()["metadata"]["resourceVersion"] != before
+
+    _eventually(moved, "the object is written anew")
+    for served in (path, new_path):
+        then = api.get(f"{served}/a").ok()
+        again = api.merge(f"{served}/a", {}).ok()
+        assert again["metadata"] == then["metadata"]
+        assert (again["apiVersion"], again["spec"]) == (f"{_group(path)}/{served.split('/')[3]}", {"size": 1})
+    assert api.get(f"{CRDS}/widgets.{_group(path)}").ok()["status"]["storedVersions"] == ["v1", "v2"]
+
+
 # -- server-side apply -------------------------------------------------------------------------------------------------
 
 OPEN: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

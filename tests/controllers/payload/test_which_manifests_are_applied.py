@@ -9,11 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.controllers.operator_world import NAMESPACES, Cluster, cluster, running
+from tests.controllers.operator_world import CRDS, NAMESPACES, Cluster, cluster, running
 from tests.controllers.payload.applied_world import CONFIG_MAPS, completed, eventually, exists, message, there
-from tests.controllers.payload.release_folders import NAMESPACE, config_map, namespace, write_release
+from tests.controllers.payload.release_folders import (
+    NAMESPACE,
+    PROFILE,
+    config_map,
+    definition,
+    namespace,
+    write_release,
+)
 
 from runup.api.scheme import Resource
+from runup.controllers.payload.payloads import Folders
 from runup.kube import calls
 
 GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
@@ -22,6 +30,9 @@ SET, GATE, CAPABILITY = (
     "release.openshift.io/feature-gate",
     "capability.openshift.io/name",
 )
+# Nobody offers it, and nobody has signed it: it is asked for by its image, and forced.
+NEXT = "registry.example/release@sha256:" + "66" * 32
+MAJOR = "release.openshift.io/major-version"
 
 
 def release(tmp_path: Path, **annotations: dict[str, str]) -> Path:
@@ -168,6 +179,74 @@ async def test_what_is_overridden_is_left_alone(tmp_path: Path) -> None:
         await eventually(stays, "it stays as somebody has it")
         await world.patch_spec({"overrides": []})
         await eventually(lambda: _holds(world, "everybody", "b"), "it is the release's again")
+
+
+@pytest.mark.parametrize(
+    ("major", "there_"),
+    [
+        pytest.param("5", True, id="this one"),
+        pytest.param("4,5", True, id="this one among others"),
+        pytest.param("4", False, id="another one"),
+        pytest.param("-5", False, id="any but this one"),
+        pytest.param("-4", True, id="any but another one"),
+        pytest.param("5,-5", False, id="this one, and not this one"),
+        pytest.param("five", False, id="nobody can tell which"),
+    ],
+)
+async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path, major: str, there_: bool) -> None:
+    """By the release's own version, which is 5.0.0; a ConfigMap that names one is never applied."""
+    files = {
+        "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],
+        "release-manifests/0000_20_a_01_maps.yaml": [
+            config_map("special", {}, annotations={MAJOR: major}),
+            config_map("everybody", {}),
+            definition("Widget", "widgets") | {"metadata": _named("widgets.example.org", major)},
+        ],
+    }
+    folder = write_release(tmp_path / "release", "5.0.0", files)
+    async with (
+        cluster(tmp_path / "world") as (world, make),
+        running(make(applies=True, payload=folder)),
+    ):
+        await world.until(completed("5.0.0"))
+        assert await names(world) == {"everybody"}
+        assert (await there(world, CRDS, "widgets.example.org") is not None) is there_
+
+
+async def test_an_update_to_another_major_version(tmp_path: Path) -> None:
+    """What is for that one only comes with it; what was for the old one only is left where it is, and kept no more."""
+
+    def files(version: str) -> dict[str, list[dict[str, Any]]]:
+        kinds = (("Old", "5"), ("New", "6"), ("Both", "5,6"))
+        made = [
+            definition(kind, f"{kind.lower()}s") | {"metadata": _named(f"{kind.lower()}s.example.org", major)}
+            for kind, major in kinds
+        ]
+        return {"release-manifests/0000_20_a_01_x.yaml": [namespace(), *made, config_map("everybody", {"a": version})]}
+
+    async with cluster(tmp_path / "world") as (world, make):
+        folder = write_release(tmp_path / "world" / "payload", "5.0.0", files("5.0.0"))
+        sources = Folders({NEXT: write_release(tmp_path / "target", "6.0.0", files("6.0.0"))})
+        async with running(make(applies=True, payload=folder, payloads=sources)):
+            await world.until(completed("5.0.0"))
+            assert await there(world, CRDS, "news.example.org") is None
+            await world.ask({"image": NEXT, "version": "6.0.0", "force": True})
+            await world.until(completed("6.0.0"))
+            assert await there(world, CRDS, "news.example.org") is not None
+            changed = {"metadata": {"labels": {"release.openshift.io/manifest": "mine"}}}
+            for name in ("olds", "boths"):
+                await world.client.send(calls.merge_patch(CRDS, f"{name}.example.org", changed))
+            await eventually(lambda: _is_kept(world, "boths.example.org"), "what is for both is put back")
+            assert not await _is_kept(world, "olds.example.org")
+
+
+def _named(name: str, major: str) -> dict[str, Any]:
+    return {"name": name, "annotations": {PROFILE: "true", MAJOR: major}}
+
+
+async def _is_kept(world: Cluster, name: str) -> bool:
+    found = await exists(world, CRDS, name)
+    return bool(found["metadata"]["labels"]["release.openshift.io/manifest"] != "mine")
 
 
 async def _has(world: Cluster, *wanted: str) -> bool:

@@ -23,6 +23,7 @@ from runup.sandbox.apiserver.kinds import Kind
 from runup.sandbox.apiserver.metadata import carry_over, encoder, key_of, meta, same, stamp_new
 from runup.sandbox.apiserver.objects import restoring, strategies
 from runup.sandbox.apiserver.objects.admission import Admission
+from runup.sandbox.apiserver.objects.conversions import lies_elsewhere
 from runup.sandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from runup.sandbox.apiserver.objects.reading import Reading
 from runup.sandbox.apiserver.objects.schemas import COMPLETED, Schemas
@@ -207,7 +208,7 @@ class Writing:
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
-        if same(old, new) and COMPLETED not in entry.cache:
+        if same(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
             return entry
         stored = to_stored(kind, new)
         if options.dry_run:
@@ -217,6 +218,10 @@ class Writing:
         if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _may_go(kind, new):
             return await self.remove(kind, entry, stored)
         return await self.put(kind, entry.namespace, entry.name, stored, entry.rv)
+
+    def _lies_elsewhere(self, kind: Kind, entry: Entry) -> bool:
+        stored = self._store.get(kind.storage, entry.namespace, entry.name)
+        return stored is not None and stored.rv == entry.rv and lies_elsewhere(kind, stored)
 
     # -- the store -------------------------------------------------------------------------------------------------
 
