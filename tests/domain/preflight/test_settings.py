@@ -233,3 +233,10 @@ def test_every_setting_is_on_the_operators_page_and_every_one_of_that_page_exist
     """The table of docs/operator.md and the table of the code are one."""
     section = OPERATOR_PAGE.read_text().partition("## Settings of preflights")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(settings.KEYS)
+
+
+def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
+    """It came from a flag; what is set beside it is compared with nothing."""
+    defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
+    found = settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
+    assert (found.unusable, found.place.quantities.cpu_limit) == ((), "lots")

@@ -295,6 +295,21 @@ def test_what_is_no_status_at_all_is_one_clear_error(status: Any) -> None:
         report({"status": status})
 
 
+@pytest.mark.parametrize("named", [{"check": "NodeUnavailable"}, {"check": ""}], ids=["by its check", "by its object"])
+def test_what_is_of_a_pool_stands_before_what_is_not(named: JSON) -> None:
+    """Of one level and one age, as `oc` collects them."""
+    obj = written()
+    impact = {"level": "Warning", "type": "None"}
+    node = {"resource": "nodes", "name": "master-0"}
+    for summary, health in (
+        ("other", {"scope": {"type": "ControlPlane", "resources": [{**node, "resource": "pods"}]}, "check": "Test"}),
+        ("node", {"scope": {"type": "ControlPlane", "resources": [node]}, **named}),
+    ):
+        told = {**health, "impact": {**impact, "summary": summary}}
+        insights(obj).append({"uid": summary, "acquiredAt": "2026-01-01T00:00:00Z", "type": "Health", "health": told})
+    assert [row.summary for row in report(obj).health] == ["node", "other"]
+
+
 LEVELS = ["Unknown", "Info", "Warning", "Error", "Critical"]
 
 
