@@ -216,6 +216,8 @@ class SyncClient:
         try:
             connection = self._connected(credential)
             return connection.send(request.method, self.config.url.path + request.target, headers, request.body)
+        except OSError:
+            raise  # a certificate that is not trusted is a ValueError too
         except ValueError as error:
             raise ConfigError(f"{self.config.server} cannot be asked: {error}") from error
 
