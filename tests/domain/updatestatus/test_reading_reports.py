@@ -295,18 +295,19 @@ def test_what_is_no_status_at_all_is_one_clear_error(status: Any) -> None:
         report({"status": status})
 
 
-@pytest.mark.parametrize("named", [{"check": "NodeUnavailable"}, {"check": ""}], ids=["by its check", "by its object"])
-def test_what_is_of_a_pool_stands_before_what_is_not(named: JSON) -> None:
-    """Of one level and one age, as `oc` collects them."""
+@pytest.mark.parametrize(
+    ("check", "resource"), [("NodeUnavailable", "pods"), ("", "nodes")], ids=["by its check", "by its object"]
+)
+def test_what_is_of_a_pool_stands_before_what_is_not(check: str, resource: str) -> None:
+    """Of one level and one age, as `oc` collects them; a check of another kind may be about a node."""
     obj = written()
-    impact = {"level": "Warning", "type": "None"}
-    node = {"resource": "nodes", "name": "master-0"}
-    for summary, health in (
-        ("other", {"scope": {"type": "ControlPlane", "resources": [{**node, "resource": "pods"}]}, "check": "Test"}),
-        ("node", {"scope": {"type": "ControlPlane", "resources": [node]}, **named}),
-    ):
-        told = {**health, "impact": {**impact, "summary": summary}}
-        insights(obj).append({"uid": summary, "acquiredAt": "2026-01-01T00:00:00Z", "type": "Health", "health": told})
+    for summary, named, about in (("other", "Test", "nodes"), ("node", check, resource)):
+        health: JSON = {
+            "scope": {"type": "ControlPlane", "resources": [{"resource": about, "name": "master-0"}]},
+            "impact": {"level": "Warning", "type": "None", "summary": summary},
+            "check": named,
+        }
+        insights(obj).append({"uid": summary, "acquiredAt": "2026-01-01T00:00:00Z", "type": "Health", "health": health})
     assert [row.summary for row in report(obj).health] == ["node", "other"]
 
 
