@@ -99,9 +99,9 @@ def pod(index: int, a_node: int = PODS_A_NODE) -> dict[str, Any]:
     }
 
 
-def numbers(nodes: int) -> dict[str, int]:
-    """How many objects of each kind a cluster of that many nodes has."""
-    a_node = PODS_A_CROWDED_NODE if nodes >= CROWDED else PODS_A_NODE
+def numbers(nodes: int, a_node: int = 0) -> dict[str, int]:
+    """How many objects of each kind a cluster of that many nodes has, with `a_node` pods on each if that is given."""
+    a_node = a_node or (PODS_A_CROWDED_NODE if nodes >= CROWDED else PODS_A_NODE)
     return {"nodes": nodes, "budgets": nodes // NODES_A_BUDGET, "pods": nodes * a_node}
 
 

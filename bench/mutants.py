@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("domain", "controllers", "oci", "kube", "cli")
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", "__pycache__", ".*_cache")
 BESIDE = ROOT.parent / "shared"
-SLOWEST_S = 600
+# Of all tests of a mutant. A single one that has no end is ended before, and has failed.
+SLOWEST_S = 900
+OUT_OF_TIME = 99
 
 
 class DropStatement(Operator):
@@ -95,8 +98,9 @@ class Mutant:
 
 
 def _operators() -> dict[str, Operator]:
-    # Those on variables need to be told of a variable each.
-    names = (name for name in plugins.operator_names() if "Variable" not in name and "Decorator" not in name)
+    # Those on variables need to be told of a variable each; `is` for `==` is the interpreter's business.
+    left_out = ("Variable", "Decorator", "_Eq_Is", "_NotEq_Is")
+    names = (name for name in plugins.operator_names() if not any(each in name for each in left_out))
     return {name.partition("/")[2]: plugins.get_operator(name)() for name in names} | {"DropStatement": DropStatement()}
 
 
@@ -127,6 +131,8 @@ def _passive_lines(tree: ast.AST) -> Iterator[int]:
             parts = [each for each in _assignments(node.body) if "TypeVar" in ast.dump(each)]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             parts = [node]
+        elif isinstance(node, ast.If):
+            parts = [node] if ast.unparse(node.test) == "TYPE_CHECKING" else []
         for part in filter(None, parts):
             yield from range(part.lineno, (part.end_lineno or part.lineno) + 1)  # type: ignore[attr-defined]
 
@@ -151,17 +157,49 @@ def sample(rooms: Iterable[str], seed: int, count: int) -> list[Mutant]:
 
 
 def nearest_tests(path: Path) -> list[str]:
-    """Tests that name the module first, then the nearest folder of tests; journeys and the real server are too far."""
-    inside = path.relative_to(ROOT / "src/runup")
-    dotted = ".".join(("runup", *inside.with_suffix("").parts)).removesuffix(".__init__")
-    package, _, name = dotted.rpartition(".")
-    imports = re.compile(rf"{re.escape(dotted)}\b|from {re.escape(package)} import [^\n]*\b{re.escape(name)}\b")
+    """Of the nearest folder of tests those that name the module, then its others, then whoever else names it.
+
+    Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
+    Journeys and the real server are too far.
+    """
+    inside, dotted = path.relative_to(ROOT / "src/runup"), _dotted(path)
     near = ("domain", "controllers", "oci", "kube", "cli", "lang", "api", "golden")
     files = sorted(file for folder in near for file in (ROOT / "tests" / folder).rglob("test_*.py"))
-    naming = [file for file in files if imports.search(file.read_text())]
+    names = {dotted}
+    while not (naming := [file for file in files if names & _imported(file)]):
+        above = {_dotted(each) for each in _sources() if names & _imported(each)} - names
+        if not above:
+            break
+        names |= above
     folder = next(each for each in (ROOT / "tests" / inside).parents if each.is_dir())
-    around = [file for file in sorted(folder.rglob("test_*.py")) if file not in naming]
-    return [str(file.relative_to(ROOT)) for file in (*naming, *around)]
+    near_by = [file for file in files if file.is_relative_to(folder)]
+    kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in _imported(file)]
+    ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
+    return [str(file.relative_to(ROOT)) for file in ordered]
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    return tuple(sorted((ROOT / "src/runup").rglob("*.py")))
+
+
+def _dotted(path: Path) -> str:
+    """The name by which a module is imported."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def _imported(file: Path) -> frozenset[str]:
+    """All that a test imports, by its full name, and what the helpers beside it import."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    beside = ".".join(file.relative_to(ROOT).parent.parts) + "."
+    helpers = [file.parent / f"{name.removeprefix(beside)}.py" for name in found if name.startswith(beside)]
+    return frozenset(found).union(*(_imported(helper) for helper in helpers if helper.is_file()))
 
 
 class Copy:
@@ -175,8 +213,8 @@ class Copy:
         if BESIDE.is_dir():
             (folder.parent / BESIDE.name).symlink_to(BESIDE)
 
-    def survives(self, mutant: Mutant) -> bool:
-        """Whether no test fails that passes without the change."""
+    def outcome(self, mutant: Mutant) -> str:
+        """`survived` if no test fails that passes without the change, `killed` if one does, else `out of time`."""
         tests = nearest_tests(mutant.path)
         here = self.folder / mutant.path.relative_to(ROOT)
         while True:
@@ -186,16 +224,16 @@ class Copy:
             finally:
                 here.write_text(mutant.path.read_text())
             failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
-            if code == 0:
-                return True
-            # Without a name it was no single test: the module cannot be imported, or the run had no end.
+            if code in (0, OUT_OF_TIME):
+                return "out of time" if code else "survived"
+            # Without a name it was no single test: the module cannot be imported, or a test had no end.
             if failed is None or "::" not in failed[1] or self._run([failed[1]])[0] == 0:
-                return False
+                return "killed"
             self.failing.append(failed[1])
 
     def _run(self, arguments: Iterable[str]) -> tuple[int, str]:
-        """Exit code and output of pytest; one that does not end in time has failed."""
-        options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not e2e", "--timeout=60"]
+        """Exit code and output of pytest."""
+        options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not e2e", "--timeout=180"]
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, *arguments],
             cwd=self.folder,
@@ -208,7 +246,7 @@ class Copy:
         try:
             said, _ = process.communicate(timeout=SLOWEST_S)
         except subprocess.TimeoutExpired:
-            return 1, ""
+            return OUT_OF_TIME, ""
         finally:
             _end(process)
         return process.returncode, said
@@ -230,7 +268,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--minutes", type=float, default=0, help="begin no further mutant after so long; 0 for no end")
     options = parser.parse_args(arguments)
     chosen = sample(options.rooms, options.seed, options.count)
-    modules: dict[str, dict[str, int]] = defaultdict(lambda: {"killed": 0, "survived": 0})
+    modules: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -238,14 +276,14 @@ def main(arguments: list[str]) -> int:
         for number, mutant in enumerate(chosen, 1):
             if options.minutes and time.monotonic() - began > options.minutes * 60:
                 break
-            outcome = "survived" if copy.survives(mutant) else "killed"
+            outcome = copy.outcome(mutant)
             change = mutant.told()
             modules[change["file"]][outcome] += 1
             survivors += [change] if outcome == "survived" else []
             said = f"{change['file']}:{change['line']}: {change['before']} -> {change['after']}"
             print(f"{number}/{len(chosen)} {outcome}: {said}", file=sys.stderr, flush=True)
-    killed = sum(each["killed"] for each in modules.values())
-    result = {"seed": options.seed, "killed": killed, "survived": len(survivors)}
+    total = sum(modules.values(), Counter())
+    result = {"seed": options.seed, **{name: total[name] for name in ("killed", "survived", "out of time")}}
     told = {"failing_anyway": copy.failing, "modules": dict(sorted(modules.items())), "survivors": survivors}
     print(json.dumps(result | told, indent=2))
     return 0

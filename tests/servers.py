@@ -93,7 +93,7 @@ def api_server(data: Path) -> Iterator[Path]:
             yield data / "admin.kubeconfig"
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 def serve(data: Path, feature_set: str, *, unknown: str = "") -> Iterator[Server]:

@@ -1,7 +1,8 @@
-"""`python tools/krew_archive.py [FOLDER]`: the archive that krew installs, and the manifest with its checksum.
+"""`python tools/krew_archive.py [FOLDER]`: the archives that krew installs, and the manifest with their checksums.
 
-The archive holds the launcher, the licence, and in `lib` the wheel with the locked versions of all that it needs, for
-the platform and the Python (3.11) that this runs on. `--alone` leaves the libraries out, for a look at all the rest.
+An archive holds the launcher, the licence, and in `lib` the wheel with the locked versions of all that it needs, for
+one platform and Python 3.11. They are the index' wheels, so that each platform's is made on any. `--alone` leaves the
+libraries out, for a look at all the rest.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+import compiled
 import packages
 
 import runup
 
-ARCHIVE = "runup-linux-amd64.tar.gz"
+# As the manifest names them, and as uv does. None for Intel's Macs: `cryptography` has no wheel for them any more.
+PLATFORMS = {
+    "linux-amd64": "x86_64-unknown-linux-gnu",
+    "linux-arm64": "aarch64-unknown-linux-gnu",
+    "darwin-arm64": "aarch64-apple-darwin",
+}
 # What an installer notes of itself, and byte code, which is the machine's own.
 _LEFT_OUT = ("RECORD", "direct_url.json", ".lock")
 
@@ -32,23 +39,30 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     folder: Path = given.folder
     folder.mkdir(parents=True, exist_ok=True)
-    archive, manifest = folder / ARCHIVE, folder / "runup.yaml"
+    manifest = folder / "runup.yaml"
+    text = (packages.ROOT / "deploy" / "krew" / "runup.yaml").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(prefix="runup-krew-") as temporary:
-        content = Path(temporary, "content")
-        content.mkdir()
-        packages.install(packages.wheel(Path(temporary)), "--target", content / "lib", alone=given.alone)
-        shutil.copy(packages.ROOT / "deploy" / "krew" / "kubectl-runup", content)
-        shutil.copy(packages.ROOT / "LICENSE", content)
-        _pack(content, archive)
-    manifest.write_text(_manifest(hashlib.sha256(archive.read_bytes()).hexdigest()), encoding="utf-8")
-    print(f"kubectl krew install --manifest={manifest} --archive={archive}")
+        wheel = packages.wheel(Path(temporary))
+        for platform in PLATFORMS:
+            archive = folder / f"runup-{platform}.tar.gz"
+            _make(archive, Path(temporary, platform), wheel, platform, alone=given.alone)
+            text = text.replace(f"SHA256-{platform}", hashlib.sha256(archive.read_bytes()).hexdigest())
+            print(f"kubectl krew install --manifest={manifest} --archive={archive}")
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
+    manifest.write_text("".join(lines).replace("VERSION", f"v{runup.__version__}"), encoding="utf-8")
     return 0
 
 
-def _manifest(checksum: str) -> str:
-    text = (packages.ROOT / "deploy" / "krew" / "runup.yaml").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("#")]
-    return "".join(lines).replace("SHA256", checksum).replace("VERSION", f"v{runup.__version__}")
+def _make(archive: Path, content: Path, wheel: Path, platform: str, *, alone: bool) -> None:
+    content.mkdir()
+    packages.install(wheel, "--target", content / "lib", alone=alone, platform=PLATFORMS[platform])
+    found = compiled.files(content)
+    strange = [str(path.relative_to(content)) for path, its in found.items() if platform not in its]
+    if strange or (not alone and not found):
+        raise SystemExit(f"error: {archive.name}: not compiled for {platform}: {', '.join(strange) or 'anything'}")
+    shutil.copy(packages.ROOT / "deploy" / "krew" / "kubectl-runup", content)
+    shutil.copy(packages.ROOT / "LICENSE", content)
+    _pack(content, archive)
 
 
 def _pack(content: Path, archive: Path) -> None:

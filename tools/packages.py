@@ -17,14 +17,16 @@ def wheel(folder: Path) -> Path:
     return next(folder.glob("runup-*.whl"))
 
 
-def install(built: Path, where: str, folder: Path, *, alone: bool = False) -> None:
+def install(built: Path, where: str, folder: Path, *, alone: bool = False, platform: str = "") -> None:
     """`built` and, unless `alone`, the locked versions of what it needs.
 
-    `where` is `--target` or `--python`, `folder` its value.
+    `where` is `--target` or `--python`, `folder` its value. For another `platform`, by uv's name, and Python 3.11 only
+    wheels are taken: nothing can be built for it here.
     """
     libraries = () if alone else (("--require-hashes", "-r", "requirements.lock"),)
+    chosen = ("--python-platform", platform, "--python-version", "3.11", "--only-binary", ":all:") if platform else ()
     for what in (*libraries, ("--no-deps", str(built))):
-        _run("pip", "install", "-q", where, str(folder), *what)
+        _run("pip", "install", "-q", where, str(folder), *chosen, *what)
 
 
 def uninstall(venv: Path, names: Sequence[str]) -> None:

@@ -54,6 +54,14 @@ WRONG: list[Any] = [
     ),
     pytest.param(lambda c: another_login(c, token="rubbish"), "You must be logged in", id="a token that nobody knows"),
     pytest.param(lambda c: another_login(c, tokenFile="/gone"), "the token file /gone", id="a token's file"),
+    pytest.param(
+        lambda c: another_login(c, token="a\nb"), "the kubeconfig's token cannot be sent", id="a token of two lines"
+    ),
+    pytest.param(
+        lambda c: another_login(c, token="t", **{"as": "you\r\nX-Evil: 1"}),
+        "what the kubeconfig impersonates cannot be sent",
+        id="an impersonated header",
+    ),
     pytest.param(lambda c: another_login(c), "You must be logged in to the server (Unauthorized)", id="nobody"),
     pytest.param(lambda c: another_login(c, exec=PLUGIN), "no-such-plugin cannot be started", id="a plugin"),
     pytest.param(lambda c: user(c).pop("client-key-data"), "must be given together", id="no key"),

@@ -55,6 +55,19 @@ def _said(code: str) -> str:
             id="what is told without it is what it says itself",
         ),
         pytest.param(
+            "from gettext import gettext, ngettext; print(gettext('a'), ngettext('b', 'c', 1), ngettext('b', 'c', 2),"
+            "unread('gettext'))",
+            "a b c True",
+            id="a name that is told is had without reading",
+        ),
+        pytest.param(
+            "import _datetime; from datetime import datetime, UTC; before = unread('datetime');"
+            "import datetime as it; missing = [n for n in it.__all__ if not hasattr(_datetime, n)];"
+            "it.sys; print(before, unread('datetime'), missing, it.datetime is datetime, it.UTC is UTC)",
+            "True False [] True True",
+            id="all that datetime offers is told, and is the same once it is read",
+        ),
+        pytest.param(
             "from msgspec import _utils; print('typing_extensions' in sys.modules, _utils._get_type_hints.__module__)",
             "False typing",
             id="msgspec does without typing_extensions",

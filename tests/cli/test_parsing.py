@@ -76,6 +76,7 @@ def test_pull_specs(text: str, spec: PullSpec) -> None:
         ("a b", "invalid reference format"),
         ("quay.io/OCP/release@sha256:1", "invalid reference format"),
         ("ocp/Release:x", "repository name must be lowercase"),
+        ("a.b/" + "c" * 252, "repository name must not be more than 255 characters"),
         (f"quay.io/r@{D}0", "invalid checksum digest length"),
         ("quay.io/r@md4:" + "a" * 32, "unsupported digest algorithm"),
     ],
@@ -128,3 +129,8 @@ def test_versions_are_ordered_as_the_operator_orders_them(found: list[str]) -> N
     ours = newest_first(found, lambda version: version)
     theirs = sorted(map(Version, found), reverse=True)
     assert [Version(text) for text in ours] == theirs
+
+
+def test_a_name_of_255_characters_is_taken() -> None:
+    """As distribution has it (reference.NameTotalLengthMax)."""
+    assert pull_spec("a.b/ns/" + "c" * 248 + ":t").name == "c" * 248

@@ -63,7 +63,7 @@ class Api:
             file.write(loaded.client_cert + loaded.client_key)
             file.flush()
             context.load_cert_chain(file.name)
-        self._http = httpx.Client(base_url=loaded.server, verify=context, headers=headers, timeout=30)
+        self._http = httpx.Client(base_url=loaded.server, verify=context, headers=headers, timeout=90)
 
     def impersonating(self, user: str, *groups: str) -> Api:
         """The same connection in another's name."""

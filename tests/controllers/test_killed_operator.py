@@ -59,4 +59,4 @@ async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: P
             version = await world.version()
             assert "PoolPaused" in {risk.name for risk in version.status.conditional_update_risks}
             second.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(second.wait(), 10) == 0
+            assert await asyncio.wait_for(second.wait(), 90) == 0

@@ -67,7 +67,7 @@ async def silenceable(world: Cluster) -> AsyncGenerator[FaultyApi, None]:
 async def ended(child: asyncio.subprocess.Process) -> tuple[int, float]:
     """The exit code, and how many seconds that took from now."""
     began = time.monotonic()
-    code = await asyncio.wait_for(child.wait(), 30)
+    code = await asyncio.wait_for(child.wait(), 90)
     return code, time.monotonic() - began
 
 

@@ -45,7 +45,7 @@ async def test_metrics_follow_a_preflight(tmp_path: Path) -> None:
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         world.report(await world.started("5.2.0"), "PoolPaused")
         await world.condition("PreflightCompleted", "True")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             while COMPLETED not in (after := await _metrics(made)):  # noqa: ASYNC110 -- asked, as Prometheus would
                 await asyncio.sleep(0.02)
         assert after["cluster_version_preflight_requests_total"] == 1
@@ -73,7 +73,7 @@ async def test_reports_in_config_maps(tmp_path: Path) -> None:
                 await asyncio.to_thread(ConfigMapSink(target, NAMESPACE, "another").write, _report(preflight_id))
             await world.ask(None)
             await world.gone()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 while workloads.report_map(preflight_id) in await _config_maps(world):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 

@@ -12,12 +12,18 @@ import time
 from pathlib import Path
 from typing import Self
 
+from tests.controlplane.kubelet import Kubelet
 from tests.controlplane.plane import ControlPlane
 
+from runup.api.scheme import Resource
+from runup.kube import calls, config
+from runup.kube.client_sync import SyncClient
+from runup.sandbox.apiserver import bootstrap
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings
 
 READY_S = 90.0
+_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 _LOG = "cluster.log"
 
 
@@ -25,7 +31,7 @@ class Cluster:
     """`with Cluster(data, programs, "skip-level")`: ready at the beginning, gone at the end."""
 
     def __init__(self, data: Path, programs: Path, scenario: str) -> None:
-        self.plane = ControlPlane(data, programs)
+        self.plane = ControlPlane(data, programs, kubelet=Kubelet(data))
         registry, updates = settings.free_ports(2)
         self._data = data
         self._settings = Settings(scenario=scenario, registry_port=registry, update_port=updates)
@@ -34,6 +40,7 @@ class Cluster:
     def __enter__(self) -> Self:
         self.plane.start()
         try:
+            self._put_cluster_reader()
             self._start()
         except BaseException:
             self.__exit__()
@@ -45,6 +52,12 @@ class Cluster:
             self._process.terminate()
             self._process.wait(60)
         self.plane.stop()
+
+    def _put_cluster_reader(self) -> None:
+        """OpenShift's own: a plain Kubernetes has none."""
+        (role,) = (each for each in bootstrap.objects() if each["metadata"]["name"] == "cluster-reader")
+        with SyncClient(config.load(str(self.plane.kubeconfig))) as client:
+            client.send(calls.apply(_ROLES, role, field_manager="tests"))
 
     def _start(self) -> None:
         settings.save(self._data, self._settings)

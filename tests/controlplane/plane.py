@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.controlplane import build
+from tests.controlplane.kubelet import Kubelet
 
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
@@ -36,12 +37,20 @@ _AUDIT: dict[str, Any] = {
 
 
 class ControlPlane:
-    """`start` returns once the server is ready; `stop` ends both processes."""
+    """`start` returns once the server is ready; `stop` ends both processes. `kubelet` answers for all nodes."""
 
-    def __init__(self, data: Path, programs: Path | None = None, *, disabled_admission: str = _WITHOUT) -> None:
+    def __init__(
+        self,
+        data: Path,
+        programs: Path | None = None,
+        *,
+        disabled_admission: str = _WITHOUT,
+        kubelet: Kubelet | None = None,
+    ) -> None:
         self.data = data
         self._programs = programs or build.find()
         self._disabled = disabled_admission
+        self._kubelet = kubelet
         self._processes: list[subprocess.Popen[bytes]] = []
         self._now = SystemClock().now()
         self._ca: certs.KeyPair | None = None
@@ -68,6 +77,8 @@ class ControlPlane:
         """Start both; raises RuntimeError with the end of a log when they do not become ready."""
         self.data.mkdir(parents=True, exist_ok=True)
         self._ca, _ = certs.load_or_create(self.data / "pki", self._now)
+        if self._kubelet is not None:
+            self._kubelet.start()
         client_port, peer_port, port = settings.free_ports(3)
         self.url = f"https://127.0.0.1:{port}"
         certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", ("system:masters",)))
@@ -85,10 +96,12 @@ class ControlPlane:
             process = self._processes.pop()
             process.terminate()
             try:
-                process.wait(20)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if self._kubelet is not None:
+            self._kubelet.stop()
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
         """A kubeconfig for that user, by client certificate."""
@@ -132,6 +145,7 @@ class ControlPlane:
             f"--service-account-key-file={pki / 'server.crt'}",
             f"--audit-log-path={self.audit_log}",
             f"--audit-policy-file={policy}",
+            *([f"--egress-selector-config-file={self._kubelet.config}"] if self._kubelet else []),
         ]
 
     def _run(self, program: str, *flags: str) -> None:

@@ -29,7 +29,7 @@ class ScriptedApi:
         """Script the answers to come."""
         self.script = list(script)
 
-    async def until_requests(self, count: int, deadline_s: float = 10.0) -> None:
+    async def until_requests(self, count: int, deadline_s: float = 90.0) -> None:
         """Wait until that many requests have come; raises TimeoutError."""
         async with asyncio.timeout(deadline_s), self._came:
             await self._came.wait_for(lambda: len(self.requests) >= count)
@@ -154,7 +154,7 @@ async def ticking(clock: ManualClock) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def eventually(condition: Callable[[], Any], deadline_s: float = 10.0) -> None:
+async def eventually(condition: Callable[[], Any], deadline_s: float = 90.0) -> None:
     """Let other tasks run until `condition` holds; raises TimeoutError."""
     async with asyncio.timeout(deadline_s):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event to wait on

@@ -157,6 +157,12 @@ def test_the_cluster_is_told_only_on_request(plugin: Plugin) -> None:
         pytest.param({}, "nonsense", "printed no ExecCredential", id="output that is no JSON"),
         pytest.param(
             {},
+            json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "a\nb"}}),
+            "printed as its token cannot be sent",
+            id="a token of two lines",
+        ),
+        pytest.param(
+            {},
             json.dumps({"apiVersion": V1BETA1, "kind": "ExecCredential", "status": {"token": "t"}}),
             f"of {V1BETA1}, but the kubeconfig names {V1}",
             id="another version than asked for",

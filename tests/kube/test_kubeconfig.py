@@ -169,6 +169,18 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "content", [b"one\ntwo", b"\xff\xfe", b"caf\xc3\xa9"], ids=["two lines", "no text", "no ASCII"]
+)
+def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> None:
+    """It is named, and nothing of it is shown."""
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        TokenFile(path).credential(NOW)
+    assert str(caught.value) == f"the token file {path} cannot be sent: it must be one line of ASCII characters"
+
+
+@pytest.mark.parametrize(
     ("changes", "says"),
     [
         pytest.param({"current": ""}, "no current context; choose one with --context", id="no current context"),

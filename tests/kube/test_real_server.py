@@ -134,15 +134,15 @@ async def test_a_reflector_follows_the_metadata_of_any_resource(admin: ClusterCo
         changes: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         reflector = Reflector(client, Object, cache, namespace="ns", clock=SystemClock(), resource=MAPS)
         task = asyncio.create_task(reflector.run())
-        await asyncio.wait_for(cache.until_synced(), 10)
+        await asyncio.wait_for(cache.until_synced(), 90)
         assert {item.metadata.name for item in cache.all()} >= {"m0", "m1", "m2"}
         cache.add_listener(lambda change, old, new: changes.put_nowait((change, (new or old).metadata.name)))  # type: ignore[union-attr]
         while not changes.empty():
             changes.get_nowait()
         await client.send(calls.merge_patch(MAPS, "m1", {"metadata": {"labels": {"a": "b"}}}, "ns"))
         await client.send(calls.delete(MAPS, "m2", "ns"))
-        assert await asyncio.wait_for(changes.get(), 10) == ("MODIFIED", "m1")
-        assert await asyncio.wait_for(changes.get(), 10) == ("DELETED", "m2")
+        assert await asyncio.wait_for(changes.get(), 90) == ("MODIFIED", "m1")
+        assert await asyncio.wait_for(changes.get(), 90) == ("DELETED", "m2")
         changed = cache.get(NamespacedName("ns", "m1"))
         assert changed is not None
         assert changed.metadata.labels == {"a": "b"}

@@ -28,10 +28,10 @@ from tests.kube.apiscript import (
 )
 
 from runup.api.core_v1 import Node
-from runup.api.meta_v1 import NamespacedName
+from runup.api.meta_v1 import NamespacedName, ObjectMeta
 from runup.kube.cache import Cache
 from runup.kube.client import Client
-from runup.kube.clock import ManualClock
+from runup.kube.clock import ManualClock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.watch import Reflector
 
@@ -312,7 +312,7 @@ async def test_state_listeners_hear_of_trouble_and_its_end(world: World) -> None
     await go(world, failure(403, "Forbidden"), node_list(version=5), HOLD)
     await world.clock.until_sleeping()
     await world.clock.advance(0.8)
-    await asyncio.wait_for(world.cache.until_synced(), 10)
+    await asyncio.wait_for(world.cache.until_synced(), 90)
     await eventually(lambda: world.cache.ready)
     assert (states[0], states[-1]) == (False, True)
 
@@ -429,3 +429,35 @@ async def test_the_cache_ends_up_equal_to_the_server(
 def test_status_lines_are_json() -> None:
     """The helper writes what a server writes."""
     assert json.loads(event("ERROR", status(410, "Gone")))["object"]["code"] == 410
+
+
+async def test_of_a_page_only_what_is_kept_outlives_it() -> None:
+    """A cluster with hundreds of thousands of pods is never there as a whole: a page is slimmed before the next."""
+    happened: list[str] = []
+
+    def keep(obj: Node) -> Node:
+        happened.append(f"kept {obj.metadata.name}")
+        return Node(metadata=ObjectMeta(name=obj.metadata.name, resource_version=obj.metadata.resource_version))
+
+    def told(page: Handler, name: str) -> Handler:
+        async def handler(request: Any) -> Any:
+            happened.append(name)
+            return await page(request)
+
+        return handler
+
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(
+            told(node_list(node("a", 1, color="red"), version=5, token="t"), "first page"),
+            told(node_list(node("b", 2), version=5), "second page"),
+            stream(event("MODIFIED", node("a", 6, color="blue")), hold=True),
+        )
+        cache = Cache(Node, keep=keep)
+        following = asyncio.create_task(Reflector(client, Node, cache, clock=SystemClock()).run())
+        try:
+            await eventually(lambda: cache.resource_version == "6")
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+    assert happened == ["first page", "kept a", "second page", "kept b", "kept a"]
+    assert [obj.metadata.labels for obj in cache.all()] == [{}, {}]

@@ -351,6 +351,21 @@ def test_why_a_server_cannot_be_reached(error: Exception, says: str) -> None:
     assert made.refused is False
 
 
+def test_a_token_that_no_header_can_hold() -> None:
+    """It is said before anything is sent, and the token is not told."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        auth = Static(Credential(authorization="Bearer secret\nX: y"))
+        with (
+            SyncClient(ClusterConfig(url, auth=auth)) as client,
+            pytest.raises(
+                errors.ConfigError, match="cannot be asked: the header Authorization cannot be sent"
+            ) as caught,
+        ):
+            client.send(GET)
+    assert "secret" not in str(caught.value)
+
+
 async def test_many_requests_run_a_plugin_once(api: ScriptedApi, tmp_path: Path) -> None:
     """Whoever comes while the plugin runs waits for its answer."""
     from tests.kube.test_exec_plugin import Plugin

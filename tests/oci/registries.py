@@ -68,11 +68,11 @@ def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> It
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(10)
+        assert started.wait(90)
         yield host[0]
     finally:
         ended[0]()
-        thread.join(10)
+        thread.join(60)
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def docker_registry(folder: Path, users: Mapping[str, str] | None = None) -> Ite
             yield host
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(60)
 
 
 REAL = {"the sandbox's registry": sandbox_registry, "docker-registry": docker_registry}
@@ -230,7 +230,7 @@ def odd_registry(
         yield odd
     finally:
         server.shutdown()
-        thread.join(10)
+        thread.join(60)
         server.server_close()
 
 

@@ -147,7 +147,7 @@ def test_no_writing_request_gets_by(tmp_path: Path, method: str, path: str) -> N
     with sandbox_registry(tmp_path) as host:
         request = urllib.request.Request(f"http://{host}/v2/ocp/release/{path}", data=b"x", method=method)
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=10)
+            urllib.request.urlopen(request, timeout=90)
         assert caught.value.code == 401
         assert caught.value.headers["WWW-Authenticate"].startswith("Basic")
         caught.value.close()

@@ -73,8 +73,10 @@ class LabelSelector(Wire, frozen=True):
 
     def matches(self, labels: dict[str, str]) -> bool:
         """Whether `labels` satisfy every requirement (an unknown operator satisfies nothing)."""
-        if any(labels.get(key) != value for key, value in self.match_labels.items()):
-            return False
+        # Asked of each of many objects: a loop takes a third of what `any` does.
+        for name, wanted in self.match_labels.items():
+            if labels.get(name) != wanted:
+                return False
         for requirement in self.match_expressions:
             present = requirement.key in labels
             value = labels.get(requirement.key)
@@ -126,7 +128,7 @@ class Object(Wire, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class NamespacedName(msgspec.Struct, frozen=True, order=True):
+class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):
     """The key of an object within its kind; `namespace` is empty for cluster-scoped kinds."""
 
     namespace: str

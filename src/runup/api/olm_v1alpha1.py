@@ -123,6 +123,38 @@ class InstallPlan(Object, frozen=True):
     status: InstallPlanStatus = InstallPlanStatus()
 
 
+class HeadDescription(Wire, frozen=True):
+    """What a catalog says of the newest version in a channel."""
+
+    annotations: dict[str, str] = {}
+
+
+class PackageChannel(Wire, frozen=True):
+    """A channel of a package, and the newest version in it."""
+
+    name: str = ""
+    current_csv: str = msgspec.field(default="", name="currentCSV")
+    current_csv_desc: HeadDescription = msgspec.field(default_factory=HeadDescription, name="currentCSVDesc")
+
+
+class PackageManifestStatus(Wire, frozen=True):
+    """`status` of a PackageManifest."""
+
+    catalog_source: str = ""
+    catalog_source_namespace: str = ""
+    default_channel: str = ""
+    channels: tuple[PackageChannel, ...] = ()
+
+
+class PackageManifest(Object, frozen=True):
+    """A package as a catalog on the cluster has it (packages.operators.coreos.com/v1): a namesake for each catalog.
+
+    It can be listed and got, and not be watched (operator-lifecycle-manager, pkg/package-server/storage).
+    """
+
+    status: PackageManifestStatus = PackageManifestStatus()
+
+
 class ConnectionState(Wire, frozen=True):
     """How OLM reaches a catalog: READY, CONNECTING, TRANSIENT_FAILURE, ..."""
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain import documentation
-from runup.domain.conditions import find
+from runup.domain.conditions import find, status_of
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -140,12 +140,15 @@ def of_target(
     report = report_of(history, source, version, image)
     asked = wanted(cluster)
     about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
+    conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
+    accepted = _every(cluster) if accepted is None else accepted
+    current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
     return Findings(
         source=source,
         target=version or image,
         image=image or (entry.release.image if entry else ""),
-        conditions=tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else (),
-        risks=_risks(cluster, entry, report, version, _every(cluster) if accepted is None else accepted),
+        conditions=conditions,
+        risks=_risks(cluster, entry, report, version, accepted, current),
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
@@ -246,6 +249,7 @@ def _risks(
     report: Report | None,
     version: str,
     accepted: Accepted,
+    current: bool,
 ) -> tuple[Risk, ...]:
     if entry is None:
         return ()
@@ -253,6 +257,7 @@ def _risks(
     own = {risk.name: risk for risk in entry.risks}
     names = dict.fromkeys([*entry.risk_names, *own])
     reported = {risk.name: risk for risk in report.risks} if report else {}
+    recommended = find(entry.conditions, "Recommended")
     found = []
     for name in names:
         risk = _with_verdict(own.get(name), everywhere.get(name))
@@ -260,10 +265,11 @@ def _risks(
             continue
         verdict = find(risk.conditions, "Applies")
         detail = reported.get(name)
+        unsaid = _unsaid(recommended, detail if current else None)
         found.append(
             Risk(
                 name=name,
-                applies=verdict.status if verdict else "Unknown",
+                applies=verdict.status if verdict else unsaid,
                 accepted=name in accepted,
                 message=detail.message if detail else line_for(risk.message, version),
                 url=risk.url,
@@ -277,6 +283,16 @@ def _risks(
             )
         )
     return ordered(found)
+
+
+def _unsaid(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
+    """Whether a risk applies that has no verdict of its own, as in the older API: by its update's, else by the report.
+
+    `detail`: what a preflight that is asked for and complete says of it; what ended ones said may be over.
+    """
+    if recommended is not None and recommended.status == "True":
+        return "False"
+    return "True" if detail is not None and detail.applies == "True" else "Unknown"
 
 
 def _with_verdict(*risks: ConditionalUpdateRisk | None) -> ConditionalUpdateRisk | None:

@@ -11,6 +11,7 @@ threads that use it at the same moment see it half made.
 
 from __future__ import annotations
 
+import _datetime  # type: ignore[import-not-found]
 import os
 import sys
 from _frozen_importlib_external import PathFinder  # `importlib.machinery` has the same, and imports four modules more
@@ -30,10 +31,12 @@ MODULES = frozenset(
         "array",
         "base64",
         "calendar",
+        "datetime",
         "email.base64mime",
         "email.header",
         "email.quoprimime",
         "fnmatch",
+        "gettext",
         "hashlib",
         "heapq",
         "inspect",
@@ -49,8 +52,16 @@ MODULES = frozenset(
 )
 
 
-# What is asked of a late module on every command's way, and can be told without it: `uuid` asks which system it is on.
-_TOLD = {"platform": {"system": lambda: os.uname().sysname}}
+# What is asked of a late module on every command's way, and can be told without it: `uuid` asks which system it is on,
+# click has its messages translated, which ours are not, and all that `datetime` has of its own is replaced by C.
+_TOLD: dict[str, dict[str, Any]] = {
+    "platform": {"system": lambda: os.uname().sysname},
+    "gettext": {
+        "gettext": lambda message: message,
+        "ngettext": lambda one, many, number: one if number == 1 else many,
+    },
+    "datetime": {name: value for name, value in vars(_datetime).items() if not name.startswith("_")},
+}
 
 
 class Finder:
@@ -93,6 +104,8 @@ class _Attributes:
         self._begun = False
 
     def __call__(self, name: str) -> Any:
+        if name == "__path__":  # asked by every `from ... import`: these are no packages
+            raise AttributeError(name)
         with self._lock:  # another thread waits until all of it is there; the module itself may look for its parts
             if not self._begun:
                 self._begun = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import ssl
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -33,6 +32,8 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
         route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
     except KubeError as error:
         return Unreadable(f"failed to get alerts from Thanos: {error.message}")
+    import http.client  # takes long, and most commands end before they come here
+
     hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
     causes = []
     for host in hosts:
@@ -49,6 +50,8 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
 
 
 def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
+    import http.client
+
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
     context.load_default_certs()
     connection = http.client.HTTPSConnection(host, timeout=_ALERTS_TIMEOUT_S, context=context)

@@ -77,14 +77,14 @@ class TokenFile:
         if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
             return self._read[1]
         try:
-            token = self.path.read_text(encoding="utf-8").strip()
+            token = self.path.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
             if self._read is not None:
                 return self._read[1]
             raise ConfigError(f"the token file {self.path} cannot be read: {error.strerror}") from error
         if not token:
             raise ConfigError(f"the token file {self.path} is empty")
-        self._read = (now, bearer(token))
+        self._read = (now, bearer(token, f"the token file {self.path}"))
         return self._read[1]
 
     def refresh(self) -> None:
@@ -92,9 +92,16 @@ class TokenFile:
         self._read = None
 
 
-def bearer(token: str) -> Credential:
-    """A bearer token."""
-    return Credential(authorization=f"Bearer {token}")
+def bearer(token: str, source: str = "the token") -> Credential:
+    """A bearer token. Raises ConfigError, which names the source, for one that a header cannot hold."""
+    return Credential(authorization=f"Bearer {in_header(token, source)}")
+
+
+def in_header(value: str, source: str) -> str:
+    """`value`, if a header can hold it. Raises ConfigError, which shows nothing of it: it may be a secret."""
+    if not (value.isascii() and value.isprintable()):
+        raise ConfigError(f"{source} cannot be sent: it must be one line of ASCII characters")
+    return value
 
 
 def basic(username: str, password: str) -> Credential:

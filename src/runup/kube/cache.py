@@ -28,7 +28,7 @@ class Cache(Generic[K]):
 
     def __init__(self, kind: type[K], *, keep: Callable[[K], K] | None = None, **indexers: Indexer[K]) -> None:
         self.kind = kind
-        self._keep = keep
+        self.keep = keep
         self.error: str | None = None
         self.synced = False
         self.resource_version = ""
@@ -92,7 +92,7 @@ class Cache(Generic[K]):
 
     def put(self, obj: K) -> None:
         """Take in an object that was added or changed."""
-        change = self._put(obj)
+        change = self._put(obj if self.keep is None else self.keep(obj))
         readable = self._undecoded.pop(key_of(obj), None) is not None
         self.bookmark(obj.metadata.resource_version)
         self._notify([change])
@@ -133,23 +133,35 @@ class Cache(Generic[K]):
     ) -> None:
         """Take in a whole list: listeners hear only what differs, and only after all of it is in place.
 
-        `incomplete` is why the server knows that there may be more than it lists.
+        The objects are as `keep` leaves them. `incomplete` is why the server knows that there may be more than it
+        lists.
         """
-        changes: list[tuple[Change, K | None, K | None]] = []
-        seen: set[NamespacedName] = set()
-        for obj in objects:
-            seen.add(key_of(obj))
-            old = self._objects.get(key_of(obj))
-            if old is None or not _same(old, obj):
-                changes.append(self._put(obj))
-        missing = [key for key in self._objects if key not in seen]
-        changes.extend(("DELETED", self._pop(key), None) for key in missing)
+        changes = self._first(objects) if not self._objects else self._compared(objects)
         self.resource_version = resource_version
         before, self._undecoded = self._undecoded, {NamespacedName(bad.namespace, bad.name): bad for bad in undecoded}
         self._notify(changes)
         changed = before != self._undecoded or incomplete != self.incomplete or not self.synced
         self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
+
+    def _first(self, objects: Iterable[K]) -> Iterable[tuple[Change, K | None, K | None]]:
+        """Take in the list of an empty cache: nothing is kept of it but the objects."""
+        for obj in objects:
+            self._put(obj)
+        return (("ADDED", None, obj) for obj in self.all())
+
+    def _compared(self, objects: Iterable[K]) -> Iterable[tuple[Change, K | None, K | None]]:
+        changes: list[tuple[Change, K | None, K | None]] = []
+        seen: set[NamespacedName] = set()
+        for obj in objects:
+            key = key_of(obj)
+            seen.add(key)
+            old = self._objects.get(key)
+            if old is None or not _same(old, obj):
+                changes.append(self._put(obj))
+        missing = [key for key in self._objects if key not in seen]
+        changes.extend(("DELETED", self._pop(key), None) for key in missing)
+        return changes
 
     def bookmark(self, resource_version: str) -> None:
         """Take in how far the watch is, without a change."""
@@ -173,7 +185,6 @@ class Cache(Generic[K]):
 
     def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
         key = key_of(obj)
-        obj = obj if self._keep is None else self._keep(obj)
         old = self._pop(key)
         self._objects[key] = obj
         for name, indexer in self._indexers.items():

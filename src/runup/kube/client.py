@@ -106,10 +106,12 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         resource: Resource | None = None,
+        keep: Callable[[K], K] | None = None,
     ) -> Listing[K]:
         """All objects, in pages of 500, which of them could not be read, and why there may be others.
 
         When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
+        `keep` makes of an object what is kept of it, page by page: no more than a page is ever there as a whole.
         """
         items: list[K] = []
         undecoded: list[Undecodable] = []
@@ -132,7 +134,7 @@ class Client:
                     raise
                 items, undecoded, token, limit = [], [], "", 0
                 continue
-            items.extend(page.items)
+            items.extend(map(keep, page.items) if keep else page.items)
             undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:

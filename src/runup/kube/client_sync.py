@@ -1,18 +1,15 @@
-"""The transport for the command line: http.client and ssl, nothing that takes time to import.
+"""The transport for the command line: sockets and ssl, nothing that takes time to import.
 
 One kept-alive connection, blocking, for one thread. `send` answers with what the call decodes, or raises one of
-`runup.kube.errors`; no exception of http.client, ssl or socket gets out.
+`runup.kube.errors`; no exception of ssl or socket gets out.
 """
 
 from __future__ import annotations
 
-import http.client
-import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -20,11 +17,12 @@ from runup import __version__
 from runup.api.codec import DecodeError, Undecodable
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
-from runup.kube import calls
+from runup.kube import calls, http_date
 from runup.kube.auth import Credential
 from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
-from runup.kube.errors import Gone
+from runup.kube.errors import ConfigError, Gone
+from runup.kube.http_connection import Answer, Connection
 from runup.kube.lines import Lines
 from runup.kube.pages import Listing, UndecodedEvent, WatchEvent
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
@@ -39,7 +37,6 @@ K = TypeVar("K", bound=Object)
 _SAME_TIME = timedelta(seconds=2)
 # A server may end a watch a little after the time that it was given.
 _WATCH_GRACE_S = 15.0
-_CHUNK = 64 * 1024
 
 
 class SyncClient:
@@ -57,7 +54,7 @@ class SyncClient:
         self._user_agent = user_agent
         self._timeouts = timeouts
         self._clock = clock or SystemClock()
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: Connection | None = None
         self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
         self._ahead = timedelta(0)
 
@@ -86,7 +83,7 @@ class SyncClient:
     def _warned(self, call: Call[T]) -> tuple[T, list[str]]:
         """The answer, and its Warning headers."""
         response = self._answer(call.request)
-        warnings = response.headers.get_all("Warning", [])
+        warnings = response.headers.get_all("Warning")
         return call.decode(self._read(response)), warnings
 
     def list_all(
@@ -178,18 +175,17 @@ class SyncClient:
         with watching:
             response, lines = watching._answer(call.request), Lines()
             try:
-                # Not by readline: http.client takes a broken connection for the end there.
-                while chunk := response.read1(_CHUNK):
+                while chunk := response.read1():
                     for line in lines.feed(chunk):
                         yield call.decode(line)
-            except (http.client.HTTPException, OSError) as error:
+            except OSError as error:
                 raise unreachable(self.config, error) from error
 
-    def _answer(self, request: Request) -> http.client.HTTPResponse:
+    def _answer(self, request: Request) -> Answer:
         attempts = Attempts(request)
         while True:
             response = self._attempt(request, attempts)
-            self._compare_clocks(response.headers.get("Date", ""))
+            self._compare_clocks(response.headers.get("Date"))
             if response.status < 300:
                 return response
             body = self._read(response)
@@ -199,78 +195,50 @@ class SyncClient:
             self._clock.pause(again.wait_s)
 
     def _compare_clocks(self, date: str) -> None:
-        with suppress(ValueError, TypeError):
-            ahead = parsedate_to_datetime(date) - self._clock.now()
+        with suppress(ValueError, TypeError, OverflowError):
+            ahead = http_date.read(date) - self._clock.now()
             self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
-    def _attempt(self, request: Request, attempts: Attempts) -> http.client.HTTPResponse:
+    def _attempt(self, request: Request, attempts: Attempts) -> Answer:
         credential = self.config.auth.credential(self._clock.now())
         while True:
             reused = self._connection is not None
             try:
                 return self._send(request, credential)
-            except (http.client.HTTPException, OSError) as error:
+            except OSError as error:
                 self.close()
                 # A timeout is an answer of its own: the server may be at work on the request.
                 if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
                     raise unreachable(self.config, error) from error
 
-    def _send(self, request: Request, credential: Credential) -> http.client.HTTPResponse:
-        connection = self._connected(credential)
-        connection.putrequest(request.method, self.config.url.path + request.target, skip_accept_encoding=True)
-        for name, value in headers_of(request, self.config, credential, self._user_agent):
-            connection.putheader(name, value)
-        if request.body is not None:
-            connection.putheader("Content-Length", str(len(request.body)))
-        connection.endheaders(request.body)
-        return connection.getresponse()
+    def _send(self, request: Request, credential: Credential) -> Answer:
+        headers = headers_of(request, self.config, credential, self._user_agent)
+        try:
+            connection = self._connected(credential)
+            return connection.send(request.method, self.config.url.path + request.target, headers, request.body)
+        except OSError:
+            raise  # a certificate that is not trusted is a ValueError too
+        except ValueError as error:
+            raise ConfigError(f"{self.config.server} cannot be asked: {error}") from error
 
-    def _read(self, response: http.client.HTTPResponse) -> bytes:
+    def _read(self, response: Answer) -> bytes:
         try:
             body = response.read()
-        except (http.client.HTTPException, OSError) as error:
+        except OSError as error:
             self.close()
             raise unreachable(self.config, error) from error
         if response.will_close:
             self.close()
         return body
 
-    def _connected(self, credential: Credential) -> http.client.HTTPConnection:
+    def _connected(self, credential: Credential) -> Connection:
         if self._tls is None or self._tls[0].client_cert != credential.client_cert:
             self.close()
             self._tls = (credential, context_for(self.config, credential))
         if self._connection is None:
-            connection = _connection(self.config, self._tls[1], self._timeouts.connect_s)
-            connection.connect()
-            connection.sock.settimeout(self._timeouts.answer_s)
+            url, context = self.config.url, self._tls[1]
+            host = url.hostname or ""
+            connection = Connection(host, url.port, context, self.config.tls_server_name or host)
+            connection.connect(self._timeouts.connect_s, self._timeouts.answer_s)
             self._connection = connection
         return self._connection
-
-
-def _connection(config: ClusterConfig, context: ssl.SSLContext | None, timeout_s: float) -> http.client.HTTPConnection:
-    host, port = config.url.hostname or "", config.url.port
-    if context is None:
-        return http.client.HTTPConnection(host, port, timeout=timeout_s)
-    return _HTTPSConnection(host, port, timeout_s, context, config.tls_server_name or host)
-
-
-class _HTTPSConnection(http.client.HTTPSConnection):
-    """Expects the certificate of `server_name`, which may be another than the host's (`tls-server-name`)."""
-
-    def __init__(
-        self, host: str, port: int | None, timeout_s: float, context: ssl.SSLContext, server_name: str
-    ) -> None:
-        super().__init__(host, port, timeout=timeout_s, context=context)
-        self._server = (context, server_name)
-
-    def connect(self) -> None:
-        """Connect, and check the certificate."""
-        context, server_name = self._server
-        plain = socket.create_connection((_as_sent(self.host), self.port), self.timeout)  # type: ignore[arg-type]
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sock = context.wrap_socket(plain, server_hostname=_as_sent(server_name))
-
-
-def _as_sent(name: str) -> str | bytes:
-    """`name`, spared the tables of international names where it is none."""
-    return name.encode() if name.isascii() else name

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from runup.kube.auth import Auth, Static, TokenFile, basic, bearer
+from runup.kube.auth import Auth, Static, TokenFile, basic, bearer, in_header
 from runup.kube.errors import ConfigError
 from runup.kube.kubeconfig import Cluster, From, Kubeconfig, User, load_files
 
@@ -181,7 +181,7 @@ def _auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
     if user.token_file:
         return TokenFile(origin.path(user.token_file))
     if user.token:
-        return Static(bearer(user.token))
+        return Static(bearer(user.token, "the kubeconfig's token"))
     if user.username:
         return Static(basic(user.username, user.password))
     if user.exec is not None:
@@ -217,12 +217,15 @@ def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
         if user.as_uid or user.as_groups or user.as_user_extra:
             raise ConfigError("impersonating a group, uid or extra needs a user name (as) too")
         return ()
-    return (
+    headers = (
         ("Impersonate-User", user.as_),
         *((("Impersonate-Uid", user.as_uid),) if user.as_uid else ()),
         *(("Impersonate-Group", group) for group in user.as_groups),
         *((f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values),
     )
+    for name, value in headers:
+        in_header(f"{name}{value}", "what the kubeconfig impersonates")
+    return headers
 
 
 def _bytes(data: str, path: str, origin: From) -> bytes:

@@ -16,7 +16,7 @@ import msgspec
 
 from runup.api import codec
 from runup.api.meta_v1 import Wire
-from runup.kube.auth import Credential
+from runup.kube.auth import Credential, in_header
 from runup.kube.errors import ConfigError
 
 V1 = "client.authentication.k8s.io/v1"
@@ -107,6 +107,7 @@ def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
         raise ConfigError(f"{said} neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
         raise ConfigError(f"{said} a client certificate without its key, or a key without its certificate")
+    in_header(status.token, f"what the credential plugin {spec.command} printed as its token")
     return status
 
 

@@ -106,6 +106,7 @@ class Reflector(Generic[K]):
             label_selector=self._label_selector,
             field_selector=self._field_selector,
             resource=self.resource,
+            keep=self._cache.keep,
         )
         self._cache.replace(found.items, found.resource_version, found.undecoded, found.incomplete)
 

@@ -144,6 +144,52 @@ def test_explain_has_the_page_and_the_rights(run: Run) -> None:
     assert "did you mean HeadroomShort?" in run("checks", "explain", "HeadromShort").err
 
 
+def test_explain_knows_the_checks_of_files_and_releases(made: Path, run: Run) -> None:
+    """By the check's name or its risk's, which is what a report of a cluster has."""
+    edit(made / "old-routes.yaml", "severity: warning", "severity: critical")
+    told = run("checks", "explain", "old-routes", made).out
+    assert told.startswith("# old-routes\n")
+    assert "its risk is `OldRoutes`" in told
+    assert "**Reads** `routes.route.openshift.io`" in told
+    assert "**Updates** to >=5.2.0-0" in told
+    assert "**severity** critical" in told
+    assert '- apiGroups: ["route.openshift.io"], resources: [routes], verbs: [get, list, watch]' in told
+    assert run("checks", "explain", "OldRoutes", made / "old-routes.yaml").out == told
+    release = made.parent / "release"
+    release.mkdir()
+    made.rename(release / "preflight-checks")
+    assert run("checks", "explain", "old-routes", "--release-dir", release).out == told
+    row = next(
+        row
+        for row in json.loads(run("checks", "list", "--release-dir", release, "-o", "json").out)
+        if row["name"] == "old-routes"
+    )
+    assert (row["severity"], row["updates"]) == ("critical", "to >=5.2.0-0")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(
+            ("no-such",),
+            "for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR",
+            id="not built in",
+        ),
+        pytest.param(
+            ("no-such", "{made}"), "there is no check no-such; `runup checks list` names", id="nor in the file"
+        ),
+        pytest.param(("old-route", "{made}"), "did you mean old-routes?", id="nearly one of the file"),
+        pytest.param(("x", "{made}/nothing.yaml"), "there is no such file or folder", id="no file"),
+        pytest.param(("x", "{made}/old-routes.test.yaml"), "no PreflightCheck in", id="a file without one"),
+    ],
+)
+def test_explain_says_what_it_lacks(made: Path, run: Run, words: tuple[str, ...], told: str) -> None:
+    """And the way out."""
+    ran = run("checks", "explain", *(word.format(made=made) for word in words))
+    assert ran.code == 1
+    assert told in ran.err
+
+
 def test_list_names_every_check(run: Run) -> None:
     """With what it reads."""
     rows = json.loads(run("checks", "list", "-o", "json").out)

@@ -146,6 +146,10 @@ REFUSED = {
     "no releases": (["build", "graph-data", "--releases", "bad.json"], "bad.json: release 1: "),
     "no address": (["serve", "graph-data", "--listen", "8080"], "--listen must be HOST:PORT such as"),
     "a file that is no graph": (["show", "bad.json", "--from=4.1.0", "--channel=x"], "bad.json: the update service's"),
+    "a graph that somebody edited": (
+        ["show", "edited.json", "--from=4.1.0", "--channel=x"],
+        "edited.json: Object missing required field `to` - at `$.blockedEdges[0]`; build it anew with `runup graph",
+    ),
 }
 
 
@@ -154,6 +158,7 @@ def test_refused(name: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatc
     """One error that names the input."""
     words, text = REFUSED[name]
     (data.parent / "bad.json").write_text('[{"version": 4}]')
+    (data.parent / "edited.json").write_text('{"nodes": [], "edges": [], "blockedEdges": [{"from": "4.1.0"}]}')
     monkeypatch.chdir(data.parent)
     ran = run("graph", *words)
     assert (ran.code, ran.out) == (1, "")
@@ -196,7 +201,7 @@ def served(run: Run, data: Path) -> Iterator[str]:
         yield line.split()[-1]
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def _asked(url: str, **headers: str) -> tuple[int, Any, Any]:

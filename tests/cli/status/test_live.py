@@ -19,6 +19,7 @@ from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import ConfigMap, Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.api.meta_v1 import Status
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
@@ -29,7 +30,7 @@ from runup.cli.status.source import parse_moment
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock
-from runup.kube.errors import KubeError, NotFound
+from runup.kube.errors import KubeError, NotFound, ServerError
 from runup.sandbox import crds
 from runup.sandbox.scenario.manifests import objects_in
 
@@ -231,6 +232,25 @@ def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     assert "Worker Upgrade" not in text
     assert "Message: Nodes could not be read, so what they would tell is not known\n" in text
     assert 'Description: nodes is forbidden: User "nobody" cannot list resource "nodes"' in text
+
+
+def test_trouble_with_one_kind_is_a_line_of_the_report(server: Server) -> None:
+    """Whoever follows the update asks again instead: what is not seen for a moment is not over."""
+    from runup.cli.render.status import text as rendered
+    from runup.domain.updatestatus import read
+
+    broken = ServerError(
+        Status(message="etcdserver: request timed out", code=500), calls.list_raw(resource_of(Node)).request
+    )
+    client: Any = Scripted(server.client, {"updatestatuses": broken, "nodes": broken})
+    now = datetime.fromisoformat("2023-11-03T17:26:54+00:00")
+    found = status_live.read(client, lambda: now)
+    text = rendered.render(read.report(found.obj), found.now_ns, rendered.details("health"))
+    assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in text
+    assert "Message: Nodes could not be read, so what they would tell is not known\n" in text
+    assert "Description: etcdserver: request timed out" in text
+    with pytest.raises(ServerError):
+        status_live.read(client, lambda: now, following=True)
 
 
 def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) -> None:

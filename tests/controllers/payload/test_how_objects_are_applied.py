@@ -166,7 +166,7 @@ async def test_an_operator_is_waited_for_where_it_stands(tmp_path: Path) -> None
 
 
 async def test_until_something_would_use_a_definition_nothing_waits_for_it(tmp_path: Path) -> None:
-    """Its names are taken at first: what is merely there comes all the same; what runs waits, and it is told."""
+    """Its names are taken: what is merely there comes all the same; what runs waits, and the status says why."""
     taken = definition("Widget", "others")
     taken["spec"]["names"]["singular"] = "other"
     files = FIRST | {

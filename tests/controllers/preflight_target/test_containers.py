@@ -58,6 +58,7 @@ class World:
     clock: ManualClock
     data: Path
     changed: asyncio.Event
+    following: asyncio.Task[None]
 
     async def look(self, target: str = "5.2.0") -> CheckOutcome | None:
         """What is known of the check now."""
@@ -97,6 +98,12 @@ class World:
         await self.admin.send(calls.delete(PODS, containers.pod_name(0), NAMESPACE, grace_period_s=0))
         await self._until(lambda pods: not pods)
 
+    async def unseen(self) -> None:
+        """The Pod is removed while its watch is cut."""
+        self.following.cancel()
+        await asyncio.gather(self.following, return_exceptions=True)
+        await self.admin.send(calls.delete(PODS, containers.pod_name(0), NAMESPACE, grace_period_s=0))
+
     async def _until(self, holds: Callable[[list[Pod]], bool]) -> None:
         async with asyncio.timeout(90):
             while not holds(list(self.checks._pods.all())):
@@ -123,7 +130,7 @@ async def world(folder: Path, preflight_id: str = "p1", images: dict[str, str] |
             )
             following = asyncio.create_task(checks.run())
             try:
-                yield World(admin, checks, clock, folder / "data", changed)
+                yield World(admin, checks, clock, folder / "data", changed, following)
             finally:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
@@ -197,6 +204,20 @@ async def test_one_that_runs_on_is_given_up_however_its_node_takes_it(tmp_path: 
         assert (
             "after 180 s its container in Pod cluster-version-operator-preflight-check-0 has not ended" in said.message
         )
+
+
+async def test_one_whose_log_is_out_of_reach_is_not_said_to_run(tmp_path: Path) -> None:
+    """It ended; its node, or the Pod itself, is gone before anybody has read what it wrote."""
+    async with world(tmp_path) as here:
+        await here.look()
+        await here.pod("Succeeded", report())
+        await here.until("Succeeded")
+        await here.unseen()
+        assert await here.look() is None
+        assert (said := await here.later(shell.MADE_WITHIN_S + 30 + shell.GRACE_S)) is not None
+        assert said.result == "Unknown"
+        assert "the log of Pod cluster-version-operator-preflight-check-0 cannot be read: after 180 s" in said.message
+        assert "not found" in said.message
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from runup.domain.preflight.outcome import STALE_AFTER_S
 from runup.domain.preflight.report import Report, read
 from runup.kube import calls
 from runup.kube.client import Client
-from runup.kube.clock import SystemClock
+from runup.kube.clock import ManualClock, SystemClock
 from runup.kube.config import ClusterConfig, load
 from runup.sandbox.apiserver.server import ApiServer
 
@@ -139,7 +139,7 @@ class Running:
             changes.pop("request", Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)),
             changes.pop("release", TargetRelease("5.2.0", "1.38.0")),
             sink,
-            SystemClock(),
+            changes.pop("clock", None) or SystemClock(),
             self.log,
             builtin=tuple(checks),
             timing=changes.pop("timing", QUICK),
@@ -213,6 +213,56 @@ async def test_nothing_is_written_when_nothing_changed(config: ClusterConfig, ad
         async with asyncio.timeout(DEADLINE_S):
             await evaluated.wait()
     assert written == reports.count
+
+
+async def test_the_first_change_after_a_calm_is_looked_at_at_once(
+    config: ClusterConfig, admin: Client, tmp_path: Path
+) -> None:
+    """However long a row of changes would be waited for."""
+    reports, clock = Reports(tmp_path / "report.json"), ManualClock()
+    await put(admin, node("a"))
+    long_s = 10 * DEADLINE_S
+    timing = Timing(quiet_s=long_s, longest_s=long_s, heartbeat_s=10 * long_s)
+    async with Running(config, reports, checks=[node_health.CHECK], timing=timing, clock=clock):
+        await reports.until(has())
+        clock.jump(long_s)
+        await change(admin, "a", CORDON)
+        await reports.until(has("NodeCordoned"))
+
+
+async def test_a_change_is_judged_by_those_that_read_it(config: ClusterConfig, admin: Client, tmp_path: Path) -> None:
+    """And, since time passes for the others too, by all of them once in a while."""
+    reports, clock = Reports(tmp_path / "report.json"), ManualClock()
+    await put(admin, node("a"))
+    ran: list[str] = []
+
+    def of(kind: type[Object]) -> Check:
+        def run(snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+            ran.append(kind.__name__)
+            return [
+                Finding(f"{kind.__name__}Seen", str(len(snapshot.all(kind))), resources=()),
+                *_labels(snapshot, kind),
+            ]
+
+        return Check(f"Of{kind.__name__}", "tests", (resource_of(kind),), run)
+
+    timing = Timing(quiet_s=0.01, longest_s=0.1, heartbeat_s=1000.0)
+    async with Running(config, reports, checks=[of(Node), of(Namespace)], timing=timing, clock=clock):
+        await reports.until(has("NodeSeen", "NamespaceSeen"))
+        assert ran == ["Node", "Namespace"]
+        await change(admin, "a", {"metadata": {"labels": {"Second": "x"}}})
+        await reports.until(has("NodeSeen", "NamespaceSeen", "Second"))
+        assert ran == ["Node", "Namespace", "Node"]
+        clock.jump(1000.0)
+        await change(admin, "a", {"metadata": {"labels": {"Third": "x"}}})
+        await reports.until(has("NodeSeen", "NamespaceSeen", "Second", "Third"))
+        assert ran == ["Node", "Namespace", "Node", "Node", "Namespace"]
+
+
+def _labels(snapshot: Snapshot, kind: type[Object]) -> list[Finding]:
+    """A finding for each label that begins with a capital letter."""
+    found = {label for obj in snapshot.all(kind) for label in obj.metadata.labels}
+    return [Finding(label, "It has that label.") for label in sorted(found) if label[0].isupper()]
 
 
 async def test_a_heartbeat_moves_the_time_alone(config: ClusterConfig, tmp_path: Path) -> None:

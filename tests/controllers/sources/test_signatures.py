@@ -69,7 +69,7 @@ async def checked(api: ScriptedApi, stores: Sequence[str], custom: Sequence[str]
             client, lambda: verifier, clock, done.set, images=images, custom_stores=lambda: stores_of(custom)
         )
         checks.check(IMAGE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             await done.wait()
         await checks.close()
         return checks.states[IMAGE]

@@ -215,7 +215,7 @@ async def test_an_update_service_leads_nobody_inwards(here: ScriptedApi, place: 
     answered = asyncio.Event()
     service = UpdateService(SystemClock(), answered.set)
     service.ask(Query(f"{named(here)}/graph", "stable-5.2", "amd64", "id", "5.0.0"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         await answered.wait()
     await service.close()
     assert service.state.failure is not None and service.state.failure.reason == "RemoteFailed"

@@ -153,6 +153,17 @@ ROWS = (
         ),
     ),
     Row(
+        "webhook: of labelled objects alone",
+        "WebhookBlocksUpdate",
+        (("failurePolicy: Fail", "failurePolicy: Fail\n  objectSelector: {matchLabels: {policed: yes-please}}"),),
+    ),
+    Row(
+        "webhook: of all objects, said in so many words",
+        "WebhookBlocksUpdate",
+        (("failurePolicy: Fail", "failurePolicy: Fail\n  objectSelector: {}"),),
+        ("WebhookBlocksUpdate",),
+    ),
+    Row(
         "webhook: narrowed by conditions",
         "WebhookBlocksUpdate",
         (("failurePolicy: Fail", "matchConditions: [{name: a, expression: 'false'}]"),),
@@ -416,11 +427,12 @@ ROWS = (
     ),
     Row("maximum: a patch is not held back", "OperatorMaxOpenShiftVersion", (), (), PATCH),
     Row(
-        "first: nothing newer is known",
+        "first: nothing newer is known of the one, and the other will do",
         "OperatorUpdateFirst",
-        (("currentCSV: logging.v5.9.0", "currentCSV: logging.v5.8.1"),),
+        (("currentCSV: logging.v5.9.0", "currentCSV: logging.v5.8.1"), ('"5.1"', '"5.2"')),
+        ("OperatorUpdateFirst",),
     ),
-    Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'),)),
+    Row("first: what is installed will do", "OperatorUpdateFirst", (('"5.0"', '"5.2"'), ('"5.1"', '"5.2"'))),
     Row("installed: in order", "OperatorFailed", (("phase: Failed", "phase: Succeeded"),)),
     Row("installed: on its way", "OperatorFailed", (("phase: Failed", "phase: Installing"),)),
     Row(
@@ -652,6 +664,18 @@ ROWS = (
                 'creationTimestamp: "2026-01-14T02:00:00Z"}\n---\napiVersion',
             ),
         ),
+    ),
+    Row(
+        "backup: an earlier one came to its end",
+        "EtcdBackupFailed",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: operator.openshift.io/v1alpha1\nkind: EtcdBackup\nmetadata: {name: weekly, "
+                'creationTimestamp: "2026-01-11T02:00:00Z"}\n---\napiVersion',
+            ),
+        ),
+        ("EtcdBackupFailed",),
     ),
 )
 

@@ -88,6 +88,12 @@ def test_an_older_version_counts_where_the_newer_has_none() -> None:
     assert [each.metadata.name for each in listed_any(snapshot_of(OCP, [old]), OCP)] == ["p"]
 
 
+def test_a_kind_that_is_read_in_one_version_is_read_in_any() -> None:
+    """A dump has objects as somebody stored them."""
+    kind = {"apiVersion": "storage.k8s.io/v1beta1", "kind": "VolumeAttachment", "metadata": {"name": "a"}}
+    assert [each.metadata.name for each in snapshot_of((ATTACHMENTS,), [kind]).all(VolumeAttachment)] == ["a"]
+
+
 LACKING = {"lacking": lambda resource: "" if resource == DEFINITIONS else f"no {resource.plural} here"}
 PRESENCE = [
     pytest.param((), {}, (), id="a live cluster without objects"),
@@ -144,5 +150,12 @@ def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
     assert found is not None
     (route,) = manifests.for_cluster(found, FILTERS)
     assert route["spec"]["versions"] == [{"name": "v1"}]
+    gates = [config_map(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]
+    (folder / "d.json").write_text("\n---\n".join(map(json.dumps, gates)))
+    bare = definition("bare", "route.openshift.io")
+    (folder / "e.json").write_text(json.dumps({**bare, "spec": {"group": "route.openshift.io"}}))
+    kept = {each.identity.name: each.object for each in load_release(tmp_path).manifests or ()}
+    assert list(kept) == ["routes.route.openshift.io", "admin-gates", "bare.route.openshift.io"]
+    assert kept["bare.route.openshift.io"]["spec"] == {"group": "route.openshift.io"}
     (folder / "c.yaml").write_text("kind: CustomResourceDefinition\nmetadata: [")
     assert load_release(tmp_path).manifests is None

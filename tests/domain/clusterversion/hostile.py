@@ -31,7 +31,7 @@ def text(random: Random, most: int = len(_LENGTHS)) -> str:
     """Any text, mostly short."""
     length = random.choice(_LENGTHS[: random.randint(1, most)])
     length = length if length < 5000 or random.random() < 0.1 else 300
-    seed = "".join(random.choice(_BITS) for _ in range(min(length, 40)))
+    seed = "".join(random.choices(_BITS, k=min(length, 40)))
     return (seed * (length // max(len(seed), 1) + 1))[:length]
 
 
@@ -42,7 +42,7 @@ def much(random: Random) -> bool:
 
 def name(random: Random) -> str:
     """A risk's name as a report may have it."""
-    tail = "".join(random.choice("abcXYZ019.-") for _ in range(random.choice((0, 1, 8, 30, 255))))
+    tail = "".join(random.choices("abcXYZ019.-", k=random.choice((0, 1, 8, 30, 255))))
     return random.choice("ABX") + tail
 
 

@@ -51,6 +51,8 @@ def test_an_image_is_run_as_the_verified_release_names_it() -> None:
     (apply,) = (a for plan in world.plans for a in plan.actions if isinstance(a, Apply) and a.resource.kind == "Pod")
     assert apply.optional
     assert apply.object["spec"]["activeDeadlineSeconds"] == 120
+    # Without the account's token it could read nothing.
+    assert apply.object["spec"]["automountServiceAccountToken"] is True
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NOW, SINCE, cluster_version, condition
 
-from runup.api.config_v1 import Release, UpdateHistory
-from runup.api.meta_v1 import ConditionStatus
+from runup.api.config_v1 import ComponentOverride, Release, UpdateHistory
+from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.clusterversion.goal import same_release
 from runup.domain.clusterversion.history import MAX_ENTRIES, begin, prune
 from runup.domain.clusterversion.preconditions import Objection, objections, summary
@@ -165,3 +165,107 @@ def test_pruning_keeps_the_ends_and_drops_one_of_the_middle() -> None:
     assert len(kept) == MAX_ENTRIES
     assert kept[:5] == entries[:5]
     assert kept[-1] == entries[-1]
+
+
+def test_a_cluster_whose_version_is_none_is_told_so() -> None:
+    """Nothing can be compared, and nothing is blocked."""
+    version = cluster_version("five", desired=Release(version="five", image="i"))
+    found = objections(version, Release(version="5.0.9", image="x"), available=True, recommended=None)
+    assert found == (
+        Objection("ClusterVersionGiantHop", "InvalidCurrentVersion", "'five' is no semantic version", blocking=False),
+    )
+    [target] = objections(version, Release(version="six", image="x"), available=True, recommended=None)
+    assert (target.reason, target.message, target.blocking) == (
+        "InvalidDesiredVersion",
+        "'six' is no semantic version",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "said"),
+    [
+        pytest.param((), "No RetrievedUpdates, so the recommended status of updating {} is unknown.", id="not asked"),
+        pytest.param(
+            (condition("RetrievedUpdates", "True", "Fine"),),
+            "RetrievedUpdates=True (Fine), so the update {} is probably neither recommended nor supported.",
+            id="asked",
+        ),
+        pytest.param(
+            (condition("RetrievedUpdates", "False", "RemoteFailed"),),
+            "RetrievedUpdates=False (RemoteFailed), so the recommended status of updating {} is unknown.",
+            id="asked in vain",
+        ),
+    ],
+)
+def test_what_is_not_listed_says_whether_anybody_knows(retrieved: tuple[Condition, ...], said: str) -> None:
+    """In cluster-version-operator's words (pkg/payload/precondition/clusterversion)."""
+    version = cluster_version("5.0.0", conditions=retrieved)
+    version = replace(version, spec=replace(version.spec, channel="stable-5.0"))
+    (found,) = objections(version, Release(version="5.0.9", image="x"), available=False, recommended=None)
+    assert found.message == said.format("from 5.0.0 to 5.0.9")
+
+
+NOT_NOW = condition("Upgradeable", "False", "Because", "Not now.")
+RUNS, RESTS = condition("Progressing", "True"), condition("Progressing", "False")
+UNMANAGED = (ComponentOverride(kind="Deployment", name="x", unmanaged=True),)
+
+
+@pytest.mark.parametrize(
+    ("step", "completed", "running", "overrides", "expected"),
+    [
+        pytest.param(
+            ("5.0.0", "5.0.1"),
+            ("5.0.0",),
+            RESTS,
+            UNMANAGED,
+            (
+                "ClusterVersionOverridesSet",
+                "Retarget from 5.0.0 to 5.0.1 is not blocked by ClusterVersionOverridesSet. But Not now.",
+            ),
+            id="a patch, with something unmanaged",
+        ),
+        pytest.param(
+            ("5.1.0", "5.1.2"),
+            ("~5.1.0", "5.0.0"),
+            RUNS,
+            (),
+            (
+                "MinorVersionClusterUpdateInProgress",
+                "Retarget to 5.1.2 while a minor version update from 5.0.0 to 5.1.0 is in progress",
+            ),
+            id="another patch while a minor update runs",
+        ),
+        pytest.param(
+            ("5.0.0", "5.0.2"),
+            ("~5.0.0", "4.22.0"),
+            RUNS,
+            (),
+            (
+                "MajorVersionClusterUpdateInProgress",
+                "Retarget to 5.0.2 while a major version update from 4.22.0 to 5.0.0 is in progress",
+            ),
+            id="another patch while a major update runs",
+        ),
+        pytest.param(("5.1.0", "5.1.2"), ("5.1.0", "5.0.0"), RUNS, (), None, id="a patch runs"),
+        pytest.param(("5.1.0", "5.1.2"), ("~5.1.0", "5.0.0"), RESTS, (), None, id="nothing runs"),
+        pytest.param(("5.1.0", "5.1.2"), ("~5.1.0",), RUNS, (), None, id="nothing was ever completed"),
+    ],
+)
+def test_retargeting_within_a_minor_version(
+    step: tuple[str, str],
+    completed: tuple[str, ...],
+    running: Condition,
+    overrides: tuple[ComponentOverride, ...],
+    expected: tuple[str, str] | None,
+) -> None:
+    """Upgradeable=False blocks none of it, and is told."""
+    history = tuple(
+        replace(entry, state="Partial" if text.startswith("~") else "Completed", version=text.strip("~"))
+        for text, entry in zip(completed, past(*completed), strict=True)
+    )
+    version = cluster_version(step[0], history=history, conditions=(NOT_NOW, running))
+    version = replace(version, spec=replace(version.spec, overrides=overrides))
+    found = objections(version, Release(version=step[1], image="x"), available=True, recommended=None)
+    assert [(each.reason, each.message) for each in found] == ([expected] if expected else [])
+    assert not any(each.blocking for each in found)

@@ -140,8 +140,9 @@ def test_operators() -> None:
     assert names["dns"] == ("NoAvailableCondition", 0.0)
     assert names["etcd"][1] == 0.0
     assert names["version"][1] == 1.0
-    conditions = {labels[:2] for labels in told("cluster_operator_conditions", look)}
-    assert ("etcd", "Available") in conditions
+    conditions = {labels[:2]: value for labels, value in told("cluster_operator_conditions", look).items()}
+    assert conditions["etcd", "Available"] == 0.0
+    assert conditions["etcd", "Progressing"] == 0.0
     assert ("etcd", "Degraded") not in conditions
 
 

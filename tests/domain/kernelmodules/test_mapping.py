@@ -163,6 +163,22 @@ def test_a_kernel_needs_three_parts(kernel: str) -> None:
         variables(kernel)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("r/a:${}", "a variable's name is expected after the brace", id="no name"),
+        pytest.param("r/a:${-latest}", "a variable's name is expected after the brace", id="a default of nothing"),
+        pytest.param("r/a:${KERNEL_X", "closing brace expected", id="no end"),
+        pytest.param("r/a:${KERNEL_X:-six", "closing brace expected", id="a default without an end"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_said(text: str, said: str) -> None:
+    """With the whole text: a Module has several."""
+    with pytest.raises(BadSubstitution) as raised:
+        substitute(text, {"KERNEL_X": "6"})
+    assert str(raised.value) == f"{text!r}: {said}"
+
+
 def test_variables_deep_in_each_other_end() -> None:
     """A text made to be deep is refused."""
     with pytest.raises(BadSubstitution, match="deep"):

@@ -194,6 +194,9 @@ def test_an_openshift_build_has_all_that_a_job_has() -> None:
     strategy = spec["strategy"]["dockerStrategy"]
     assert strategy["buildArgs"] == [{"name": "A", "value": "x y; rm -rf /"}]
     assert [each["mounts"] for each in strategy["volumes"]] == [[{"destinationPath": "/run/secrets/token"}]]
+    # A Build without its secret or the cluster's authorities fails late, and says less.
+    assert [each["source"]["secret"] for each in strategy["volumes"]] == [{"secretName": "token", "optional": False}]
+    assert spec["mountTrustedCA"] is True
     assert (spec["serviceAccount"], spec["completionDeadlineSeconds"]) == ("builder", 60)
 
 

@@ -58,6 +58,15 @@ WELL = {"Available": "True", "Degraded": "False"}
             operator("1", **WELL), U, ("ClusterOperatorUpdating", Effect.NONE), id="behind: progress, not failure"
         ),
         pytest.param(operator("1", **WELL), I, None, id="behind while a cluster is installed"),
+        pytest.param(
+            operator("3", **WELL), U, ("ClusterOperatorUpdating", Effect.NONE), id="ahead: the cluster goes back"
+        ),
+        pytest.param(
+            ClusterOperator(status=ClusterOperatorStatus(conditions=operator(**WELL).status.conditions)),
+            U,
+            ("ClusterOperatorUpdating", Effect.NONE),
+            id="it does not say which version it has",
+        ),
     ],
 )
 def test_whether_an_operator_is_ready(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,43 @@ def read(**data: str) -> settings.Settings:
     return settings.read(ConfigMap(data=data), DEFAULTS)
 
 
+def fits(weight: int, **requirement: Any) -> str:
+    """An affinity that prefers nodes by one requirement, as JSON, which is YAML."""
+    term = {"weight": weight, "preference": {"matchExpressions": [requirement]}}
+    return json.dumps({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
+
+
+def needs(**requirement: Any) -> str:
+    """An affinity that needs nodes by one requirement."""
+    terms = [{"matchExpressions": [requirement]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return json.dumps({"nodeAffinity": required})
+
+
 TAKEN: list[Any] = [
+    pytest.param({"timeout": "30s"}, "timeout_s", 30.0, id="the shortest time"),
+    pytest.param({"timeout": "24h"}, "timeout_s", 86400.0, id="the longest time"),
+    pytest.param({"memoryRequest": "1Mi"}, "quantities", Quantities(memory_request="1Mi"), id="the least memory"),
+    *(
+        pytest.param({"affinity": text}, "node_affinity", json.loads(text)["nodeAffinity"], id=name)
+        for name, text in (
+            ("the least weight", fits(1, key="a", operator="Exists")),
+            ("the greatest weight", fits(100, key="a", operator="DoesNotExist")),
+            ("one of two values", needs(key="a/b", operator="In", values=["x", "y"])),
+            ("none of a value", needs(key="a", operator="NotIn", values=["x"])),
+            ("more than a number", needs(key="a", operator="Gt", values=["10"])),
+            ("less than a number", needs(key="a", operator="Lt", values=["3"])),
+        )
+    ),
+    pytest.param(
+        {"tolerations": "- {operator: Exists}"}, "tolerations", ({"operator": "Exists"},), id="every taint at all"
+    ),
+    pytest.param(
+        {"tolerations": "- {key: x, effect: NoExecute, tolerationSeconds: 0}"},
+        "tolerations",
+        ({"key": "x", "effect": "NoExecute", "tolerationSeconds": 0},),
+        id="a taint for no time",
+    ),
     pytest.param({"cpuLimit": "1"}, "quantities", Quantities(cpu_limit="1"), id="a limit"),
     pytest.param({"memoryRequest": " 64Mi\n"}, "quantities", Quantities(memory_request="64Mi"), id="a block's newline"),
     pytest.param({"timeout": "1h30m"}, "timeout_s", 5400.0, id="hours and minutes"),
@@ -48,10 +85,50 @@ def test_a_setting_that_is_taken(data: dict[str, str], field: str, expected: Any
     """It replaces its default, and nothing else."""
     found = read(**data)
     assert found.unusable == ()
-    assert getattr(found.place, field) == expected
+    taken = getattr(found.place, field)
+    assert (json.loads(json.dumps(taken)) if field == "node_affinity" else taken) == expected
 
 
 UNUSABLE: list[Any] = [
+    *(
+        pytest.param({"affinity": text}, words, id=name)
+        for name, text, words in (
+            ("none of no values", needs(key="x", operator="NotIn"), "has operator NotIn without values, for x"),
+            (
+                "there, and a value",
+                needs(key="x", operator="Exists", values=["y"]),
+                "has values beside operator Exists, for x",
+            ),
+            (
+                "not there, and a value",
+                needs(key="x", operator="DoesNotExist", values=["y"]),
+                "has values beside operator DoesNotExist, for x",
+            ),
+            (
+                "more than a word",
+                needs(key="x", operator="Gt", values=["y"]),
+                "has operator Gt without one whole number, for x",
+            ),
+            (
+                "less than two numbers",
+                needs(key="x", operator="Lt", values=["1", "2"]),
+                "has operator Lt without one whole number, for x",
+            ),
+            ("no label's value", needs(key="x", operator="In", values=["a b"]), "has the value 'a b', which no label"),
+            ("a term of nothing", needs().replace("[{}]", "[]"), "has a term without matchExpressions"),
+            ("a preferred term of nothing", fits(1).replace("[{}]", "[]"), "has a term without matchExpressions"),
+            (
+                "less than what no label has",
+                needs(key="x", operator="Lt", values=["-3"]),
+                "has the value '-3', which no label",
+            ),
+            ("more than all the weight", fits(101, key="a", operator="Exists"), "not between 1 and 100"),
+        )
+    ),
+    pytest.param({"tolerations": "- {key: x, value: a b}"}, "value 'a b', which no taint can", id="no taint's value"),
+    pytest.param({"tolerations": "- {operator: Exists, value: z}"}, "for all keys", id="a value for all keys"),
+    pytest.param({"timeout": "24h1s"}, "is not between 30s and 24h", id="a second longer than a day"),
+    pytest.param({"memoryLimit": "1048575"}, "is less than 1Mi", id="a byte less than a mebibyte"),
     pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is no quantity", id="no quantity"),
     pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
     pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
@@ -156,3 +233,10 @@ def test_every_setting_is_on_the_operators_page_and_every_one_of_that_page_exist
     """The table of docs/operator.md and the table of the code are one."""
     section = OPERATOR_PAGE.read_text().partition("## Settings of preflights")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == set(settings.KEYS)
+
+
+def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
+    """It came from a flag; what is set beside it is compared with nothing."""
+    defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
+    found = settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
+    assert (found.unusable, found.place.quantities.cpu_limit) == ((), "lots")

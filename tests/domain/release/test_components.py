@@ -53,6 +53,16 @@ def test_what_is_put_in(text: str, expected: str) -> None:
     assert gathered((made,), {"tool": REAL}, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode() == expected
 
 
+@pytest.mark.parametrize("sources", [("x/tool", "x/tool:1"), ("x/tool:1", "x/tool")], ids=["short first", "long first"])
+def test_one_pull_spec_that_begins_like_another(sources: tuple[str, str]) -> None:
+    """Each is replaced by its own, in whichever order they are named."""
+    images = {name: f"registry.example/{name}@sha256:" + "2" * 64 for name in ("a", "b")}
+    made = component(sources=dict(zip(("a", "b"), sources, strict=True)), **{"a.yaml": "x: x/tool\ny: x/tool:1"})
+    text = gathered((made,), images, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode()
+    own = {source: images[name] for name, source in zip(("a", "b"), sources, strict=True)}
+    assert text == f"x: {own['x/tool']}\ny: {own['x/tool:1']}"
+
+
 @pytest.mark.parametrize(
     ("components", "said"),
     [

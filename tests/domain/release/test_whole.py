@@ -78,6 +78,20 @@ SET = ANNOTATED.replace("x: z", "release.openshift.io/feature-set: Default")
             ],
             id="one object in two files",
         ),
+        pytest.param(
+            {OK: "kind: ConfigMap\napiVersion: v1\nmetadata: {name: b}\n", "x.yaml": ANNOTATED, "y.yaml": ANNOTATED},
+            [
+                *(
+                    f"release-manifests/{name}.yaml: its name is not 0000_NN_COMPONENT_..., so it is applied with its "
+                    "neighbours, in no component"
+                    for name in "xy"
+                ),
+                "release-manifests/0000_50_a_0.yaml: ConfigMap b has no annotations, so no cluster gets it",
+                "release-manifests/y.yaml: ConfigMap a is in release-manifests/x.yaml for the same clusters; the later "
+                "one wins",
+            ],
+            id="several at a time",
+        ),
         pytest.param({OK: ANNOTATED, "0000_50_a_1.yaml": SET}, [], id="one object for two sorts of clusters"),
     ],
 )

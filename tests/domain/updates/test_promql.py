@@ -189,12 +189,32 @@ def test_instances_are_joined() -> None:
 def test_alerts_of_which_nothing_was_heard_since() -> None:
     """After a minute without an answer nobody says that they fire; that they did is Unknown, not gone."""
     known = Alerting(NOW - 60 * S, (_alert("Bad", severity="critical"),), "connection refused")
-    (found,) = alerts.risks(known, NOW)
+    unread, found = alerts.risks(known, NOW)
+    assert unread.name == "AlertsUnknown"
     judged = found.judged()
     assert judged.applies.status == "Unknown"
     assert (
         "the alert Bad was firing when Prometheus answered last, and now: connection refused" in judged.applies.message
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        pytest.param(Alerting(), "", id="nobody was asked yet"),
+        pytest.param(Alerting(error="connection refused"), "connection refused", id="never answered"),
+        pytest.param(Alerting(NOW - 59 * S, (), "connection refused"), "", id="answered a moment ago"),
+        pytest.param(Alerting(NOW - 60 * S, (), "connection refused"), "connection refused", id="answered long ago"),
+        pytest.param(Alerting(NOW + S, (), "no route"), "no route", id="answered in the future"),
+    ],
+)
+def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: Alerting, said: str) -> None:
+    """An alert that began to fire meanwhile must not look like none."""
+    found = [(risk.name, risk.everywhere, risk.judged().applies) for risk in alerts.risks(known, NOW)]
+    assert [(name, everywhere, applies.status) for name, everywhere, applies in found] == (
+        [("AlertsUnknown", True, "Unknown")] if said else []
+    )
+    assert all(f"the alerts could not be read: {said}" in applies.message for _, _, applies in found)
 
 
 def test_a_time_without_a_zone_costs_no_pass() -> None:

@@ -88,7 +88,9 @@ def operator(
 ) -> config_v1.ClusterOperator:
     """A ClusterOperator of the payload that is healthy and waits for its turn."""
     given = {"Progressing": progressing, "Available": available, "Degraded": degraded}
-    versions = [config_v1.OperandVersion(name="operator", version=at)]
+    # What else an operator runs is not what it is updated by.
+    versions = [config_v1.OperandVersion(name=name, version=NEW) for name in ("a-part", "z-part")]
+    versions.insert(1, config_v1.OperandVersion(name="operator", version=at))
     if image is not None:
         versions.append(config_v1.OperandVersion(name="operator-image", version=image))
     return config_v1.ClusterOperator(

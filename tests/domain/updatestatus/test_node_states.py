@@ -216,6 +216,7 @@ def test_layered_pools(pool: dict[str, str], node: dict[str, Any], unavailable: 
         pytest.param([b.cond("Ready", "False")], {}, 5, True, id="not ready for five minutes"),
         pytest.param([b.cond("DiskPressure", "True")], {}, 0.9, False, id="disk pressure for less than a minute"),
         pytest.param([b.cond("DiskPressure", "True")], {}, 1, True, id="disk pressure for a minute"),
+        pytest.param([b.cond("NetworkUnavailable", "True")], {}, 0.9, False, id="no network for less than a minute"),
         pytest.param([b.cond("NetworkUnavailable", "True")], {}, 1, True, id="no network for a minute"),
         pytest.param([b.cond("Ready", "False", since=None)], {}, 0, True, id="nobody knows since when"),
         pytest.param([], {"unschedulable": True}, 900, False, id="a cordon alone never"),

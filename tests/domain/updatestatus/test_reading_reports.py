@@ -295,6 +295,22 @@ def test_what_is_no_status_at_all_is_one_clear_error(status: Any) -> None:
         report({"status": status})
 
 
+@pytest.mark.parametrize(
+    ("check", "resource"), [("NodeUnavailable", "pods"), ("", "nodes")], ids=["by its check", "by its object"]
+)
+def test_what_is_of_a_pool_stands_before_what_is_not(check: str, resource: str) -> None:
+    """Of one level and one age, as `oc` collects them; a check of another kind may be about a node."""
+    obj = written()
+    for summary, named, about in (("other", "Test", "nodes"), ("node", check, resource)):
+        health: JSON = {
+            "scope": {"type": "ControlPlane", "resources": [{"resource": about, "name": "master-0"}]},
+            "impact": {"level": "Warning", "type": "None", "summary": summary},
+            "check": named,
+        }
+        insights(obj).append({"uid": summary, "acquiredAt": "2026-01-01T00:00:00Z", "type": "Health", "health": health})
+    assert [row.summary for row in report(obj).health] == ["node", "other"]
+
+
 LEVELS = ["Unknown", "Info", "Warning", "Error", "Critical"]
 
 

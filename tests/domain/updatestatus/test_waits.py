@@ -14,6 +14,8 @@ from runup.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReferen
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.domain.updatestatus.assess import assess
+from runup.domain.updatestatus.drains import of_drains
+from runup.domain.updatestatus.nodes import Target, assess_pools
 from runup.domain.updatestatus.read import of_status
 from runup.domain.updatestatus.report import HealthRow
 from runup.domain.updatestatus.snapshot import Snapshot, is_drain_wanted
@@ -130,6 +132,13 @@ def test_whoever_watches_knows_since_when_a_drain_is_held_up() -> None:
     assert (row.since, row.level, row.impact) == (b.NOW, "Error", "Update Stalled")
 
 
+def test_what_was_held_up_at_the_first_look_is_known_since_then() -> None:
+    """Nobody knows since when it was before; the next look counts from the first one."""
+    first = assess(draining(), None, b.NOW)
+    [row] = rows(draining(), first, b.NOW + b.minutes(11))
+    assert (row.since, row.level) == (b.NOW, "Error")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -230,6 +239,25 @@ def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
     assert (row.check, row.level, row.since) == ("PodStuckTerminating", "Error", b.STARTED)
     assert row.summary == "Node worker-0000 cannot be drained: pod shop/web-1 does not end"
     assert row.description.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("worker", ("WorkerPool", "worker"), id="of a worker"),
+        pytest.param("master", ("ControlPlane", ""), id="of the control plane"),
+    ],
+)
+def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> None:
+    """The control plane's are told there, all others with their pool."""
+    node = b.node(role=name, **DRAINING)
+    found = draining(nodes=(node,), machine_config_pools=(b.pool(name),), draining_pods=(pod(ends=b.STARTED),))
+    [pool] = assess_pools(
+        found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
+    )
+    assert pool.draining == 1
+    [finding] = of_drains([pool], found.draining_pods, (), {}, b.STARTED + b.minutes(6))
+    assert (finding.scope, finding.pool) == told
 
 
 def test_many_pods_are_counted_in_the_summary() -> None:

@@ -13,10 +13,10 @@ from tests.controlplane.rows import SERVERS
 from tests.journeys.conftest import Sandbox, _started
 from tests.servers import eventually
 
-from runup.api.core_v1 import Pod
+from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.scheme import resource_of
 from runup.domain.conditions import status_of
-from runup.domain.preflight import containers
+from runup.domain.preflight import containers, workloads
 from runup.kube import calls
 from runup.lang import yaml as kyaml
 
@@ -24,6 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_grou
 
 NAMESPACE = "openshift-cluster-version-operator"
 PODS = resource_of(Pod)
+READ = "6 nodes; ['preflight', '--format=preflight-v1-json']; ['Forbidden', 'Forbidden', 'OSError']"
+"""What a cluster reader reads, was called with, and may not do."""
 
 _HEAD = "#!/usr/bin/env python3\nimport json, os, sys, time\n"
 _REPORT = """
@@ -122,12 +124,12 @@ def scenario(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """A cluster of that scenario, on the sandbox's own server: a plain Kubernetes has no cluster-reader."""
+@pytest.fixture(scope="module", params=SERVERS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A cluster of that scenario."""
     folder = Path(tempfile.mkdtemp(prefix="runup-scenario-"))
     try:
-        yield from _started(str(scenario(folder / "containers")), SERVERS[0])
+        yield from _started(str(scenario(folder / "containers")), request.param)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -138,8 +140,8 @@ def pods(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     return {item["metadata"]["name"]: item for item in found.items}
 
 
-def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
-    """One answers with what a cluster reader sees; five others are Unknown, each with its reason."""
+def preflighted(sandbox: Sandbox) -> str:
+    """What the command says once every container of 5.1.0's checks has ended."""
     assert sandbox.run("upgrade", "--preflight", "--to=5.1.0").code == 0
     sandbox.until(
         lambda version: status_of(version.status.conditions, "PreflightCompleted") == "True",
@@ -147,16 +149,21 @@ def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
     )
     done = sandbox.run("upgrade", "--preflight", "--to=5.1.0", "--wait", "--timeout=90s")
     assert done.code == 2, done.out + done.err
-    said = " ".join(done.out.split())
+    return " ".join(done.out.split())
+
+
+def test_each_container_costs_its_own_check_alone(sandbox: Sandbox) -> None:
+    """One answers with what a cluster reader sees; five others are Unknown, each with its reason."""
+    said = preflighted(sandbox)
     for words in (
-        "6 nodes; ['preflight', '--format=preflight-v1-json']; ['Forbidden', 'Forbidden', 'OSError']",
+        READ,
         "Whether hangs applies could not be told: its container did not end in 3 s",
         "Whether crashes applies could not be told: its container ended with exit code 3 (Error): no such table",
         "Whether writes-nonsense applies could not be told: its container wrote no line of JSON of format",
         "Whether another-target applies could not be told: its container's report is of another preflight, for 4.0.0.",
         "Whether not-in-the-release applies could not be told: the release's image-references name no image",
     ):
-        assert words in said, (words, done.out)
+        assert words in said, (words, said)
     # What had nothing to say is clear, and its check is named nowhere.
     assert "FindsNothing" not in said
 
@@ -183,6 +190,16 @@ def test_another_target_supersedes_them_and_clearing_leaves_none(sandbox: Sandbo
     )
     assert sandbox.run("upgrade", "--clear-preflight").code == 0
     eventually(lambda: not pods(sandbox), "none is left")
+
+
+def test_the_targets_own_account_may_read_what_they_wrote(sandbox: Sandbox) -> None:
+    """With `serviceAccount: dedicated` the generated rights have the logs of these Pods."""
+    metadata = {"name": workloads.SETTINGS_MAP, "namespace": NAMESPACE}
+    settings = {"metadata": metadata, "data": {"serviceAccount": "dedicated"}}
+    sandbox.client.send(calls.apply(resource_of(ConfigMap), settings, field_manager="admin"))
+    assert READ in preflighted(sandbox)
+    (target,) = sandbox.client.list_all(Pod, NAMESPACE, label_selector=workloads.SELECTOR)[0]
+    assert target.spec.service_account_name == workloads.NAME
 
 
 def _version(pod: dict[str, Any]) -> str:

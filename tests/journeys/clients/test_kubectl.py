@@ -182,7 +182,7 @@ def test_watch_through_many_changes(kubectl: Kubectl, server: Server, namespace:
             eventually(lambda: f"v{CHANGES}\n" in out.read_text(), "the last change was printed")
         finally:
             watching.terminate()
-            watching.wait(10)
+            watching.wait(60)
     assert out.read_text().splitlines() == [f"v{number}" for number in range(CHANGES + 1)]
 
 

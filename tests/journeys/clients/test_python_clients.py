@@ -136,4 +136,4 @@ def test_kopf_runs_a_handler(server: Server, namespace: str, tmp_path: Path) -> 
             eventually(lambda: label() == "red", "the changed object was painted again")
         finally:
             running.terminate()
-            running.wait(20)
+            running.wait(60)

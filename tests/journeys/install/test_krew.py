@@ -6,10 +6,12 @@ import hashlib
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
 import tarfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +57,13 @@ def test_the_template_is_taken_once_it_is_filled_in() -> None:
     """As it stands it has no checksum and no version, and nothing else is wrong with it."""
     template = (ROOT / "deploy" / "krew" / "runup.yaml").read_text()
     assert problems(yaml.safe_load(template), "runup.yaml") == ["version", "sha256"]
-    filled = template.replace("VERSION", "v1.2.3").replace("SHA256", "0" * 64)
+    filled = re.sub(r"SHA256-\w+-\w+", "0" * 64, template.replace("VERSION", "v1.2.3"))
     assert problems(yaml.safe_load(filled), "runup.yaml") == []
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the manifest and the archive, which lacks the libraries."""
+    """The folder with the manifest and the archives, which lack the libraries."""
     folder = tmp_path_factory.mktemp("krew")
     command = [sys.executable, str(ROOT / "tools" / "krew_archive.py"), str(folder), "--alone"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
@@ -72,7 +74,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def installed(made: Path, tmp_path: Path) -> dict[str, str]:
     """The environment of somebody for whom krew unpacked the archive: a store, and a link in a folder of PATH."""
-    (platform,) = yaml.safe_load((made / "runup.yaml").read_text())["spec"]["platforms"]
+    platform = yaml.safe_load((made / "runup.yaml").read_text())["spec"]["platforms"][0]
     store, programs = tmp_path / "store" / "runup" / "v1", tmp_path / "bin"
     programs.mkdir()
     with tarfile.open(made / platform["uri"].rpartition("/")[2]) as archive:
@@ -86,16 +88,60 @@ def installed(made: Path, tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_the_manifest_names_the_archive(made: Path) -> None:
-    """Its name, its checksum and the version."""
+def test_the_manifest_names_the_archives(made: Path) -> None:
+    """Of every platform: its name, its checksum and the version."""
     plugin = yaml.safe_load((made / "runup.yaml").read_text())
     assert problems(plugin, "runup.yaml") == []
     assert plugin["spec"]["version"] == f"v{runup.__version__}"
-    (platform,) = plugin["spec"]["platforms"]
-    archive = made / platform["uri"].rpartition("/")[2]
-    assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
-    with tarfile.open(archive) as tar:
-        assert {"kubectl-runup", "LICENSE", "lib/bin/kubectl-runup"} <= set(tar.getnames())
+    platforms = {"-".join(each["selector"]["matchLabels"].values()): each for each in plugin["spec"]["platforms"]}
+    assert platforms.keys() == {"linux-amd64", "linux-arm64", "darwin-arm64"}
+    for name, platform in platforms.items():
+        archive = made / f"runup-{name}.tar.gz"
+        assert platform["uri"].endswith(f"/{archive.name}")
+        assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
+        with tarfile.open(archive) as tar:
+            assert {"kubectl-runup", "LICENSE", "lib/bin/kubectl-runup"} <= set(tar.getnames())
+
+
+def _elf(machine: int) -> bytes:
+    return b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 3, machine) + bytes(44)
+
+
+def _mach(cpu: int) -> bytes:
+    return struct.pack("<II", 0xFEEDFACF, cpu) + bytes(24)
+
+
+def _universal(*cpus: int) -> bytes:
+    return struct.pack(">II", 0xCAFEBABE, len(cpus)) + b"".join(struct.pack(">IIIII", cpu, 0, 0, 0, 0) for cpu in cpus)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "platforms"),
+    [
+        # Numbers of machines: elf(5) EM_X86_64, EM_AARCH64, EM_386; mach/machine.h CPU_TYPE_X86_64, CPU_TYPE_ARM64.
+        pytest.param("a.so", _elf(62), {"linux-amd64"}, id="linux on amd64"),
+        pytest.param("a.so", _elf(183), {"linux-arm64"}, id="linux on arm64"),
+        pytest.param("program", _elf(183), {"linux-arm64"}, id="whatever its name"),
+        pytest.param("a.so", _elf(3), set(), id="a machine that there is no archive for"),
+        pytest.param("a.so", _mach(0x0100000C), {"darwin-arm64"}, id="macOS on arm64"),
+        pytest.param("a.so", _mach(0x01000007), {"darwin-amd64"}, id="macOS on amd64"),
+        pytest.param("a.dylib", _universal(0x01000007, 0x0100000C), {"darwin-amd64", "darwin-arm64"}, id="universal"),
+        pytest.param("a.so", b"", set(), id="empty"),
+        pytest.param("a.so", b"\x7fELF", set(), id="cut"),
+        pytest.param("a.py", b"import os", None, id="not compiled"),
+    ],
+)
+def test_for_which_platform_a_file_is_compiled(
+    name: str, content: bytes, platforms: set[str] | None, tmp_path: Path
+) -> None:
+    """What is compiled for another machine is noticed before it is packed."""
+    place = spec_from_file_location("compiled", ROOT / "tools" / "compiled.py")
+    assert place is not None
+    assert place.loader is not None
+    compiled = module_from_spec(place)
+    place.loader.exec_module(compiled)
+    (tmp_path / name).write_bytes(content)
+    assert compiled.files(tmp_path) == ({} if platforms is None else {tmp_path / name: platforms})
 
 
 @pytest.mark.slow

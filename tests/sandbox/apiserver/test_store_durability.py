@@ -80,7 +80,7 @@ async def test_a_list_at_an_older_revision_is_what_it_was(store: Store) -> None:
     await put(store, "x", 10, first.rv)
     await delete(store, "y", second.rv)
     await put(store, "z", 3, 0)
-    assert values(store.items_at(PODS, second.rv)) == [("a/x", 1), ("a/y", 2)]
+    assert values(store.entries_at(PODS, second.rv)) == [("a/x", 1), ("a/y", 2)]
     assert values(store.items(PODS)) == [("a/x", 10), ("a/z", 3)]
 
 
@@ -92,7 +92,7 @@ async def test_what_is_older_than_the_log_is_expired(store: Store) -> None:
     with pytest.raises(Expired, match=rf"too old resource version: 2 \({store.compacted}\)"):
         store.events_since(PODS, 2)
     with pytest.raises(Expired):
-        store.items_at(PODS, 2)
+        store.entries_at(PODS, 2)
     assert [event.rv for event in store.events_since(PODS, 29)] == [30, 31]
 
 

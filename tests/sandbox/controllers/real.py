@@ -38,4 +38,4 @@ def real_plane(data: Path) -> Iterator[ControlPlane]:
             yield plane
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)

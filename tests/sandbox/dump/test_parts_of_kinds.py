@@ -75,7 +75,7 @@ async def judged(dump: Path, data: Path) -> CheckOutcome:
         async with ReadOnlyClient(admin.config, namespace="") as client:
             reads = Reads(client, [BUDGETS], clock=SystemClock(), changed=changed.set)
             running = asyncio.create_task(reads.run())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 while reads.waiting:
                     changed.clear()
                     await changed.wait()

@@ -31,7 +31,7 @@ async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: P
         assert port is not None
         await world.server.__aexit__(None, None, None)
         os.kill(int(world.log().split()[0]), signal.SIGKILL)
-        await asyncio.wait_for(_second_start(world), 20)
+        await asyncio.wait_for(_second_start(world), 90)
         async with ApiServer(data=world.place.data, port=port):
             status = await world.until(lambda found: container(found).get("restartCount") == 1, "the restart")
         assert "running" in state(status)
@@ -62,8 +62,8 @@ async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
         api.share, api.faults = 1.0, (fault,)
         os.kill(int(world.log().split()[0]), signal.SIGKILL)
         if fault is server_error:
-            await asyncio.wait_for(_second_start(world), 20)
-        await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 20)
+            await asyncio.wait_for(_second_start(world), 90)
+        await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 90)
         api.calm()
         status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
         assert container(status)["lastState"]["terminated"]["exitCode"] == 137

@@ -27,7 +27,7 @@ async def test_it_serves_until_it_is_told_to_stop() -> None:
     stop = asyncio.Event()
     task = asyncio.create_task(_for_ever())
     asyncio.get_running_loop().call_soon(stop.set)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         await until_over(stop, [task])
     assert not task.done()
     task.cancel()
@@ -38,7 +38,7 @@ async def test_a_part_that_ends_is_no_secret(part: object, error: type[Exception
     """What ended it is raised, rather than a cluster that does only some of its work."""
     assert callable(part)
     tasks = [asyncio.create_task(_for_ever()), asyncio.create_task(part())]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         with pytest.raises(error):
             await until_over(asyncio.Event(), tasks)
     tasks[0].cancel()

@@ -148,30 +148,56 @@ def _data(check: Check) -> dict[str, Any]:
 
 @checks.command("explain")
 @click.argument("name")
-def explain(name: str) -> None:
-    """Print the page of a built-in check, and the rights that it needs.
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--release-dir", default="", metavar="DIR", help="Also the declarative checks of this release.")
+def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
+    """Print what a check is about, and the rights that it needs: a built-in one, one of a file, or one of a release.
+
+    NAME is the check's, or that of the risk that it reports.
 
     \b
       runup checks explain HeadroomShort
-      runup checks explain OperatorMaxOpenShiftVersion
+      runup checks explain old-routes preflight-checks
+      runup checks explain RemovedAPIInUse --release-dir release
     """
-    import difflib
-
     from runup import pages
     from runup.domain.checks import rights
     from runup.domain.checks.catalogue import CHECKS
+    from runup.domain.checks.page import declared_page
 
-    check = next((each for each in CHECKS if each.name == name), None)
-    if check is None:
-        near = difflib.get_close_matches(name, [each.name for each in CHECKS], 1)
-        hint = f"; did you mean {near[0]}?" if near else "; `runup checks list` names them"
-        raise CommandError(f"there is no check {name}{hint}")
+    declared = (*_declared(paths), *(check for check in _known(release_dir) if check not in CHECKS))
+    check = _named(name, (*CHECKS, *declared), bool(declared))
+    page = declared_page(check) if check in declared else pages.find(check.name)
     rules = "\n".join(
         f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
         + (f", in namespace {right.namespace}" if right.namespace else "")
         for right in rights.of_checks([check])
     )
-    _write(f"{pages.find(name)}\n**Rights**\n\n{rules}\n")
+    _write(f"{page}\n**Rights**\n\n{rules or 'none'}\n")
+
+
+def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these files and folders; raises CommandError where there is none, or one cannot be read."""
+    found = _all(paths)
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    checks = tuple(check for one in found for check in one.checks)
+    if paths and not checks:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    return checks
+
+
+def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
+    """The check of that name, else the one whose risk has it; raises CommandError."""
+    import difflib
+
+    for names in ([each.name for each in known], [each.unknown_risk for each in known]):
+        if name in names:
+            return known[names.index(name)]
+    near = difflib.get_close_matches(name, [each.name for each in known], 1)
+    ours = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+    hint = f"; did you mean {near[0]}?" if near else f"; `runup checks list` names those built in{ours}"
+    raise CommandError(f"there is no check {name}{hint}")
 
 
 @checks.command("coverage")

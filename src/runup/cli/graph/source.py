@@ -92,13 +92,29 @@ def _built(path: Path) -> Source:
         parse_graph(body)
     except BadGraph as error:
         raise CommandError(f"{path}: {error.message}") from error
-    document = msgspec.json.decode(body)
-    removed = {(each["from"], each["to"]): tuple(each["files"]) for each in document.pop("blockedEdges", ())}
-    notes = tuple(document.pop("notes", ()))
+    try:
+        ours = msgspec.json.decode(body, type=_Ours)
+    except msgspec.ValidationError as error:
+        raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
+    removed = {(each.old, each.new): each.files for each in ours.blocked}
+    document = {key: value for key, value in msgspec.json.decode(body).items() if key not in ("blockedEdges", "notes")}
     whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
     for node in whole["nodes"]:
         node.setdefault("metadata", {})
-    return Source(whole, removed, notes)
+    return Source(whole, removed, ours.notes)
+
+
+class _Blocked(msgspec.Struct, frozen=True):
+    old: str = msgspec.field(name="from")
+    new: str = msgspec.field(name="to")
+    files: tuple[str, ...] = ()
+
+
+class _Ours(msgspec.Struct, frozen=True):
+    """What `write` adds to a graph."""
+
+    blocked: tuple[_Blocked, ...] = msgspec.field(default=(), name="blockedEdges")
+    notes: tuple[str, ...] = ()
 
 
 def _data(folder: Path) -> graph_data.GraphData:

@@ -1,8 +1,8 @@
 """The status of a live cluster: the controller's UpdateStatus where there is one, else the same made here and now.
 
 Reading the cluster takes more requests and knows no start times that nobody recorded; both print through one object.
-What may not be read is an `Unreadable` in the snapshot, and so a line of the report. Only without ClusterVersion and
-operators there is no report at all.
+What may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that the server has
+trouble with, for those who ask once. Only without ClusterVersion and operators there is no report at all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
 from runup.kube import calls
-from runup.kube.errors import ApiError, Forbidden, NotFound
+from runup.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from runup.lang.gotext import nanoseconds
 
 if TYPE_CHECKING:
@@ -37,16 +37,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
 JSON = dict[str, Any]
+Refusals = tuple[type[ApiError], ...]
+
+_REFUSED = (Forbidden, NotFound)
 
 MCO_NAMESPACE = "openshift-machine-config-operator"
 
 
-def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False) -> Found:
+def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False) -> Found:
     """The status now; `whole` is for those who want every node, which a large cluster's object does not hold.
 
-    The time is asked for after the server has answered: it may be the server's.
+    Who is following asks again soon: a server's trouble with one kind is raised then, else what is not seen for a
+    moment would look like what is over. The time is asked for after the server has answered: it may be the server's.
     """
-    written = written_status(client)
+    told = _REFUSED if following else (*_REFUSED, ServerError)
+    written = written_status(client, told)
     now = clock()
     now_ns = nanoseconds(now - EPOCH)
     notes: tuple[str, ...] = ()
@@ -54,7 +59,7 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
         written, notes = None, (_OUTDATED,)
     if written is not None and not (whole and _is_incomplete(written)):
         return Found(written, now_ns, alerts_problem=_alerts_problem(written))
-    snapshot = observe(client, now)
+    snapshot = observe(client, now, told)
     known = snapshot.alerts
     problem = alerts_note(known.why) if isinstance(known, Unreadable) else ""
     return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
@@ -86,11 +91,11 @@ def is_outdated(client: SyncClient, written: JSON, now: datetime) -> bool:
     return report.updating.status != progressing.status or insight.started_at != started
 
 
-def written_status(client: SyncClient) -> JSON | None:
+def written_status(client: SyncClient, told: Refusals = _REFUSED) -> JSON | None:
     """The controller's object, or None: no such API, no right to read it, or nothing written yet."""
     try:
         found = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
-    except (NotFound, Forbidden):
+    except told:
         return None
     return found if found.get("status") else None
 
@@ -110,27 +115,31 @@ def _alerts_problem(obj: JSON) -> str:
     return "" if known else alerts_note(str(reachable.get("message", "")))
 
 
-def observe(client: SyncClient, now: datetime) -> Snapshot:
-    """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be."""
+def observe(client: SyncClient, now: datetime, told: Refusals = _REFUSED) -> Snapshot:
+    """Everything that insights are made of, read now; raises KubeError where ClusterVersion or operators cannot be.
+
+    Answers that are `told` are `Unreadable` in it, others are raised.
+    """
     cluster = clusters.read(client, no="no")
     odd: dict[str, str] = {}
     partly: dict[str, str] = {}
-    nodes = _try(lambda: _all(client, Node, odd, partly))
-    pools = _try(lambda: _all(client, MachineConfigPool, odd, partly))
+    nodes = _try(lambda: _all(client, Node, odd, partly), told)
+    pools = _try(lambda: _all(client, MachineConfigPool, odd, partly), told)
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
     snapshot = Snapshot(
         cluster_version=cluster,
         cluster_operators=_all(client, ClusterOperator, odd, partly),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
-        machine_configs=_try(lambda: _configurations(client, odd, partly)),
+        machine_configs=_try(lambda: _configurations(client, odd, partly), told),
         machine_config_operator=_deployment(client),
         alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: _all(client, Pod, odd, partly, "status.phase=Pending")),
+        pending_pods=_try(lambda: _all(client, Pod, odd, partly, "status.phase=Pending"), told),
         draining_pods=_try(
-            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, partly, f"spec.nodeName={name}"))
+            lambda: tuple(pod for name in draining for pod in _all(client, Pod, odd, partly, f"spec.nodeName={name}")),
+            told,
         ),
-        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd, partly)) if draining else (),
+        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, odd, partly), told) if draining else (),
     )
     incomplete = {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
     return replace(snapshot, undecoded=tuple(sorted(odd.items())), incomplete=incomplete)
@@ -177,9 +186,9 @@ def _deployment(client: SyncClient) -> Deployment | Unreadable | None:
         return Unreadable(error.message)
 
 
-def _try(read: Callable[[], T]) -> T | Unreadable:
+def _try(read: Callable[[], T], told: Refusals) -> T | Unreadable:
     """What `read` reads, or why the server refused it. A server that is gone is an error of the whole command."""
     try:
         return read()
-    except (Forbidden, NotFound) as error:
+    except told as error:
         return Unreadable(error.message)

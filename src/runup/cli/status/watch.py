@@ -94,7 +94,7 @@ def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iter
     answered = clock.monotonic()
     while True:
         try:
-            found = status_live.read(client, now)
+            found = status_live.read(client, now, following=True)
         except Transient as error:
             if clock.monotonic() - answered > AWAY_S:
                 raise

@@ -194,6 +194,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
     answered = clock.monotonic()
     while True:
         trouble = None
+        fresh = version is None
         try:
             if version is None:
                 latest = clusters.read(client)
@@ -207,7 +208,9 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
                     yield Look(event.object)
             answered = clock.monotonic()
         except Gone:
-            version = None
+            version, answered = None, clock.monotonic()
+            if fresh:
+                clock.pause(_RETRY_S)
         except Transient as error:
             if clock.monotonic() - answered > AWAY_S:
                 raise

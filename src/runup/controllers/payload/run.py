@@ -128,12 +128,14 @@ class Run:
         async with asyncio.TaskGroup() as group:
             defining: set[asyncio.Task[None]] = set()
             for task in node.tasks:
-                if task.kind == DEFINITION and not task.deletes:
-                    defining.add(group.create_task(self._do(task)))
-                    continue
                 if defining and after_definitions(task):
                     await asyncio.wait(defining)
-                await self._do(task)
+                if not await self._put(task):
+                    continue
+                if task.kind == DEFINITION and not task.deletes:
+                    defining.add(group.create_task(self._see_well(task)))
+                else:
+                    await self._see_well(task)
         self._ended[number].set()
 
     async def _precreate(self, node: Node) -> None:
@@ -151,15 +153,19 @@ class Run:
         except FAILURES as error:
             log.debug("not created ahead", task=str(task), error=words_of(error))
 
-    async def _do(self, task: Task) -> None:
+    async def _put(self, task: Task) -> bool:
+        """Whether it is as the release has it. It was postponed if not."""
         await self._ours.wait()
         await self._insisting.awaited(task)
         hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
         if not await self._insisting.put(task):
             self._postpone(task)
-            return
+            return False
         if hands_over:
             await self._hand_over(task)
+        return True
+
+    async def _see_well(self, task: Task) -> None:
         await self._judging.well(task)
         self._course.finish(task)
         for group, kind in self._putting.defined_by(task):
@@ -179,7 +185,8 @@ class Run:
 
     async def _after(self, task: Task, needed: Sequence[Task]) -> None:
         await self._course.finished(*needed)
-        await self._do(task)
+        if await self._put(task):
+            await self._see_well(task)
 
     async def _hand_over(self, task: Task) -> None:
         """Leave the rest to the operator that replaces this one: two of them would write the same in turns."""

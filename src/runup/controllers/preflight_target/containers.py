@@ -42,12 +42,16 @@ AFTER_UNKNOWN_S = 120.0
 
 @dataclass
 class _Run:
-    """The run of a check that is asked for; `said` is what the last one that came to something said."""
+    """The run of a check that is asked for; `said` is what the last one that came to something said.
+
+    `no_log` is why the log of this one could not be had the last time that it was asked for.
+    """
 
     number: int
     asked_at: float
     ended_at: float | None = None
     said: CheckOutcome | None = None
+    no_log: str = ""
 
 
 class Containers:
@@ -118,10 +122,10 @@ class Containers:
         if run.ended_at is not None:
             unknown = run.said is not None and run.said.result == "Unknown"
             if now - run.ended_at >= (AFTER_UNKNOWN_S if unknown else AGAIN_S):
-                run.number, run.asked_at, run.ended_at = run.number + 1, now, None
+                run.number, run.asked_at, run.ended_at, run.no_log = run.number + 1, now, None, ""
             return run.said
         pod = self._pod(check, run)
-        said = await self._said(check, context, pod) if pod is not None and has_ended(pod) else None
+        said = await self._said(check, run, context, pod) if pod is not None and has_ended(pod) else None
         if said is None:
             said = self._over(check, run, pod, now)
         if said is not None:
@@ -142,15 +146,19 @@ class Containers:
         limit_s = MADE_WITHIN_S if pod is None else MADE_WITHIN_S + check.container.timeout_s + GRACE_S
         if now - run.asked_at < limit_s:
             return None
+        if pod is not None and has_ended(pod):
+            return without_log(check, pod, f"after {limit_s:.0f} s {run.no_log}")
         return could_not_tell(check, f"after {limit_s:.0f} s {why_it_waits(pod)}")
 
-    async def _said(self, check: Check, context: Context, pod: Pod) -> CheckOutcome | None:
+    async def _said(self, check: Check, run: _Run, context: Context, pod: Pod) -> CheckOutcome | None:
         """What the container of `pod` wrote; None where it is to be asked for again."""
         path = calls.path_of(resource_of(Pod), pod.metadata.namespace, pod.metadata.name, "log")
         query = (("container", CONTAINER), ("tailLines", str(TAIL_LINES)), ("limitBytes", str(TAIL_BYTES)))
         try:
             log = await self._client.send(calls.get_path(path, query))
-        except (Transient, NotFound):
+        except (Transient, NotFound) as error:
+            # A kubelet that cannot be reached just now; the log may be there in a moment.
+            run.no_log = str(error)
             return None
         except KubeError as error:
             return without_log(check, pod, error.message)

@@ -8,15 +8,17 @@ should be is named, and the others are known. So is a kind of which the server s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource
+from runup.controllers.preflight_target.lookups import Lookups
 from runup.domain.checks.model import Snapshot
-from runup.domain.checks.reads import Slim, known, namespace_of, type_of
+from runup.domain.checks.reads import Lookup, Slim, known, namespace_of, type_of
 from runup.kube.cache import Cache, Change
 from runup.kube.client import Client
 from runup.kube.clock import Clock
@@ -25,6 +27,11 @@ from runup.kube.watch import Reflector
 # Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "
 _FINAL = ("not allowed to ", _ABSENT)
+
+
+def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
+    """Whether it is known of what is looked up that it cannot be just now: an API of somebody else holds nobody up."""
+    return isinstance(resource, Lookup) and cache.error is not None
 
 
 def _unversioned(obj: Object) -> Object:
@@ -38,9 +45,12 @@ class Reads:
         self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]
     ) -> None:
         self._caches: dict[Resource, Cache[Any]] = {}
-        self._reflectors: list[Reflector[Any]] = []
+        self._reflectors: list[Reflector[Any] | Lookups] = []
+        self._listed: dict[Resource, tuple[Any, ...]] = {}
+        self._news: Counter[Resource] = Counter()
         self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
-        for resource in dict.fromkeys(resources):
+        # Those that others call for come after them.
+        for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
             if resource not in self._unknown:
                 self._add(client, resource, clock, changed)
 
@@ -49,14 +59,22 @@ class Reads:
         slim = resource if isinstance(resource, Slim) else None
         cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
 
+        def news() -> None:
+            self._news[resource] += 1
+            changed()
+
         def heard(_change: Change, old: Object | None, new: Object | None) -> None:
+            self._listed.pop(resource, None)
             # A heartbeat that touches nothing of what is kept is no news.
             if old is None or new is None or _unversioned(old) != _unversioned(new):
-                changed()
+                news()
 
         cache.add_listener(heard)
-        cache.add_state_listener(changed)
+        cache.add_state_listener(news)
         self._caches[resource] = cache
+        if isinstance(resource, Lookup):
+            self._reflectors.append(Lookups(client, resource, self._caches.get(resource.of or resource), cache, clock))
+            return
         self._reflectors.append(
             Reflector(
                 client,
@@ -86,7 +104,7 @@ class Reads:
         return tuple(
             resource
             for resource, cache in self._caches.items()
-            if not cache.synced and not (cache.error or "").startswith(_FINAL)
+            if not cache.synced and not (cache.error or "").startswith(_FINAL) and not _looked_up(resource, cache)
         )
 
     @property
@@ -94,9 +112,17 @@ class Reads:
         """What keeps the first of those from being read, or nothing."""
         return next((error for resource in self.waiting if (error := self._caches[resource].error)), "")
 
+    @property
+    def news(self) -> Mapping[Resource, int]:
+        """A number for each read, another one whenever something of it changed."""
+        return dict(self._news)
+
     def snapshot(self) -> Snapshot:
         """What is known now; later changes do not reach it."""
-        objects = {resource: tuple(cache.all()) for resource, cache in self._caches.items() if cache.ready}
+        # Hundreds of thousands of objects are not put together again because another kind changed.
+        fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
+        self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}
+        objects = {resource: self._listed[resource] for resource, cache in self._caches.items() if cache.ready}
         lacking = {
             resource: cache.error or "it was not listed yet"
             for resource, cache in self._caches.items()

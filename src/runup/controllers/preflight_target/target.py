@@ -2,8 +2,9 @@
 
 In: a read-only client, the release's checks, where the report goes. Out: the file that the managing operator reads. It
 never writes to the cluster. The order of things prevents three mistakes: a first report stands before the API server
-has answered (a reader can tell "not yet" from "not at all"); a change is evaluated once it has been quiet for a moment,
-but not later than a second after it; and a report that cannot be written leaves the last good one in place.
+has answered (a reader can tell "not yet" from "not at all"); the first change after a calm is evaluated at once, the
+next once it has been quiet for a moment, but not later than a second after it; and a report that cannot be written
+leaves the last good one in place.
 """
 
 from __future__ import annotations
@@ -53,10 +54,12 @@ _NAMED = 3
 class Timing:
     """Seconds: a change is evaluated after `quiet_s` without another, `longest_s` at most; see the module.
 
+    The first after `longest_s` without an evaluation waits `first_s` only: somebody has fixed something, and looks.
     An unchanged report is evaluated and written again every `heartbeat_s`, so that a reader sees that somebody still
     looks; while that takes long, it is written as it was every `latest_s` (a reader waits three times as long).
     """
 
+    first_s: float = 0.01
     quiet_s: float = 0.1
     longest_s: float = 1.0
     heartbeat_s: float = 20.0
@@ -105,7 +108,9 @@ class PreflightTarget:
 
     def __post_init__(self) -> None:
         self._changed = asyncio.Event()
-        self._runner = Runner(self.clock, self.timing.check_limit_s)
+        # A little less than a heartbeat: each is a whole evaluation.
+        self._runner = Runner(self.clock, self.timing.check_limit_s, self.timing.heartbeat_s * 0.9)
+        self._evaluated_at = float("-inf")
         self._once = False
         self._evaluated = False
         self._cluster_id = ""
@@ -224,10 +229,13 @@ class PreflightTarget:
         """Wait for a change and then for a quiet moment, or for the next heartbeat."""
         if not await self._changes_within(self.timing.heartbeat_s):
             return
-        deadline = self.clock.monotonic() + self.timing.longest_s
+        now = self.clock.monotonic()
+        calm = now - self._evaluated_at >= self.timing.longest_s
+        quiet_s = min(self.timing.first_s, self.timing.quiet_s) if calm else self.timing.quiet_s
+        deadline = now + self.timing.longest_s
         while (left := deadline - self.clock.monotonic()) > 0:
             self._changed.clear()
-            if not await self._changes_within(min(self.timing.quiet_s, left)):
+            if not await self._changes_within(min(quiet_s, left)):
                 return
 
     async def _changes_within(self, seconds: float) -> bool:
@@ -246,7 +254,7 @@ class PreflightTarget:
         containers: Containers,
         prometheus: Prometheus,
     ) -> None:
-        snapshot, now = reads.snapshot(), self.clock.now()
+        snapshot, news, now = reads.snapshot(), reads.news, self.clock.now()
         target = _version(self.request.target_version, "target")
         kubernetes, namespace = self.release.kubernetes, self.request.namespace
         seen = await self._images.settled(snapshot) if self._once else self._images.seen(snapshot)
@@ -272,10 +280,10 @@ class PreflightTarget:
             if self._shows_progress():
                 await self._write(running(header, outcomes, len(checks), now), containers.wanted)
             if check.container is None and check.query not in unanswered:
-                outcomes.append(await self._runner.run(check, snapshot, context))
+                outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
-        self._evaluated = True
+        self._evaluated, self._evaluated_at = True, self.clock.monotonic()
         report = completed(header, outcomes, self.clock.now())
         if awaited:
             done = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"

@@ -16,6 +16,7 @@ import msgspec
 
 from runup.api.meta_v1 import Object, Wire, key_of
 from runup.api.scheme import RESOURCES, Resource
+from runup.domain.checks import declared_page
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
 from runup.domain.checks.locate import line_of
@@ -133,6 +134,9 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         lambda snapshot, context: _run(compiled, snapshot, context),
         compiled.applies_to,
         unknown_risk=spec.risk.name,
+        severity=spec.risk.severity,
+        updates=declared_page.updates(spec.sources, spec.targets),
+        about=declared_page.about(document["spec"]),
         query=spec.promql.query if spec.promql else "",
         container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )

@@ -22,13 +22,17 @@ PARTIAL = "PreflightPartial"
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What became of one check. `duration_seconds` is wall time, measured by whoever ran it."""
+    """What became of one check. `duration_seconds` is wall time, measured by whoever ran it.
+
+    `asked` are the kinds that it looked at: as long as none of them changes, it would say the same.
+    """
 
     check: Check
     result: CheckResult
     findings: tuple[Finding, ...] = ()
     message: str = ""
     duration_seconds: float = 0.0
+    asked: frozenset[Resource] = frozenset()
 
 
 class BadFinding(ValueError):
@@ -45,8 +49,13 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
 
     What a check yielded before it failed is kept: a risk that was found does not go away.
     """
-    found: list[Finding] = []
     snapshot = replace(snapshot, asked=set())
+    outcome = _judged(check, snapshot, context)
+    return replace(outcome, asked=frozenset(snapshot.asked))
+
+
+def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
+    found: list[Finding] = []
     try:
         if not check.applies_to(context):
             return CheckOutcome(

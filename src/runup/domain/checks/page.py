@@ -31,6 +31,12 @@ def page(check: Check) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def declared_page(check: Check) -> str:
+    """The page of a check that a release declares."""
+    reads = f"\n\n**Reads** {_reads(check.reads)}." if check.reads else ""
+    return f"# {check.name}\n\n{check.about}{reads}\n\n**Updates** {check.updates}; **severity** {check.severity}.\n"
+
+
 def unknown_page(check: Check) -> str:
     """The page about what the check could not tell."""
     return (

@@ -50,6 +50,19 @@ class Slim(Resource, msgspec.Struct, frozen=True):
         return super().__str__()
 
 
+class Lookup(Slim, msgspec.Struct, frozen=True):
+    """A resource of which only those objects are read that others call for, by name: nobody can watch it.
+
+    `of` is the read whose objects call for some, `names` says which one each does, empty for none.
+    """
+
+    of: Resource | None = None
+    names: Callable[[Any], tuple[str, str]] = lambda obj: (obj.metadata.namespace, obj.metadata.name)
+
+    def __str__(self) -> str:
+        return super().__str__()
+
+
 # The first type of a resource is the slim one; the sandbox's, which keep whole objects, come after.
 _KINDS = {resource: kind for kind, resource in reversed(types().items())}
 

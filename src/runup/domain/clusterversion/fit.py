@@ -36,7 +36,6 @@ from runup.domain.updates.candidates import (
     Candidate,
     JudgedRisk,
     add_risks,
-    by_name,
 )
 from runup.lang.cut import cut, stored_bytes
 from runup.lang.formats import is_uri
@@ -205,10 +204,8 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
 
 
 def _fit(found: Sequence[Candidate]) -> bool:
-    conditional = [candidate for candidate in found if candidate.risks]
-    if len(conditional) > MAX_UPDATES or sum(map(_bytes, found)) > MAX_LISTS:
-        return False
-    return len(by_name(conditional)) <= MAX_RISKS
+    """What fits in bytes fits in number, too: an update with its risk takes 3 KiB, each further risk 2 KiB."""
+    return sum(map(_bytes, found)) <= MAX_LISTS
 
 
 def _bytes(candidate: Candidate) -> int:

@@ -50,11 +50,6 @@ class Progress:
     problems: tuple[Problem, ...] = ()
     deleting: tuple[str, ...] = ()
 
-    @property
-    def reconciling(self) -> bool:
-        """Whether all was applied and is being kept so."""
-        return self.state is State.RECONCILING
-
 
 @dataclass(frozen=True, slots=True)
 class Loading:

@@ -185,7 +185,7 @@ def _check_requirement(found: _Requirement) -> None:
         raise Unusable(f"has operator {found.operator} without values, for {found.key}")
     if found.operator in ("Exists", "DoesNotExist") and found.values:
         raise Unusable(f"has values beside operator {found.operator}, for {found.key}")
-    number = len(found.values) == 1 and re.fullmatch(r"-?\d{1,18}", found.values[0])
+    number = len(found.values) == 1 and re.fullmatch(r"\d{1,18}", found.values[0])
     if found.operator in ("Gt", "Lt") and not number:
         raise Unusable(f"has operator {found.operator} without one whole number, for {found.key}")
 

@@ -74,7 +74,7 @@ def _placed(folder: str, component: str, name: str) -> str:
 
 
 def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """What stands in the component's manifests -> the release's pull spec; the longest first."""
+    """What stands in the component's manifests -> the release's pull spec."""
     data = component.files.get(_OWN_REFERENCES)
     if data is None:
         return []
@@ -87,8 +87,7 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
             f"component {component.name}: {_OWN_REFERENCES} needs image {', '.join(missing)}, which the release does "
             f"not have; add --component {missing[0]}=IMAGE or --image-reference {missing[0]}=PULLSPEC"
         )
-    pairs = [(source.encode(), images[name].encode()) for name, source in wanted.items() if source]
-    return sorted(pairs, key=lambda pair: (-len(pair[0]), pair[0]))
+    return [(source.encode(), images[name].encode()) for name, source in wanted.items() if source]
 
 
 def _substituted(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:

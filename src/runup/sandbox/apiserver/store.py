@@ -22,10 +22,10 @@ import sqlite3
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, overload
 
 import msgspec
 import orjson
@@ -153,6 +153,25 @@ class _Table:
     events: deque[Event] = field(default_factory=deque)
 
 
+class Entries(Sequence[Entry]):
+    """Objects in the order of their keys, each looked up when it is asked for: a page of many costs what is on it."""
+
+    def __init__(self, entries: Mapping[str, Entry], keys: Sequence[str]) -> None:
+        self._entries, self._keys = entries, keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Entries: ...
+    def __getitem__(self, index: int | slice) -> Entry | Entries:
+        if isinstance(index, slice):
+            return Entries(self._entries, self._keys[index])
+        return self._entries[self._keys[index]]
+
+
 def key_of(namespace: str, name: str) -> str:
     """The key within a resource; sorting keys gives the order of a list, as etcd has it."""
     return f"{namespace}/{name}" if namespace else name
@@ -260,9 +279,13 @@ class Store:
 
     def items(self, resource: str, namespace: str = "", after: str = "") -> list[Entry]:
         """Every object of a resource (of one namespace when given) whose key is past `after`, in the order of keys."""
+        return list(self.entries(resource, namespace, after))
+
+    def entries(self, resource: str, namespace: str = "", after: str = "") -> Entries:
+        """The same, good until the next change."""
         table = self._tables.get(resource)
         if table is None:
-            return []
+            return Entries({}, ())
         keys = table.keys
         # "0" is the character after "/".
         start, end = (
@@ -270,23 +293,22 @@ class Store:
         )
         if after:
             start = max(start, bisect_right(keys, after))
-        return [table.entries[key] for key in keys[start:end]]
+        return Entries(table.entries, keys[start:end])
 
     def count(self, resource: str) -> int:
         """How many objects a resource has."""
         table = self._tables.get(resource)
         return len(table.keys) if table else 0
 
-    def items_at(self, resource: str, rv: int, namespace: str = "", after: str = "") -> list[Entry]:
-        """What `items` was at revision `rv`; raises Expired when the log does not reach back so far."""
+    def entries_at(self, resource: str, rv: int, namespace: str = "", after: str = "") -> Entries:
+        """What `entries` was at revision `rv`; raises Expired when the log does not reach back so far."""
         if rv < self._compacted:
             raise Expired(rv, self._compacted)
         table = self._tables.get(resource)
         if table is None:
-            return []
-        changed = [event for event in reversed(table.events) if event.rv > rv]
-        if not changed:
-            return self.items(resource, namespace, after)
+            return Entries({}, ())
+        if not table.events or table.events[-1].rv <= rv:
+            return self.entries(resource, namespace, after)
         state = dict(table.entries)
         for event in _takewhile_newer(table.events, rv):
             if event.prev is None:
@@ -294,7 +316,7 @@ class Store:
             else:
                 state[event.entry.key] = event.prev
         prefix = f"{namespace}/" if namespace else ""
-        return [state[key] for key in sorted(state) if key.startswith(prefix) and key > after]
+        return Entries(state, sorted(key for key in state if key.startswith(prefix) and key > after))
 
     def events_since(self, resource: str, rv: int) -> list[Event]:
         """The changes after revision `rv`, oldest first; raises Expired when the log does not reach back so far."""

@@ -41,8 +41,8 @@ class Stream:
         self._response = response
 
     async def next(self) -> JSON:
-        """The next event, within a second."""
-        async with asyncio.timeout(5):
+        """The next event; an error where none comes."""
+        async with asyncio.timeout(90):
             event: JSON = orjson.loads(await self._response.content.readline())
         return event
 
@@ -52,7 +52,7 @@ class Stream:
 
     async def ended(self) -> bool:
         """Whether there is nothing more."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(90):
             return await self._response.content.readline() == b""
 
 

@@ -20,7 +20,7 @@ from runup.api.core_v1 import PlacedPod
 from runup.api.scheme import resource_of
 from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
-from runup.domain.checks.catalogue.pods import PODS
+from runup.domain.checks.catalogue.pods import PODS, stays
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
@@ -68,7 +68,7 @@ def _pods(snapshot: Snapshot, namespaces: set[str]) -> dict[str, list[PlacedPod]
 def _may_block(pod: PlacedPod) -> bool:
     if not pod.spec.node_name or pod.status.phase != "Running" or pod.metadata.deletion_timestamp:
         return False
-    return not any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
+    return not stays(pod)
 
 
 def _of(pods: dict[str, list[PlacedPod]], pdb: PodDisruptionBudget) -> list[PlacedPod]:

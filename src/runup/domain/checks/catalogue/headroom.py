@@ -20,11 +20,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from runup.api.core_v1 import Node
+from runup.api.core_v1 import Node, PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.max_unavailable import allowed
 from runup.domain.checks.catalogue.node_pools import pool_of
+from runup.domain.checks.catalogue.of_last import of_last
 from runup.domain.checks.catalogue.pods import ENDED, PODS, drained
 from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane, control_plane_first
@@ -75,6 +77,9 @@ class _Load:
     moved_memory: int = 0
 
 
+_NOTHING = _Load()
+
+
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
@@ -85,15 +90,19 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     pools = all_pools(snapshot)
-    loads = _loads(snapshot)
+    loads = _loads(snapshot.listed(PODS))
+    room = {node.metadata.name: _room(node, loads) for node in nodes if _takes_pods(node)}
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        members[pool_of(node, pools)].append(node)
     for pool in sorted(pools, key=lambda each: each.metadata.name):
-        members = [node for node in nodes if pool_of(node, pools) == pool.metadata.name]
-        yield from _judge(pool.metadata.name, members, nodes, loads, allowed(pool))
+        yield from _judge(pool.metadata.name, members[pool.metadata.name], loads, room, allowed(pool))
 
 
-def _loads(snapshot: Snapshot) -> Mapping[str, _Load]:
+@of_last
+def _loads(pods: tuple[PlacedPod, ...]) -> Mapping[str, _Load]:
     loads: dict[str, _Load] = defaultdict(_Load)
-    for pod in snapshot.listed(PODS):
+    for pod in pods:
         if not pod.spec.node_name or pod.status.phase in ENDED:
             continue
         load = loads[pod.spec.node_name]
@@ -102,21 +111,17 @@ def _loads(snapshot: Snapshot) -> Mapping[str, _Load]:
         if drained(pod):
             load.moved_cpu += pod.cpu_milli
             load.moved_memory += pod.memory_bytes
-    return loads
+    return dict(loads)
 
 
 def _judge(
-    pool: str, members: Sequence[Node], nodes: Sequence[Node], loads: Mapping[str, _Load], at_once: int
+    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: Mapping[str, _Load], at_once: int
 ) -> Iterator[Finding]:
-    empty = _Load()
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
-        moved = f"moved_{what}"
-        fullest = sorted(members, key=lambda node: -getattr(loads.get(node.metadata.name, empty), moved))[:at_once]
-        wanted = sum(getattr(loads.get(node.metadata.name, empty), moved) for node in fullest)
-        rest = [node for node in nodes if node not in fullest and _takes_pods(node)]
-        left = sum(
-            max(0, _allocatable(node, what) - getattr(loads.get(node.metadata.name, empty), what)) for node in rest
-        )
+        moved = {node.metadata.name: _of(loads, node, f"moved_{what}") for node in members}
+        fullest = sorted(members, key=lambda node: -moved[node.metadata.name])[:at_once]
+        wanted = sum(moved[node.metadata.name] for node in fullest)
+        left = sum(getattr(each, what) for each in room.values()) - sum(_of(room, node, what) for node in fullest)
         if wanted > left:
             yield risk(
                 f"{NAME}-{pool}",
@@ -129,6 +134,18 @@ def _judge(
             )
 
 
+def _of(loads: Mapping[str, _Load], node: Node, what: str) -> int:
+    return getattr(loads.get(node.metadata.name, _NOTHING), what)  # type: ignore[no-any-return]
+
+
+def _room(node: Node, loads: Mapping[str, _Load]) -> _Load:
+    """What the node has left of each."""
+    return _Load(
+        cpu=max(0, _allocatable(node, "cpu") - _of(loads, node, "cpu")),
+        memory=max(0, _allocatable(node, "memory") - _of(loads, node, "memory")),
+    )
+
+
 def _takes_pods(node: Node) -> bool:
     if node.spec.unschedulable or status_of(node.status.conditions, "Ready") not in ("True", None):
         return False
@@ -136,7 +153,11 @@ def _takes_pods(node: Node) -> bool:
 
 
 def _allocatable(node: Node, what: str) -> int:
-    return int(parse_quantity(node.status.allocatable[what]) * (1000 if what == "cpu" else 1))
+    return int(_amount(node.status.allocatable[what]) * (1000 if what == "cpu" else 1))
+
+
+# Nodes are of a few sizes.
+_amount = lru_cache(4096)(parse_quantity)
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, example=EXAMPLE)

@@ -11,15 +11,25 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from runup.api.meta_v1 import ObjectMeta
-from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Properties, Subscription
+from runup.api.olm_v1alpha1 import (
+    ClusterServiceVersion,
+    HeadDescription,
+    InstallPlan,
+    PackageChannel,
+    PackageManifest,
+    Properties,
+    Subscription,
+)
 from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.presence import DEFINITIONS, listed_or_none
 from runup.domain.checks.model import Context, Snapshot
-from runup.domain.checks.reads import Slim
+from runup.domain.checks.reads import Lookup, Slim
 from runup.domain.version import Version
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
 PROPERTIES = "operatorframework.io/properties"
+# The same as their makers write it in a version, and as a catalog shows it: a list without the object around it.
+HEAD_PROPERTIES = "olm.properties"
 MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 
@@ -51,6 +61,34 @@ CSVS = Slim(
     label_selector="!olm.copiedFrom",
 )
 READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
+
+
+def _head(channel: PackageChannel) -> PackageChannel:
+    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
+    kept = {HEAD_PROPERTIES: said} if said is not None else {}
+    return msgspec.structs.replace(channel, current_csv_desc=HeadDescription(annotations=kept))
+
+
+def _slim_package(package: PackageManifest) -> PackageManifest:
+    """Without the descriptions, examples and pictures of every version."""
+    status = package.status
+    slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
+    channels = tuple(_head(channel) for channel in status.channels)
+    return PackageManifest(metadata=slim, status=msgspec.structs.replace(status, channels=channels))
+
+
+# A list of all of them has tens of megabytes, so only those are asked for that are installed.
+PACKAGES = Lookup(
+    "packages.operators.coreos.com",
+    "v1",
+    "PackageManifest",
+    "packagemanifests",
+    namespaced=True,
+    type=PackageManifest,
+    keep=_slim_package,
+    of=resource_of(Subscription),
+    names=lambda sub: (sub.metadata.namespace, sub.spec.name),
+)
 
 
 class BadMaximum(ValueError):
@@ -96,6 +134,23 @@ def of_subscription(csvs: Iterable[ClusterServiceVersion], sub: Subscription) ->
     name = sub.status.installed_csv
     return next(
         (csv for csv in csvs if (csv.metadata.name, csv.metadata.namespace) == (name, sub.metadata.namespace)), None
+    )
+
+
+def head_maximum(channel: PackageChannel) -> tuple[int, int] | None:
+    """The highest OpenShift minor version that the newest version in a channel names, or None; raises BadMaximum."""
+    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES, "")
+    return maximum(f'{{"properties":{said}}}' if said else "")
+
+
+def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple[PackageManifest, ...]:
+    """What the catalog of a Subscription has of its package: one, or none."""
+    return tuple(
+        each
+        for each in packages
+        if (each.metadata.name, each.metadata.namespace) == (sub.spec.name, sub.metadata.namespace)
+        and each.status.catalog_source == sub.spec.source
+        and sub.spec.source_namespace in ("", each.status.catalog_source_namespace)
     )
 
 

@@ -2,38 +2,46 @@
 
 Applies when an operator's installed version does not allow the target's minor version, and its Subscription knows a
 newer one that is not installed yet. The order is that of their needs: who owns a kind comes before who requires it.
-Where the plan that brings the newer version says up to which minor version that one runs, it is said, too.
+Where the plan that brings the newer version says up to which minor version that one runs, it is said, too. For an
+operator whose Subscription knows nothing newer it says what the other channels of its catalog have, as the catalogs on
+the cluster are now; only the newest version of a channel is looked at.
 
 Why it matters the update of the cluster is refused until these are done, and the other order may fail.
 
 What to do approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the
-next version may need another.
+next version may need another. Where nothing newer is known, change the Subscription's channel to one that is named, or
+plan without the operator.
 
 Accepting it means that these operators may fail on the target.
 
 Source of the rule operator-lifecycle-manager: Subscription `status.installedCSV` and `currentCSV`, InstallPlan
-`status.bundleLookups[].properties`, `olm.maxOpenShiftVersion`.
+`status.bundleLookups[].properties`, `olm.maxOpenShiftVersion`; PackageManifest `status.channels[].currentCSV` and its
+annotation `olm.properties`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
-from runup.domain.checks.catalogue.declaring import MINOR, declared, named, risk
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
+from runup.domain.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
 from runup.domain.checks.catalogue.olm import (
+    PACKAGES,
     PROPERTIES,
     READS,
     BadMaximum,
     allows,
     brought,
+    head_maximum,
     installed,
     maximum,
     of_subscription,
+    packages_of,
     target_name,
 )
 from runup.domain.checks.catalogue.presence import all_or_none
-from runup.domain.checks.model import Context, Finding, Snapshot
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.model import Context, Finding, Snapshot, Unreadable
 
 NAME = "OperatorUpdateFirst"
 EXAMPLE = """
@@ -50,6 +58,31 @@ metadata:
   namespace: openshift-logging
   annotations: {operatorframework.io/properties: '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.0"}]}'}
 status: {phase: Succeeded}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: tracing, namespace: openshift-tracing}
+spec: {name: tracing, channel: stable-3, source: redhat-operators}
+status: {state: AtLatestKnown, installedCSV: tracing.v3.4.0, currentCSV: tracing.v3.4.0}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: tracing.v3.4.0
+  namespace: openshift-tracing
+  annotations: {operatorframework.io/properties: '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.1"}]}'}
+status: {phase: Succeeded}
+---
+apiVersion: packages.operators.coreos.com/v1
+kind: PackageManifest
+metadata: {name: tracing, namespace: openshift-tracing}
+status:
+  catalogSource: redhat-operators
+  channels:
+  - {name: stable-3, currentCSV: tracing.v3.4.0}
+  - name: stable-4
+    currentCSV: tracing.v4.0.1
+    currentCSVDesc: {annotations: {olm.properties: '[{"type":"olm.maxOpenShiftVersion","value":"5.3"}]'}}
 """
 Step = tuple[Subscription, ClusterServiceVersion]
 
@@ -57,13 +90,13 @@ Step = tuple[Subscription, ClusterServiceVersion]
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=named)
-    steps = [
-        (sub, csv)
-        for sub in subs
-        if sub.status.current_csv not in ("", sub.status.installed_csv)
-        and (csv := of_subscription(csvs, sub))
-        and _is_too_old(csv, context)
-    ]
+    old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _is_too_old(csv, context)]
+    steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
+    yield from _in_order(steps, snapshot, context)
+    yield from _out_of_catalogs([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
+
+
+def _in_order(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not steps:
         return
     plans = all_or_none(snapshot, InstallPlan)
@@ -74,6 +107,52 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         [sub for sub, _ in _ordered(steps)],
         fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
     )
+
+
+def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Where the others could go: nothing newer is on its way to them."""
+    if not subs:
+        return
+    try:
+        packages = snapshot.listed(PACKAGES)
+    except Unreadable as lacking:
+        which = names([named(sub) for sub in subs])
+        why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
+        yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
+        return
+    told = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
+    one = len(subs) == 1
+    yield risk(
+        NAME,
+        f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
+        f"{'it' if one else 'them'} is on its way: {told}.",
+        subs,
+        fix="Change the Subscription's channel to one that has a version for the target, and let it update first; "
+        "where there is none, plan without the operator.",
+    )
+
+
+def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
+    found = packages_of(packages, sub)
+    if not found:
+        return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
+    heads = sorted(found[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
+    ways = [way for head in heads if head.current_csv != sub.status.installed_csv and (way := _way(head, context))]
+    if not ways:
+        return f"no channel of its catalog {sub.spec.source} ends with a version that runs there"
+    return f"its catalog {sub.spec.source} has {names(ways)}"
+
+
+def _way(head: PackageChannel, context: Context) -> str:
+    """The newest version in a channel, if it may run on the target."""
+    try:
+        highest = head_maximum(head)
+    except BadMaximum as bad:
+        return f"{head.current_csv} in channel {head.name}, with {bad}"
+    if not allows(highest, context.target):
+        return ""
+    until = f" (runs up to {highest[0]}.{highest[1]})" if highest else " (names no highest version)"
+    return f"{head.current_csv} in channel {head.name}{until}"
 
 
 def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
@@ -115,7 +194,7 @@ CHECK = declared(
     __doc__,
     NAME,
     "operator-lifecycle-manager",
-    (*READS, Subscription, InstallPlan),
+    (*READS, Subscription, InstallPlan, PACKAGES),
     _run,
     updates=MINOR,
     example=EXAMPLE,

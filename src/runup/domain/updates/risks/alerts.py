@@ -1,6 +1,7 @@
 """Alerts that fire: risks of every update while they do (cvo-behaviour 7.6).
 
 An alert is known for a minute. Where Prometheus does not answer any more, what fired last is Unknown: it may be over.
+So is what began to fire since, or before anybody was told: a risk of its own stands for that.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from runup.api.meta_v1 import Condition
+from runup.domain import documentation
 from runup.domain.updates.promql import Alerting
 from runup.domain.updates.risks.source import SourceRisk
 from runup.domain.updatestatus.snapshot import Alert
 
 REASON = "Alert:"
+UNKNOWN = "AlertsUnknown"
 COUNT = timedelta(seconds=60)
 _NO_RUNBOOK = "https://github.com/openshift/runbooks/tree/master/alerts?runbook=notfound"
 _UNNAMED = "<alert does not have a runbook_url annotation>"
@@ -40,6 +43,10 @@ def risks(alerting: Alerting, now: datetime) -> Iterable[SourceRisk]:
         if alert.state != "pending" and _NAME.fullmatch(name) and _impact(name, alert.labels):
             by_name.setdefault(name, []).append(alert)
     live = alerting.at is not None and timedelta() <= now - alerting.at < COUNT
+    if alerting.error and not live:
+        text = "Whether alerts fire that speak against an update is not known."
+        why = f"the alerts could not be read: {alerting.error}"
+        yield SourceRisk(UNKNOWN, text, documentation.page(UNKNOWN), unknown=why, everywhere=True)
     for name in sorted(by_name):
         yield _risk(name, by_name[name], "" if live else alerting.error or "Prometheus has not answered since")
 

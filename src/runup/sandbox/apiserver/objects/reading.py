@@ -26,7 +26,7 @@ from runup.sandbox.apiserver.objects.schemas import Schemas
 from runup.sandbox.apiserver.objects.selectors import parse_selector
 from runup.sandbox.apiserver.objects.views import to_stored
 from runup.sandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
-from runup.sandbox.apiserver.store import Entry, Expired, Store
+from runup.sandbox.apiserver.store import Entries, Entry, Expired, Store
 
 JSON = dict[str, Any]
 T = TypeVar("T")
@@ -77,15 +77,18 @@ class Reading:
         """A list or a page of it."""
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
-        rv, entries = self._candidates(kind, target.namespace, options)
-        entries = self._schemas.all_seen(kind, entries)
+        rv, candidates = self._candidates(kind, target.namespace, options)
+        rest = 0
+        if options.limit and not selector:
+            rest, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
+        entries = self._schemas.all_seen(kind, list(candidates))
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
+            rest = max(len(entries) - options.limit, 0) if options.limit else 0
+            entries = entries[: options.limit or None]
         # Lists of custom resources name both members always, as Go's unstructured lists do.
         metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
-        if options.limit and len(entries) > options.limit:
-            rest = len(entries) - options.limit
-            entries = entries[: options.limit]
+        if rest:
             metadata["continue"] = paging.token(rv, entries[-1].key)
             # With a selector the real server does not know how many remain.
             if not selector:
@@ -98,23 +101,23 @@ class Reading:
         raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
         return _body(raw, 200, as_yaml=accepted.as_yaml)
 
-    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, list[Entry]]:
+    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
         current = self._store.rv
         try:
             if options.continue_:
                 if options.resource_version:
                     raise errors.bad_request("specifying resource version is not allowed when using continue")
                 rv, after = paging.read_token(options.continue_)
-                return rv, self._store.items_at(kind.storage, rv, namespace, after)
+                return rv, self._store.entries_at(kind.storage, rv, namespace, after)
             wanted = options.resource_version
             if wanted and wanted > current:
                 raise errors.too_large_resource_version(wanted, current)
             exact = options.match == "Exact" or (options.limit and wanted and not options.match)
             if wanted and exact:
-                return wanted, self._store.items_at(kind.storage, wanted, namespace)
+                return wanted, self._store.entries_at(kind.storage, wanted, namespace)
         except Expired as error:
             raise errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
-        return current, self._store.items(kind.storage, namespace)
+        return current, self._store.entries(kind.storage, namespace)
 
     # -- watches ---------------------------------------------------------------------------------------------------
 

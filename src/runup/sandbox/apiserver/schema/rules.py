@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from runup.lang.cel import CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
@@ -181,6 +182,7 @@ _RESERVED = frozenset(
 _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
 
+@lru_cache(maxsize=4096)
 def escape(name: str) -> str:
     """A property's name as rules write it: `__namespace__`, `a__dash__b`."""
     if name in _RESERVED:

@@ -22,6 +22,15 @@ MISSING: Any = object()
 
 Errors = Iterator[FieldError]
 
+_TYPE_NAMES = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
+
 
 def validate(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Every fault of `value`, whose path starts at the object itself."""
@@ -30,12 +39,7 @@ def validate(node: Structural, value: Any, old: Any = MISSING) -> list[FieldErro
 
 def type_name(value: Any) -> str:
     """The JSON schema type of `value`, as kube-openapi names it."""
-    if value is None:
-        return "null"
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
-        if isinstance(value, kind):
-            return name
-    return "object"
+    return _TYPE_NAMES.get(type(value), "object")
 
 
 def _value(node: Structural, value: Any, old: Any, path: str) -> Errors:
@@ -79,6 +83,8 @@ def _name(path: str) -> str:
 
 
 def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if _KEYWORDS.isdisjoint(raw):
+        return
     kind = type_name(value)
     done = False
     for keyword, applies, check in _LIMITS:
@@ -300,3 +306,4 @@ _LIMITS: tuple[tuple[str, frozenset[str], Check], ...] = (
     ("minProperties", _OBJECT, _min_properties),
     ("maxProperties", _OBJECT, _max_properties),
 )
+_KEYWORDS = frozenset(keyword for keyword, _, _ in _LIMITS)

@@ -1,0 +1,39 @@
+"""What a declarative check is about, in Markdown as the pages of the built-in ones: made of its own fields. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def updates(sources: str, targets: str) -> str:
+    """For which updates, in words."""
+    ranges = (("from", sources.strip()), ("to", targets.strip()))
+    return " ".join(f"{word} {text}" for word, text in ranges if text) or "all"
+
+
+def about(spec: Mapping[str, Any]) -> str:
+    """The paragraphs, out of a `spec` that is known to be good."""
+    return "\n\n".join(_paragraphs(spec))
+
+
+def _paragraphs(spec: Mapping[str, Any]) -> Iterator[str]:
+    risk = spec["risk"]
+    if message := risk.get("message") or risk.get("messageExpression"):
+        yield message
+    yield f"A check of component {spec['component']}; its risk is `{risk['name']}`."
+    yield "**Applies when** " + _when(spec)
+    if text := risk.get("remediation"):
+        yield f"**What to do** {text}"
+    if url := risk.get("url"):
+        yield f"**More** {url}"
+
+
+def _when(spec: Mapping[str, Any]) -> str:
+    if container := spec.get("container"):
+        return f"the release's image `{container['image']}`, run with `preflight --format=preflight-v1-json`, says so."
+    if asked := spec.get("promql"):
+        return f"Prometheus answers 1 to\n\n```\n{asked['query'].strip()}\n```"
+    whose = f" of one of its `{spec['for']}`" if spec.get("for") else ""
+    only = f", where `{spec['when'].strip()}`" if spec.get("when") else ""
+    return f"this is true{whose}{only}:\n\n```\n{spec['expression'].strip()}\n```"

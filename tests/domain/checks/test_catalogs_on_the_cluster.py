@@ -1,0 +1,59 @@
+"""Where an operator could go whose Subscription knows nothing newer: what the catalogs on the cluster have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runup.domain.checks import page
+from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.engine import run_check
+
+CHECK = next(check for check in CHECKS if check.name == "OperatorUpdateFirst")
+HEAD = """'[{"type":"olm.maxOpenShiftVersion","value":"5.3"}]'"""
+FOUND = "openshift-tracing/tracing: its catalog redhat-operators has tracing.v4.0.1 in channel stable-4"
+NOWHERE = "no channel of its catalog redhat-operators ends with a version that runs there"
+
+
+def said(*changes: tuple[str, str]) -> list[str]:
+    """What the check says of its example, changed so."""
+    text = CHECK.example
+    for old, new in changes:
+        assert old in text, f"{old!r} is not in the example"
+        text = text.replace(old, new)
+    snapshot, context = page.example(replace(CHECK, example=text))
+    return [finding.message for finding in run_check(CHECK, snapshot, context).findings]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        pytest.param((), f"{FOUND} (runs up to 5.3).", id="another channel has one"),
+        pytest.param(((HEAD, "'[]'"),), f"{FOUND} (names no highest version).", id="one that says nothing of it"),
+        pytest.param((("{olm.properties:", "{other:"),), f"{FOUND} (names no highest version).", id="no properties"),
+        pytest.param(((HEAD, HEAD.replace("5.3", "5.1")),), NOWHERE, id="it ends before the target"),
+        pytest.param(
+            ((HEAD, "'[{]'"),), f"{FOUND}, with properties that are no JSON", id="properties that cannot be read"
+        ),
+        pytest.param((("currentCSV: tracing.v4.0.1", "currentCSV: tracing.v3.4.0"),), NOWHERE, id="the same in both"),
+        pytest.param(
+            (("catalogSource: redhat-operators", "catalogSource: community-operators"),),
+            "its catalog redhat-operators has no package tracing",
+            id="a namesake in another catalog",
+        ),
+        pytest.param(
+            (
+                ("channel: stable-3, source: redhat-operators", "channel: stable-3, source: a, sourceNamespace: b"),
+                ("catalogSource: redhat-operators", "catalogSource: a\n  catalogSourceNamespace: c"),
+            ),
+            "its catalog a has no package tracing",
+            id="a catalog of that name in another namespace",
+        ),
+    ],
+)
+def test_what_the_catalogs_have(changes: tuple[tuple[str, str], ...], words: str) -> None:
+    """Beside the operator whose update waits already."""
+    pending, catalogs = said(*changes)
+    assert "openshift-logging/logging from logging.v5.8.1 to logging.v5.9.0" in pending
+    assert words in catalogs

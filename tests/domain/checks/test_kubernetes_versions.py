@@ -1,0 +1,66 @@
+"""Which Kubernetes a cluster runs, as the checks of removed APIs and flags need it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import cluster_operator, node, snapshot
+
+from runup.api.config_v1 import ClusterOperator, OperandVersion
+from runup.api.core_v1 import Node
+from runup.domain.checks.catalogue.kubernetes import source_minor
+from runup.domain.checks.model import Unreadable
+
+
+def api_server(**versions: str) -> ClusterOperator:
+    """Its operator, which tells versions of all that it runs."""
+    found = cluster_operator("kube-apiserver")
+    told = tuple(OperandVersion(name=name.replace("_", "-"), version=text) for name, text in versions.items())
+    return replace(found, status=replace(found.status, versions=told))
+
+
+OLD, NEW = node("a", kubelet="v1.35.9"), node("b", kubelet="v1.36.1")
+
+
+@pytest.mark.parametrize(
+    ("objects", "minor"),
+    [
+        pytest.param(
+            (api_server(audit="1.20.0", kube_apiserver="1.37.2", operator="5.0.0", z="1.90.0"), OLD),
+            37,
+            id="as it says",
+        ),
+        pytest.param(
+            (api_server(audit="1.20.0", operator="5.0.0"), OLD, NEW), 36, id="it does not say: newest kubelet"
+        ),
+        pytest.param((api_server(kube_apiserver="soon"), NEW, OLD), 36, id="it says nothing that can be read"),
+        pytest.param((cluster_operator("etcd"), OLD), 35, id="another operator alone"),
+        pytest.param((node(kubelet=""),), None, id="a kubelet that does not say"),
+        pytest.param((), None, id="nothing"),
+    ],
+)
+def test_the_cluster_s_kubernetes(objects: tuple[Any, ...], minor: int | None) -> None:
+    """The API server's operator says it; kubelets are never newer."""
+    assert source_minor(snapshot(*objects)) == minor
+
+
+@pytest.mark.parametrize(
+    ("objects", "unreadable", "minor"),
+    [
+        pytest.param((OLD,), (ClusterOperator,), 35, id="operators are not: the kubelet's"),
+        pytest.param((api_server(kube_apiserver="1.37.2"),), (Node,), 37, id="nodes are not: the operator's"),
+        pytest.param((), (ClusterOperator, Node), "ClusterOperator", id="neither: the first is named"),
+        pytest.param((api_server(),), (Node,), "Node", id="nodes are not, and the operator does not say"),
+    ],
+)
+def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, ...], minor: Any) -> None:
+    """What can be told by one of them is told."""
+    found = snapshot(*objects, unreadable=dict.fromkeys(unreadable, "no rights"))
+    if isinstance(minor, int):
+        assert source_minor(found) == minor
+    else:
+        with pytest.raises(Unreadable) as raised:
+            source_minor(found)
+        assert raised.value.resource.kind == minor

@@ -1,0 +1,124 @@
+"""Update lists that are too long for an object: who goes first, and who stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from tests.factories import condition
+
+from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.domain.clusterversion import fit
+from runup.domain.preflight.report import MAX_NAME
+from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk
+
+APPLIES = condition("Applies", "True", "Always", "")
+
+
+def judged(name: str, *, from_preflight: bool = False) -> JudgedRisk:
+    """A risk of that name."""
+    risk = ConditionalUpdateRisk(name, "m", "https://example.com/x", ALWAYS)
+    return JudgedRisk(risk, APPLIES, from_preflight=from_preflight)
+
+
+def update(number: int, *risks: JudgedRisk) -> Candidate:
+    """A release; the greater the number, the older."""
+    return Candidate(Release(version=f"5.0.{number:03}", image=f"i@sha256:{number:064}"), risks)
+
+
+def updates(number: int, *, from_preflight: bool = False) -> list[Candidate]:
+    """So many conditional updates, newest first, each with a risk of its own, all as long."""
+    return [update(index, judged(f"Risk{index:03}", from_preflight=from_preflight)) for index in range(number)]
+
+
+def fit_together(found: Sequence[Candidate]) -> bool:
+    """Whether nothing would be left out of them."""
+    return fit.candidates(found) == tuple(found)
+
+
+def most(*, from_preflight: bool = False) -> list[Candidate]:
+    """As many updates as fit, and one more would not."""
+    found = updates(100, from_preflight=from_preflight)
+    while fit_together(found):
+        found = updates(len(found) + 1, from_preflight=from_preflight)
+    return found[:-1]
+
+
+def test_what_fits_in_bytes_fits_in_number() -> None:
+    """The definition's limits are never reached, with the least of updates and of risks."""
+    one, two = (fit._bytes(update(1, *map(judged, names))) for names in ("A", "AB"))
+    assert fit.MAX_LISTS // one < fit.MAX_UPDATES
+    assert fit.MAX_LISTS // (two - one) < fit.MAX_RISKS
+
+
+def test_of_more_the_oldest_go() -> None:
+    """A tenth at a time, until the rest fits."""
+    number = len(most())
+    one_more = number + 1
+    assert fit.candidates(updates(one_more)) == tuple(updates(one_more - one_more // 10))
+    twice = [2 * number]
+    while twice[-1] > number:
+        twice.append(twice[-1] - twice[-1] // 10)
+    assert fit.candidates(updates(2 * number)) == tuple(updates(twice[-1]))
+
+
+def test_what_a_preflight_has_checked_stays() -> None:
+    """However old it is, a tenth of the others goes."""
+    number = len(most())
+    checked = update(number, judged("Checked", from_preflight=True))
+    assert fit.candidates([*updates(number), checked]) == (*updates(number - number // 10), checked)
+
+
+def test_where_all_were_checked_the_oldest_goes_one_by_one() -> None:
+    """There is nothing else that could go."""
+    fitting = most(from_preflight=True)
+    assert fit.candidates(updates(len(fitting) + 3, from_preflight=True)) == tuple(fitting)
+
+
+def test_of_few_that_do_not_fit_one_goes() -> None:
+    """A tenth of nine is one."""
+    checked = [
+        update(index, judged(f"Risk{index:03}", from_preflight=True)) for index in range(100, 100 + len(most()) - 4)
+    ]
+    assert fit.candidates([*updates(9), *checked]) == (*updates(4), *checked)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("N" * MAX_NAME, "N" * MAX_NAME, id="as long as it may be"),
+        pytest.param("a\nb", "a\\nb", id="two lines"),
+        pytest.param("", "UnnamedRisk", id="none"),
+    ],
+)
+def test_names(name: str, shown: str) -> None:
+    """As they are accepted."""
+    (found,) = fit.candidates([update(1, judged(name))])
+    assert [risk.name for risk in found.risks] == [shown]
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    """Each keeps its beginning and says that there was more."""
+    names = ["N" * 300 + end for end in "ab"]
+    (found,) = fit.candidates([update(1, *map(judged, names))])
+    shown = {risk.name for risk in found.risks}
+    assert len(shown) == 2
+    assert all(name.startswith("N" * 200 + "...") and len(name) <= MAX_NAME for name in shown)
+
+
+@pytest.mark.parametrize(
+    ("release", "listed"),
+    [
+        pytest.param(Release(version="5.0.1", image="i@sha256:1"), True, id="a pull spec"),
+        pytest.param(Release(version="5.0.1", image="i" * 1024), True, id="a long one"),
+        pytest.param(Release(version="5.0.1", image="i" * 1025), False, id="one that is too long"),
+        pytest.param(Release(version="5.0.1", image="i i"), False, id="two words"),
+        pytest.param(Release(version="5.0.1"), False, id="no image"),
+        pytest.param(Release(image="i"), False, id="no version"),
+        pytest.param(Release(version="5" * MAX_NAME, image="i"), True, id="a long version"),
+        pytest.param(Release(version="5" * (MAX_NAME + 1), image="i"), False, id="a version that is too long"),
+    ],
+)
+def test_what_nobody_could_update_to_is_left_out(release: Release, listed: bool) -> None:
+    """It would be a row that nobody can use."""
+    assert bool(fit.candidates([Candidate(release)])) is listed

@@ -1,0 +1,59 @@
+"""Which entry of a history of a hundred and one goes: the one that tells the least (cvo-behaviour 6.3)."""
+
+from __future__ import annotations
+
+import pytest
+from tests.factories import SINCE
+
+from runup.api.config_v1 import UpdateHistory
+from runup.domain.clusterversion.history import MAX_ENTRIES, prune
+
+Special = dict[int, str]
+
+
+def history(special: Special, usual: str = "5.0") -> tuple[UpdateHistory, ...]:
+    """Completed patches of one minor version, newest first; `~` marks a partial one."""
+    texts = [special.get(index, f"{usual}.{200 - index}") for index in range(MAX_ENTRIES + 1)]
+    return tuple(
+        UpdateHistory(
+            state="Partial" if text.startswith("~") else "Completed",
+            started_time=SINCE,
+            completion_time=SINCE,
+            version=text.strip("~"),
+            image=f"i@{index}",
+        )
+        for index, text in enumerate(texts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("special", "gone"),
+    [
+        pytest.param({}, 99, id="patches alone: the oldest but the first"),
+        pytest.param({90: "~5.0.110"}, 90, id="left on the way from patch to patch: that one"),
+        pytest.param({78: "~5.0.122"}, 99, id="the same, too young to be the least"),
+        pytest.param({80: "~5.0.120"}, 80, id="the same, just old enough"),
+        pytest.param({90: "~5.0.110", 89: "5.0.109", 91: "5.0.109"}, 99, id="left and gone back: no such"),
+        pytest.param({90: "~5.0.110", 91: "~5.0.109"}, 91, id="two in a row: the older"),
+        pytest.param(
+            {99: "~5.0.1", 100: "4.22.9"}, 97, id="left on the way between minors, and a minor's last patch, stay"
+        ),
+        pytest.param({99: "4.22.9", 100: "4.22.8"}, 97, id="a minor's newest patch stays"),
+        pytest.param({90: "~5.0.0", 91: "4.0.9", 92: "4.0.8"}, 90, id="minors are told apart by their second number"),
+        pytest.param(
+            {index: f"~5.0.{index}" for index in range(99)} | {100: "~4.22.0"}, 98, id="the newest completed stays"
+        ),
+        pytest.param({index: f"~5.0.{index}" for index in range(6, 101)}, 99, id="nothing completed before: by age"),
+        pytest.param({99: "soon"}, 98, id="a version without a minor is of a minor of its own"),
+    ],
+)
+def test_which_entry_goes(special: Special, gone: int) -> None:
+    """One, and nothing else changes."""
+    entries = history(special)
+    assert prune(entries) == (*entries[:gone], *entries[gone + 1 :])
+
+
+def test_a_hundred_are_not_too_many() -> None:
+    """The limit is the definition's."""
+    entries = history({})[:MAX_ENTRIES]
+    assert prune(entries) == entries

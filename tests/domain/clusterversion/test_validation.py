@@ -1,0 +1,50 @@
+"""What of ClusterVersion's spec cannot be: each field in the API server's form."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.api.config_v1 import ClusterVersionSpec
+from runup.domain.clusterversion import validation
+
+GOOD = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
+
+
+def of_id(text: str, what: str) -> str:
+    """What is said of a cluster's ID."""
+    return f'spec.clusterID: Invalid value: "{text}": must be {what}'
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "what"),
+    [
+        pytest.param(GOOD, "", id="as they are made"),
+        pytest.param(GOOD.upper(), "", id="in capitals"),
+        pytest.param("", "", id="none"),
+        pytest.param(GOOD.replace("-9d5e", "-8d5e"), "", id="the variant's first number"),
+        pytest.param(GOOD.replace("-9d5e", "-bd5e"), "", id="the variant's last number"),
+        pytest.param(GOOD.replace("-9d5e", "-7d5e"), "an RFC4122-variant UUID", id="a variant before"),
+        pytest.param(GOOD.replace("-9d5e", "-cd5e"), "an RFC4122-variant UUID", id="a variant after"),
+        pytest.param(GOOD[:-1], "an RFC4122-variant UUID", id="a number too few"),
+        pytest.param(GOOD.replace("-4f0e", "-1f0e"), "a version-4 UUID", id="made of a clock"),
+        pytest.param(GOOD.replace("-4f0e", "-7f0e"), "a version-4 UUID", id="of version 7"),
+    ],
+)
+def test_the_cluster_s_id(cluster_id: str, what: str) -> None:
+    """A random UUID or nothing (RFC 4122, 4.1)."""
+    found = validation.errors(ClusterVersionSpec(cluster_id=cluster_id), frozenset())
+    assert found == ((of_id(cluster_id, what),) if what else ())
+
+
+def test_several_are_told_in_the_order_of_the_fields() -> None:
+    """As one condition: a list from two on."""
+    spec = ClusterVersionSpec(cluster_id="x", upstream="https://[x")
+    found = validation.errors(spec, frozenset())
+    upstream = 'spec.upstream: Invalid value: "https://[x": must be a valid URL or empty'
+    assert found == (upstream, of_id("x", "an RFC4122-variant UUID"))
+    several, one = validation.condition(found), validation.condition(found[:1])
+    assert several is not None
+    assert several.message == f"The cluster version is invalid:\n* {found[0]}\n* {found[1]}\n"
+    assert one is not None
+    assert one.message == f"The cluster version is invalid: {upstream}"
+    assert validation.condition(()) is None

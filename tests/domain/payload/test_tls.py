@@ -1,0 +1,89 @@
+"""The cluster's TLS profile: who follows it, what OpenSSL calls it, and how it gets into files of any form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runup.domain.errors import Terminal
+from runup.domain.payload.tls import TlsProfile, followed, injected, openssl_names
+from runup.lang import yaml as kyaml
+
+HEAD = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "GenericOperatorConfig"}
+PROFILE = TlsProfile("VersionTLS12", ("A", "B"))
+VALUES: dict[str, Any] = {"minTLSVersion": "VersionTLS12", "cipherSuites": ["A", "B"]}
+FLOW = "{apiVersion: operator.openshift.io/v1alpha1, kind: GenericOperatorConfig"
+BLOCK = "apiVersion: operator.openshift.io/v1alpha1\nkind: GenericOperatorConfig\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "serving"),
+    [
+        pytest.param(f"{FLOW}}}", VALUES, id="in braces"),
+        pytest.param(f"{FLOW}, servingInfo: {{a: b, minTLSVersion: x}}}}", {"a": "b", **VALUES}, id="all in braces"),
+        pytest.param(f"{BLOCK}servingInfo: {{a: b, cipherSuites: [x]}}\n", {"a": "b", **VALUES}, id="a part in braces"),
+        pytest.param(f"{BLOCK}servingInfo:\n  a: b\n", {**VALUES, "a": "b"}, id="in lines"),
+        pytest.param(f"{BLOCK}servingInfo:\n    minTLSVersion: x\n    a: b\n", {**VALUES, "a": "b"}, id="deeper lines"),
+        pytest.param(BLOCK.rstrip(), VALUES, id="without a last line end"),
+    ],
+)
+def test_the_same_whatever_the_form(text: str, serving: dict[str, Any]) -> None:
+    """What was there before goes, what stands beside it stays."""
+    found = injected({"config.yaml": text}, PROFILE)["config.yaml"]
+    assert kyaml.load(found) == {**HEAD, "servingInfo": serving}
+
+
+@pytest.mark.parametrize(
+    ("profile", "serving"),
+    [
+        pytest.param(TlsProfile("VersionTLS13", ()), {"minTLSVersion": "VersionTLS13"}, id="a version alone"),
+        pytest.param(TlsProfile("", ("A",)), {"cipherSuites": ["A"]}, id="ciphers alone"),
+    ],
+)
+@pytest.mark.parametrize("text", [f"{FLOW}}}", BLOCK], ids=["in braces", "in lines"])
+def test_what_a_profile_does_not_say_is_not_written(text: str, profile: TlsProfile, serving: dict[str, Any]) -> None:
+    """An empty value would be another setting."""
+    assert kyaml.load(injected({"c": text}, profile)["c"])["servingInfo"] == serving
+
+
+@pytest.mark.parametrize("text", ["", "a: b", "[", "just words", "kind: GenericOperatorConfig"])
+def test_what_is_no_such_file_is_left_alone(text: str) -> None:
+    """Also where no profile is known."""
+    assert injected({"c": text}, PROFILE) == {"c": text}
+    assert injected({"c": text}, None) == {"c": text}
+
+
+def test_a_file_without_a_profile_to_write_is_an_error() -> None:
+    """Nobody gets an older TLS than the cluster asks for."""
+    with pytest.raises(Terminal, match="the TLS profile is not known") as raised:
+        injected({"c": BLOCK}, None)
+    assert raised.value.reason == "UpdatePayloadFailed"
+
+
+@pytest.mark.parametrize(
+    ("spec", "version"),
+    [
+        pytest.param(None, None, id="no spec"),
+        pytest.param({}, None, id="no word of it"),
+        pytest.param({"tlsAdherence": ""}, None, id="an empty word"),
+        pytest.param({"tlsAdherence": "LegacyAdheringComponentsOnly"}, None, id="left to each component"),
+        pytest.param({"tlsAdherence": "StrictAllComponents"}, "VersionTLS12", id="strict"),
+        pytest.param({"tlsAdherence": "OfLater"}, "VersionTLS12", id="a word of a later release"),
+        pytest.param(
+            {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern"}},
+            "VersionTLS13",
+            id="strict, and modern",
+        ),
+    ],
+)
+def test_who_follows_the_profile(spec: dict[str, Any] | None, version: str | None) -> None:
+    """As `spec.tlsAdherence` was announced: unknown words are strict."""
+    found = followed({} if spec is None else {"spec": spec})
+    assert (found and found.min_version) == version
+
+
+def test_what_openssl_calls_them() -> None:
+    """Those of TLS 1.3 nobody chooses among, and others nobody knows."""
+    names = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "X", "TLS_RSA_WITH_3DES_EDE_CBC_SHA")
+    assert openssl_names(names) == ("ECDHE-RSA-AES128-GCM-SHA256", "DES-CBC3-SHA")

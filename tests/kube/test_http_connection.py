@@ -1,0 +1,195 @@
+"""HTTP as servers speak it, and as they should not: what an answer is, and where reading stops."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from runup.kube import http_date
+from runup.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection
+
+LIMIT_S = 90.0
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@contextmanager
+def answered(*pieces: bytes) -> Iterator[tuple[Connection, list[bytes]]]:
+    """A connection to a server that takes a request, sends `pieces` and hangs up; and what it was sent."""
+    got: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(LIMIT_S)
+
+        def serve() -> None:
+            peer, _ = listening.accept()
+            with peer:
+                peer.settimeout(LIMIT_S)
+                got.append(peer.recv(64 * 1024))
+                try:
+                    for piece in pieces:
+                        peer.sendall(piece)
+                    peer.shutdown(socket.SHUT_WR)
+                    while peer.recv(64 * 1024):
+                        pass
+                except OSError:
+                    return  # the client has left: it had seen enough
+
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
+        connection = Connection("127.0.0.1", listening.getsockname()[1], None, "")
+        connection.connect(LIMIT_S, LIMIT_S)
+        try:
+            yield connection, got
+        finally:
+            connection.close()
+            server.join(LIMIT_S)
+
+
+def ask(connection: Connection) -> Answer:
+    """The answer to a request without a body."""
+    return connection.send("GET", "/a?b=c", [("Accept", "x")], None)
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "body", "closes"),
+    [
+        pytest.param([OK + b"Content-Length: 2\r\n\r\nhi"], 200, b"hi", False, id="with its length"),
+        pytest.param(
+            [OK[:7], OK[7:] + b"Content-Le", b"ngth: 2\r\n\r", b"\nh", b"i"], 200, b"hi", False, id="in pieces"
+        ),
+        pytest.param([CHUNKED + b"1\r\nh\r\n1;x=y\r\ni\r\n0\r\n\r\n"], 200, b"hi", False, id="in chunks"),
+        pytest.param([CHUNKED + b"2\r\nhi\r\n0\r\nLater: 1\r\n\r\n"], 200, b"hi", False, id="with a trailer"),
+        pytest.param([OK + b"\r\nhi"], 200, b"hi", True, id="until the connection is closed"),
+        pytest.param([b"HTTP/1.0 400 no\r\n\r\nhi"], 400, b"hi", True, id="of HTTP/1.0"),
+        pytest.param(
+            [OK + b"Connection: close\r\nContent-Length: 2\r\n\r\nhi"], 200, b"hi", True, id="the last of a connection"
+        ),
+        pytest.param([b"HTTP/1.1 204 No Content\r\n\r\n"], 204, b"", False, id="that has no body"),
+        pytest.param([OK + b"Content-Length: 0\r\n\r\n"], 200, b"", False, id="with an empty body"),
+        pytest.param(
+            [b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\nhi"],
+            200,
+            b"hi",
+            False,
+            id="that is announced by another",
+        ),
+        pytest.param(
+            [OK + b"Content-Length: 2\r\n\r\nhi" + OK + b"Content-Length: 3\r\n\r\nbad"],
+            200,
+            b"hi",
+            True,
+            id="and one that nobody asked for",
+        ),
+        pytest.param([OK + b"Content-Length: 2\r\n\r\nhi!"], 200, b"hi", True, id="and rubbish after it"),
+    ],
+)
+def test_an_answer(sent: list[bytes], status: int, body: bytes, closes: bool) -> None:
+    """Its status, its body, and whether the connection is used again."""
+    with answered(*sent) as (connection, _):
+        answer = ask(connection)
+        assert (answer.status, answer.read(), answer.will_close) == (status, body, closes)
+        assert "Link" not in dict(answer.headers.items())
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        pytest.param([], "^$", id="nothing"),
+        pytest.param([OK], "^$", id="half a head"),
+        pytest.param([OK + b"Content-Length: 3\r\n\r\nhi"], "^$", id="half a body"),
+        pytest.param([CHUNKED + b"2\r\nhi\r\n"], "^$", id="no last chunk"),
+        pytest.param([b"SSH-2.0-x\r\n"], "not HTTP", id="another protocol"),
+        pytest.param([OK + b"no colon\r\n\r\n"], "not HTTP", id="a broken header"),
+        pytest.param([CHUNKED + b"zz\r\n"], "not HTTP", id="a chunk without its size"),
+        pytest.param(
+            [OK + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"], "not HTTP", id="two lengths"
+        ),
+        pytest.param([OK + b"A: " + b"x" * 2 * MAX_HEAD], f"more than {MAX_HEAD} bytes", id="an endless header"),
+        pytest.param([OK + b"A: b\r\n" * (MAX_HEADERS + 2)], f"more than {MAX_HEADERS} headers", id="many headers"),
+        pytest.param(
+            [b"HTTP/1.1 102 Wait\r\n\r\n" * MAX_HEAD], f"more than {MAX_HEAD} bytes", id="endless announcements"
+        ),
+        pytest.param(
+            [CHUNKED + b"2\r\nhi\r\n0\r\nA: " + b"x" * 2 * MAX_HEAD], f"more than {MAX_HEAD}", id="an endless trailer"
+        ),
+        pytest.param(
+            [CHUNKED + b"2;a=" + b"x" * 2 * MAX_HEAD], f"more than {MAX_HEAD} bytes", id="an endless extension"
+        ),
+    ],
+)
+def test_no_answer(sent: list[bytes], says: str) -> None:
+    """An OSError, after a bounded number of bytes."""
+    with answered(*sent) as (connection, _), pytest.raises(OSError, match=says):
+        ask(connection).read()
+
+
+def test_a_long_body_has_no_such_bound() -> None:
+    """Chunks of any number are read, piece by piece too."""
+    chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
+    with answered(CHUNKED, *[chunk] * 100, b"0\r\n\r\n") as (connection, _):
+        answer = ask(connection)
+        assert sum(map(len, iter(answer.read1, b""))) == 100 * 0x4000
+
+
+def test_headers_have_any_case_and_come_more_than_once() -> None:
+    """In their order, bytes beyond ASCII too."""
+    with answered(OK + b"WARNING: 1\r\nWarning: \xe4\r\nContent-Length: 0\r\n\r\n") as (connection, _):
+        headers = ask(connection).headers
+    assert (headers.get_all("warning"), headers.get("WarninG"), headers.get("Date")) == (["1", "ä"], "1", "")
+
+
+def test_what_is_sent() -> None:
+    """One head, the host with its port, the body's length."""
+    with answered(OK + b"Content-Length: 0\r\n\r\n") as (connection, got):
+        connection.send("PUT", "/x", [("Name", "žluť")], b"body")
+        host = got[0].partition(b"Host: ")[2].partition(b"\r\n")[0]
+    assert host.startswith(b"127.0.0.1:")
+    assert got == [b"PUT /x HTTP/1.1\r\nHost: " + host + "\r\nName: žluť\r\nContent-Length: 4\r\n\r\nbody".encode()]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "says"),
+    [
+        pytest.param("/a b", "x", "'/a b' is not the path", id="a blank in the path"),
+        pytest.param("/ä", "x", "is not the path", id="a path that is not encoded"),
+        pytest.param("/", "x\r\nAnother: y", "the header Name cannot be sent", id="a value of two lines"),
+    ],
+)
+def test_what_cannot_be_sent(target: str, value: str, says: str) -> None:
+    """Not a byte goes out."""
+    with answered() as (connection, got):
+        with pytest.raises(ValueError, match=says):
+            connection.send("GET", target, [("Name", value)], None)
+        connection.close()
+    assert got == [b""]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # RFC 9110 5.6.7 writes one moment in three ways.
+        pytest.param("Sun, 06 Nov 1994 08:49:37 GMT", datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC), id="as today"),
+        pytest.param("Sun Nov  6 08:49:37 1994", datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC), id="asctime"),
+        pytest.param("Fri, 30 Jun 2017 23:59:60 GMT", datetime(2017, 6, 30, 23, 59, 59, tzinfo=UTC), id="leap second"),
+        pytest.param(
+            "Sun, 06 Nov 1994 08:49:37 +0100", datetime(1994, 11, 6, 7, 49, 37, tzinfo=UTC), id="another zone"
+        ),
+    ],
+)
+def test_a_date(text: str, expected: datetime) -> None:
+    """The moment, in UTC or with its offset."""
+    assert http_date.read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tomorrow", "Sun, 31 Feb 2026 08:49:37 GMT", "Sun, 6 Nov 1994 8 GMT", "x" * 100_000]
+)
+def test_no_date(text: str) -> None:
+    """A ValueError, whatever it is."""
+    with pytest.raises(ValueError):
+        http_date.read(text)
