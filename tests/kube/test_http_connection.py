@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from runup.kube import http_date
-from runup.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection
+from runup.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
 
 LIMIT_S = 90.0
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -193,3 +193,14 @@ def test_no_date(text: str) -> None:
     """A ValueError, whatever it is."""
     with pytest.raises(ValueError):
         http_date.read(text)
+
+
+def test_an_interrupt_in_the_middle_of_an_answer_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come while the parser calls back, and must not be told as a server that speaks no HTTP."""
+
+    def interrupted(_self: Headers, _name: bytes, _value: bytes) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Headers, "add", interrupted)
+    with answered(OK + b"Content-Length: 0\r\n\r\n") as (connection, _), pytest.raises(KeyboardInterrupt):
+        ask(connection)

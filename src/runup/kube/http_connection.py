@@ -146,6 +146,8 @@ class Answer:
         try:
             self._parser.feed_data(data)
         except HttpParserError as error:
+            if error.__context__ is not None and not isinstance(error.__context__, Exception):
+                raise error.__context__ from None  # Ctrl-C while a callback ran
             if not self._complete:
                 raise OSError(errno.EPROTO, f"the answer is not HTTP: {error.__context__ or error}") from error
             self._lasts = False  # what comes after a whole answer is nobody's
