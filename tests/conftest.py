@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
+# Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("runup", deadline=None)
 settings.load_profile("runup")
 

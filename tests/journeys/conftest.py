@@ -28,8 +28,6 @@ START_S = 90
 COMMAND_S = 100
 # Whoever ends the tests ends their sandboxes: a SIGTERM alone would leave them behind.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
-# Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
