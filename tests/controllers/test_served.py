@@ -6,8 +6,7 @@ import asyncio
 import ssl
 from pathlib import Path
 
-import aiohttp
-from tests.controllers.tls_world import certificate, create_api_server, define_api_servers
+from tests.controllers.tls_world import answered, certificate, create_api_server, define_api_servers
 
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.metrics import Metrics
@@ -20,17 +19,6 @@ from runup.sandbox.apiserver import ApiServer
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}
 DEADLINE_S = 90.0
-
-
-async def _answered(endpoint: Endpoint, trusting: ssl.SSLContext) -> bool:
-    try:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{endpoint.address}/healthz", ssl=trusting) as response,
-        ):
-            return response.status == 200
-    except aiohttp.ClientConnectionError:
-        return False
 
 
 def _old(options: dict[str, str]) -> ssl.SSLContext:
@@ -49,13 +37,13 @@ async def test_the_cluster_s_profile_counts_while_the_block_lasts(tmp_path: Path
     async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
         await define_api_servers(client)
         async with served(endpoint, options, client, clock, lacking=str, caches=()):
-            assert await _answered(endpoint, old)
+            assert await answered(endpoint, old)
             await create_api_server(client, **MODERN)
             async with asyncio.timeout(DEADLINE_S):
-                while await _answered(endpoint, old):  # noqa: ASYNC110 -- what a server takes is no event
+                while await answered(endpoint, old):  # noqa: ASYNC110 -- what a server takes is no event
                     await asyncio.sleep(0.02)
-            assert await _answered(endpoint, trusting)
-        assert not await _answered(endpoint, trusting)
+            assert await answered(endpoint, trusting)
+        assert not await answered(endpoint, trusting)
 
 
 async def test_a_flag_counts_where_the_cluster_says_nothing(tmp_path: Path) -> None:
@@ -68,5 +56,5 @@ async def test_a_flag_counts_where_the_cluster_says_nothing(tmp_path: Path) -> N
         Client(config.load(str(server.kubeconfig))) as client,
         served(endpoint, options, client, SystemClock(), lacking=str, caches=()),
     ):
-        assert not await _answered(endpoint, _old(files))
-        assert await _answered(endpoint, trusting)
+        assert not await answered(endpoint, _old(files))
+        assert await answered(endpoint, trusting)

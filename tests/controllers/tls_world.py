@@ -6,9 +6,11 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from tests.controllers.payload import release_folders
 
 from runup.api.scheme import Resource
+from runup.controllers.endpoint import Endpoint
 from runup.controllers.payload.surroundings import API_SERVER
 from runup.kube import calls
 from runup.kube.client import Client
@@ -30,6 +32,18 @@ def certificate(folder: Path) -> tuple[dict[str, Any], ssl.SSLContext]:
     key.write_bytes(pair.key)
     trusting = ssl.create_default_context(cadata=ca.cert.decode())
     return {"serving_cert_file": str(cert), "serving_key_file": str(key)}, trusting
+
+
+async def answered(endpoint: Endpoint, trusting: ssl.SSLContext) -> bool:
+    """Whether a client of that kind is."""
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{endpoint.address}/healthz", ssl=trusting) as response,
+        ):
+            return response.status == 200
+    except aiohttp.ClientConnectionError:
+        return False
 
 
 async def define_api_servers(client: Client) -> None:

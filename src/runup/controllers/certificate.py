@@ -12,13 +12,12 @@ from pathlib import Path
 
 import structlog
 
+from runup.controllers.stamp import Stamp, stamp_of
 from runup.domain.errors import Terminal
 from runup.kube.clock import Clock
 
 LOOKED_AT_EVERY_S = 10.0
 log = structlog.get_logger("serving")
-# What tells that a file is another one now: where it lies, when it was written, its size.
-Stamp = tuple[int, int, int] | None
 
 
 class ServingCertificate:
@@ -30,7 +29,7 @@ class ServingCertificate:
         # One file may hold both.
         self._key_file = key_file or cert_file
         self._clock = clock
-        self._seen: tuple[Stamp, Stamp] = (None, None)
+        self._seen: tuple[Stamp | None, Stamp | None] = (None, None)
 
     def start(self) -> None:
         """Load what there is; raises Terminal, which names the flags, where it cannot be used."""
@@ -70,13 +69,12 @@ class ServingCertificate:
     def _named(self) -> str:
         return f"--serving-cert-file {self._cert_file}, --serving-key-file {self._key_file}"
 
-    def _stamps(self) -> tuple[Stamp, Stamp]:
+    def _stamps(self) -> tuple[Stamp | None, Stamp | None]:
         return _stamp(self._cert_file), _stamp(self._key_file)
 
 
-def _stamp(file: str) -> Stamp:
+def _stamp(file: str) -> Stamp | None:
     try:
-        found = Path(file).stat()
+        return stamp_of(Path(file))
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import structlog
 
+from runup.controllers.stamp import Stamp, stamp_of
+
 log = structlog.get_logger("sources")
 # More than any bundle: what is given to a process on its environment is held by an API object.
 MAX_BYTES = 256 << 10
@@ -16,7 +18,7 @@ class Authorities:
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp | None = None
         self._pem = ""
         self._error = ""
 
@@ -28,10 +30,9 @@ class Authorities:
         if self._path is None:
             return ""
         try:
-            found = self._path.stat()
-            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            seen = stamp_of(self._path)
             if seen != self._seen:
-                self._pem, self._seen = self._read(self._path, found.st_size), seen
+                self._pem, self._seen = self._read(self._path, size=seen[2]), seen
             self._error = ""
         except (OSError, UnicodeDecodeError, ValueError) as error:
             if str(error) != self._error:

@@ -11,6 +11,7 @@ import aiohttp
 
 from runup import __version__
 from runup.controllers.sources import web
+from runup.controllers.stamp import stamp_of
 from runup.kube.auth import Auth
 from runup.kube.clock import Clock
 from runup.kube.errors import KubeError
@@ -59,8 +60,7 @@ class Monitoring:
     def _trusted(self) -> ssl.SSLContext:
         """The authorities as their file has them now: a mounted one is changed while we run."""
         try:
-            found = Path(self._ca_file).stat() if self._ca_file else None
-            seen = (found.st_ino, found.st_mtime_ns, found.st_size) if found else None
+            seen = stamp_of(Path(self._ca_file)) if self._ca_file else None
             if self._context is None or self._context[0] != seen:
                 self._context = seen, ssl.create_default_context(cafile=self._ca_file or None)
         except OSError as error:
