@@ -25,7 +25,7 @@ from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.findings import Accepted, accepted, accepted_names
 from runup.cli.place import operator_namespace
-from runup.cli.preflight import catalogs
+from runup.cli.preflight import catalogs, collect
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
@@ -74,7 +74,8 @@ class Judged:
     """What one cluster came to: its report, or `problem`, why there is none. `where` is what was looked at.
 
     `cluster` is what the cluster says of itself, where it does, `accepted` the names that count; `notes` are about
-    the dump.
+    the dump, `lacking` the kinds that it does not have in full and a check that could not tell reads, `collect` the
+    command that adds them.
     """
 
     where: str
@@ -83,6 +84,9 @@ class Judged:
     accepted: Accepted = field(default_factory=dict)
     problem: str = ""
     notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    of_dump: bool = False
 
 
 def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
@@ -208,7 +212,8 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
     extra = python_checks()
     try:
         dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
-        return _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
     except BadDump as error:
         return Judged(path.name, problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
@@ -286,8 +291,15 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         engine_version=__version__,
         documentation_base=release.documentation_base,
     )
-    report = completed(header, evaluate(checks, snapshot, context), now)
-    return Judged(dump.name, report, cluster, accepted(cluster, _texts(dump), now), notes=tuple(dump.problems))
+    outcomes = evaluate(checks, snapshot, context)
+    return Judged(
+        dump.name,
+        completed(header, outcomes, now),
+        cluster,
+        accepted(cluster, _texts(dump), now),
+        notes=tuple(dump.problems),
+        lacking=collect.kinds(outcomes, snapshot),
+    )
 
 
 def _texts(dump: Dump) -> dict[str, str]:

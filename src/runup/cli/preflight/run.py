@@ -103,7 +103,7 @@ def _findings(
         whole = findings_of(one)
         risks, over = suppress.applied(whole.risks, rules, one.where, today)
         notes += over
-        found.append(forms.One(one.where, replace(whole, risks=ordered(risks))))
+        found.append(forms.One(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in found])
     return found, list(dict.fromkeys(notes))
 
@@ -122,6 +122,7 @@ def findings_of(judged: judge.Judged) -> Findings:
         risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
         checks=report.checks,
         observed=report.observed_time,
+        of_dump=judged.of_dump,
     )
 
 
