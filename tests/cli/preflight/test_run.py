@@ -84,6 +84,21 @@ def test_a_dump_is_judged_for_the_next_minor(one: Path, run: Run) -> None:
     assert found["exitCode"] == 2
 
 
+NO_UPDATES: dict[str, tuple[str, str]] = {
+    "back": ("4.14.9", "4.14.9 is older than 4.15.3, and no downgrade is supported; choose a newer target"),
+    "nowhere": ("4.15.3", "the cluster is at 4.15.3 already; choose a newer target, or another image of it by digest"),
+    "too far": ("7.0.0", "7.0.0 is more than 2 major versions away from 4.15.3; check a nearer release first"),
+}
+
+
+@pytest.mark.parametrize(("target", "said"), NO_UPDATES.values(), ids=list(NO_UPDATES))
+def test_no_update_leads_there(one: Path, run: Run, target: str, said: str) -> None:
+    """The operator refuses such a target, so nothing is judged for it."""
+    result = run("preflight", "run", "--dump", one, "--to", target)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"error: {said}\n"
+
+
 EMPTY = "apiVersion: v1\nitems: []\nkind: List\nmetadata: {resourceVersion: ''}\n"
 
 

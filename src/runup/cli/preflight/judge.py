@@ -36,6 +36,7 @@ from runup.domain.checks.model import Check, Context
 from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed
+from runup.domain.clusterversion.targets import check_distance
 from runup.domain.errors import Terminal
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
@@ -328,12 +329,14 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
 
 
 def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
-    """What was asked for, else what the release is, else the next minor version."""
-    named = wanted.target or wanted.release.version
-    if named:
-        return str(_version(named, "target"))
+    """What was asked for, else what the release is, else the next minor version. Raises Terminal as the operator."""
     source = _version(wanted.source or cluster.status.desired.version, "source")
-    return f"{source.major}.{source.minor + 1}.0"
+    named = wanted.target or wanted.release.version
+    if not named:
+        return f"{source.major}.{source.minor + 1}.0"
+    target = str(_version(named, "target"))
+    check_distance(str(source), target, another_image=bool(wanted.image or wanted.release.version))
+    return target
 
 
 def _version(text: str, whose: str) -> Version:
