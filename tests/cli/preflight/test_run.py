@@ -84,6 +84,14 @@ def test_a_dump_is_judged_for_the_next_minor(one: Path, run: Run) -> None:
     assert found["exitCode"] == 2
 
 
+def test_a_dump_that_one_stands_in_has_its_folders_name(one: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed as `.`, in the machine form and where it is no dump at all."""
+    monkeypatch.chdir(one)
+    assert found_in(Path(), run)["cluster"] == "one"
+    (one / "0.json").unlink()
+    assert found_in(Path(), run)["cluster"] == "one"
+
+
 NO_UPDATES: dict[str, tuple[str, str]] = {
     "back": ("4.14.9", "4.14.9 is older than 4.15.3, and no downgrade is supported; choose a newer target"),
     "nowhere": ("4.15.3", "the cluster is at 4.15.3 already; choose a newer target, or another image of it by digest"),

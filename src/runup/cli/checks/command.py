@@ -59,8 +59,12 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
     if not number and not errors:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     bad = len(errors) + (len(notes) if strict else 0)
-    _write(f"{number} checks read, {len(errors)} errors, {len(notes)} notes\n")
+    _write(f"{_some(number, 'check')} read, {_some(len(errors), 'error')}, {_some(len(notes), 'note')}\n")
     return 1 if bad else 0
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @checks.command("test")

@@ -50,7 +50,8 @@ def _paths(path: Path) -> list[Path]:
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
     """`words`, and beside each file of a check that of its cases, where there is one."""
-    beside = (Path(word).with_suffix(f".test{Path(word).suffix}") for word in words if not is_cases(word))
+    files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
+    beside = (file.with_suffix(f".test{file.suffix}") for file in files)
     return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
 
 

@@ -206,7 +206,7 @@ class _Quiet:
 
 def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
     """Judge the dump at `path`, at its own time; what is wrong with it is the result's `problem`."""
-    from runup.sandbox.dump.layout import BadDump
+    from runup.sandbox.dump.layout import BadDump, name_of
     from runup.sandbox.dump.load import moment_of
     from runup.sandbox.dump.load import read as read_dump
 
@@ -216,9 +216,9 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
         judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
         return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
     except BadDump as error:
-        return Judged(path.name, problem=error.message)
+        return Judged(name_of(path), problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
-        return Judged(path.name, problem=getattr(error, "message", "") or str(error))
+        return Judged(name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
