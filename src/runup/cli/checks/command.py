@@ -10,6 +10,7 @@ import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
+from runup.cli.named_files import contents
 
 if TYPE_CHECKING:
     from runup.cli.checks.files import Found
@@ -253,7 +254,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
         source, _, target = typed.partition("..")
         return [(_version(source, "--update"), _version(target, "--update"))]
     try:
-        graph = json.loads(Path(typed).read_text(encoding="utf-8"))
+        graph = json.loads(contents(typed))
         versions = [_version(node["version"], "--update") for node in graph["nodes"]]
         plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
         return plain + [

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runup.cli.errors import CommandError
+from runup.cli.named_files import contents
 from runup.domain.checks import cases, rights
 from runup.domain.checks.cases import BadCases, Cases
 from runup.domain.checks.catalogue import CHECKS
@@ -57,7 +58,7 @@ def with_cases(words: Sequence[str]) -> tuple[str, ...]:
 
 def _read(path: Path) -> Found:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = contents(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return Found(path, errors=(f"{path}: cannot be read: {error}",))
     documents, broken = _documents(path, text)

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
+from runup.cli.named_files import contents
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
 from runup.cli.preflight.catalogs import images_of
@@ -88,7 +89,7 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
     if not path:
         return ()
     try:
-        return suppress.parse(Path(path).read_text(encoding="utf-8"), path)
+        return suppress.parse(contents(path).decode("utf-8"), path)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
 
