@@ -103,7 +103,7 @@ def parse(data: bytes, source: str) -> AuthFile:
     """A credential file or a pull secret's text; raises BadCredentials naming `source`, never what is in it."""
     try:
         document = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadCredentials(f"{source}: is no JSON; expected a docker or podman credential file") from error
     if not isinstance(document, dict):
         raise BadCredentials(f"{source}: is no JSON object; expected a docker or podman credential file")
@@ -130,7 +130,7 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
     try:
         answer = json.loads(text)
         user, secret = answer["Username"], answer["Secret"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise BadCredentials(f"{source}: {program} answered something else than a login for {server}") from error
     return Login(identity_token=str(secret)) if user == _TOKEN_USER else Login(str(user), str(secret))
 

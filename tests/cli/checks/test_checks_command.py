@@ -145,6 +145,17 @@ def test_a_check_that_goes_leaves_a_gap(made: Path, tmp_path: Path, run: Run) ->
     assert run("checks", "coverage", *words, "--update", graph).code == 1
 
 
+@pytest.mark.parametrize("text", ["[]", '{"nodes": [1], "edges": []}', "[" * 100_000], ids=["a list", "odd", "no end"])
+def test_a_file_of_updates_that_is_no_graph(text: str, made: Path, tmp_path: Path, run: Run) -> None:
+    """One error that says what is expected."""
+    graph = tmp_path / "graph.json"
+    graph.write_text(text)
+    ran = run("checks", "coverage", "--release", f"5.2.0={made}", "--update", graph)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: --update {graph}: is neither FROM..TO nor an update graph: ")
+    assert len(ran.err.splitlines()) == 1
+
+
 def test_explain_has_the_page_and_the_rights(run: Run) -> None:
     """And a name that is nearly one."""
     told = run("checks", "explain", "HeadroomShort").out

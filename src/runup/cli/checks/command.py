@@ -262,7 +262,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
             for group in graph.get("conditionalEdges") or ()
             for edge in group["edges"]
         ]
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CommandError(f"--update {typed}: is neither FROM..TO nor an update graph: {error}") from error
 
 
