@@ -1,16 +1,18 @@
-"""What was made of a long list is kept as long as the list is the same one.
+"""What was made of a long list is kept as long as the list is the same one, what was made of an object likewise.
 
-A snapshot's lists are made anew only when something of their kind changed. Adding up hundreds of thousands of pods
-again because a node changed would be most of what a change costs.
+A snapshot's lists are made anew only when something of their kind changed, and then the objects that did not change are
+the same ones. Adding up hundreds of thousands of pods again because a node changed would be most of what a change
+costs, and matching thousands of nodes with their pools because one of them did most of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 K = TypeVar("K")
 T = TypeVar("T")
+A = TypeVar("A")
 
 
 def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
@@ -24,6 +26,44 @@ def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
             return last[0][1]
         found = make(items)
         kept[:] = [(items, found)]
+        return found
+
+    return made
+
+
+def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
+    """`make` of each item, which must only read them, remembering what it made of the very same ones the last time.
+
+    That is as long as what all are looked at with is equal.
+    """
+    kept: list[tuple[A, dict[int, tuple[K, T]]]] = []
+
+    def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
+        last = kept[-1:]
+        known = last[0][1] if last and last[0][0] == looked_at_with else {}
+        # An id is an object's own only while that object is kept.
+        found = {id(item): known.get(id(item)) or (item, make(item, looked_at_with)) for item in items}
+        kept[:] = [(looked_at_with, found)]
+        return [found[id(item)][1] for item in items]
+
+    return made
+
+
+def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
+    """`make` of each group, remembering what it made of a group of the very same name and objects the last time."""
+    kept: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
+
+    def made(groups: Mapping[str, list[K]]) -> dict[str, T]:
+        last = kept[-1:]
+        known, results = last[0] if last else ({}, {})
+        if known is groups:
+            return results
+        # Lists are compared object by object, and an object with itself at once.
+        found = {
+            name: results[name] if name in known and known[name] == group else make(group)
+            for name, group in groups.items()
+        }
+        kept[:] = [(groups, found)]
         return found
 
     return made

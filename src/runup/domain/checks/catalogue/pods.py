@@ -6,6 +6,7 @@ added up, why one waits is kept in words, and labels that many pods share are ke
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
@@ -21,6 +22,7 @@ from runup.api.core_v1 import (
     RequestingContainer,
     WaitingContainer,
 )
+from runup.domain.checks.catalogue.of_last import of_last
 from runup.domain.checks.reads import Slim
 from runup.lang.quantity import parse_quantity
 
@@ -65,6 +67,24 @@ def _slim(pod: PlacedPod) -> PlacedPod:
 
 
 PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim)
+
+
+@of_last
+def by_node(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
+    """The pods on each node, those on none under the empty name."""
+    found: dict[str, list[PlacedPod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.spec.node_name].append(pod)
+    return dict(found)
+
+
+@of_last
+def by_namespace(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
+    """The pods of each namespace."""
+    found: dict[str, list[PlacedPod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.metadata.namespace].append(pod)
+    return dict(found)
 
 
 def drained(pod: PlacedPod) -> bool:
