@@ -17,7 +17,7 @@ reading: affinities, zones and volumes can only make it worse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nsmallest
@@ -92,14 +92,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     pools = all_pools(snapshot)
     loads = _loads(by_node(snapshot.listed(PODS)))
-    room = {
-        node.metadata.name: _room(node, loads)
-        for node, takes in zip(nodes, _takes_pods(nodes, ()), strict=True)
-        if takes
-    }
+    left = _left(nodes, _capacities(nodes, ()), loads)
     members = by_pool(nodes, pools)
     for pool in sorted(pools, key=lambda each: each.metadata.name):
-        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, room, allowed(pool))
+        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, left, allowed(pool))
 
 
 @of_groups
@@ -117,7 +113,7 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
 
 
 def _judge(
-    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: Mapping[str, _Load], at_once: int
+    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Load, at_once: int
 ) -> Iterator[Finding]:
     on = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
@@ -125,7 +121,7 @@ def _judge(
         fullest = nsmallest(at_once, on, key=lambda each: -moved(each[0]))
         wanted = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
-        left = sum(map(has, room.values())) - sum(has(room.get(node.metadata.name, _NOTHING)) for node in nodes)
+        left = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
         if wanted > left:
             yield risk(
                 f"{NAME}-{pool}",
@@ -138,14 +134,34 @@ def _judge(
             )
 
 
-def _room(node: Node, loads: Mapping[str, _Load]) -> _Load:
-    """What the node has left of each."""
-    has, load = node.status.allocatable, loads.get(node.metadata.name, _NOTHING)
-    return _Load(max(0, _milli(has["cpu"]) - load.cpu), max(0, _whole(has["memory"]) - load.memory))
+def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapping[str, _Load]) -> _Load:
+    """What the nodes have left of each, together."""
+    room = _Load()
+    for node, capacity in zip(nodes, capacities, strict=True):
+        if capacity is None:
+            continue
+        load = loads.get(node.metadata.name, _NOTHING)
+        # No call for each of thousands; a node with more than it has takes nothing from the others.
+        if capacity.cpu > load.cpu:
+            room.cpu += capacity.cpu - load.cpu
+        if capacity.memory > load.memory:
+            room.memory += capacity.memory - load.memory
+    return room
+
+
+def _capacity(node: Node) -> _Load | None:
+    """What the node has for pods, None where no more may be put there."""
+    if not _takes_pods(node):
+        return None
+    return _Load(_milli(node.status.allocatable["cpu"]), _whole(node.status.allocatable["memory"]))
 
 
 @of_each
-def _takes_pods(node: Node, _: tuple[()]) -> bool:
+def _capacities(node: Node, _: tuple[()]) -> _Load | None:
+    return _capacity(node)
+
+
+def _takes_pods(node: Node) -> bool:
     if node.spec.unschedulable or status_of(node.status.conditions, "Ready") not in ("True", None):
         return False
     return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints)

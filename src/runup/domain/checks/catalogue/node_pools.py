@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfigPool
@@ -35,13 +36,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
-    chosen = list(zip(nodes, _selecting(nodes, pools), strict=True))
-    none = [node for node, found in chosen if not found and not _is_windows(node)]
-    several = [
-        (node, custom)
-        for node, found in chosen
-        if len(found) > 1 and len(custom := _custom(found)) > 1 and not _is_windows(node)
-    ]
+    chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
+    none = [node for node, found in chosen if not found.selecting and not _is_windows(node)]
+    several = [(node, found.custom) for node, found in chosen if len(found.custom) > 1 and not _is_windows(node)]
     if none and all_known:
         yield _finding(
             IN_NONE,
@@ -64,24 +61,33 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
     """The nodes that each pool updates; the empty name has those that none does, or that are in several custom ones."""
     members: dict[str, list[Node]] = defaultdict(list)
-    for node, found in zip(nodes, _selecting(nodes, pools), strict=True):
-        members[_updated_by(found)].append(node)
+    for node, found in zip(nodes, _chosen(nodes, pools), strict=True):
+        members[found.updating].append(node)
     return members
 
 
-def _updated_by(found: tuple[str, ...]) -> str:
-    custom = _custom(found)
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """Of a node: which pools select it, which of them are custom, and which one updates it (see `by_pool`)."""
+
+    selecting: list[str]
+    custom: list[str]
+    updating: str
+
+
+@of_each
+def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
+    found = [pool.metadata.name for pool in pools if _selects(pool, node)]
+    custom = sorted(set(found) - set(BUILT_IN))
+    return _Pools(found, custom, _updating(found, custom))
+
+
+def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
     if "master" in found:
         return "master"
     if custom:
         return custom[0] if len(custom) == 1 else ""
     return "worker" if "worker" in found else ""
-
-
-@of_each
-def _selecting(node: Node, pools: tuple[MachineConfigPool, ...]) -> tuple[str, ...]:
-    """The names of the pools that select the node."""
-    return tuple(pool.metadata.name for pool in pools if _selects(pool, node))
 
 
 def _is_windows(node: Node) -> bool:
@@ -93,10 +99,6 @@ def _selects(pool: MachineConfigPool, node: Node) -> bool:
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return False
     return selector.matches(node.metadata.labels)
-
-
-def _custom(pools: Sequence[str]) -> list[str]:
-    return sorted(set(pools) - set(BUILT_IN))
 
 
 def _are(nodes: Sequence[Node]) -> str:

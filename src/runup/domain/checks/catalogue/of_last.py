@@ -8,6 +8,7 @@ costs, and matching thousands of nodes with their pools because one of them did 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import is_
 from typing import TypeVar
 
 K = TypeVar("K")
@@ -36,17 +37,30 @@ def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
 
     That is as long as what all are looked at with is equal.
     """
-    kept: list[tuple[A, dict[int, tuple[K, T]]]] = []
+    kept: list[tuple[tuple[K, ...], A, list[T]]] = []
 
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
         last = kept[-1:]
-        known = last[0][1] if last and last[0][0] == looked_at_with else {}
-        # An id is an object's own only while that object is kept.
-        found = {id(item): known.get(id(item)) or (item, make(item, looked_at_with)) for item in items}
-        kept[:] = [(looked_at_with, found)]
-        return [found[id(item)][1] for item in items]
+        if last and last[0][1] == looked_at_with:
+            found = _again(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
+        else:
+            found = [make(item, looked_at_with) for item in items]
+        kept[:] = [(items, looked_at_with, found)]
+        return found
 
     return made
+
+
+def _again(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Callable[[K], T]) -> list[T]:
+    if len(items) == len(before):
+        # Mostly one has changed in its place.
+        return [
+            result if same else make(item)
+            for item, same, result in zip(items, map(is_, items, before), found, strict=True)
+        ]
+    # Nothing else has the id of an object that is kept.
+    known = {id(item): (result,) for item, result in zip(before, found, strict=True)}
+    return [old[0] if (old := known.get(id(item))) else make(item) for item in items]
 
 
 def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
