@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.mutants_copy import Copy
 from bench.mutants_forks import Forks
 from bench.mutants_lines import Lines, lines_of
-from bench.mutants_made import ROOT, Mutant, sample
+from bench.mutants_made import Mutant, sample
 
 ROOMS = ("domain", "controllers", "oci", "kube", "cli")
 OUTCOMES = ("killed", "survived", "out of time")
@@ -37,7 +37,7 @@ class Trial:
 
     def outcome(self, mutant: Mutant) -> str:
         """One of OUTCOMES."""
-        room = mutant.path.relative_to(ROOT / "src/runup").parts[0]
+        room = mutant.room
         if room not in self._lines:
             print(f"which test of {room} runs which line", file=sys.stderr, flush=True)
             self._lines[room] = lines_of(room, self._copy)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.mutants_made import ROOT, Mutant
 
-LEFT_OUT = (".venv", ".git", ".hypothesis", "build", "__pycache__", ".*_cache")
+LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
 # Of all tests of a mutant. A single one that has no end is ended before, and has failed.
 SLOWEST_S = 900
@@ -87,7 +87,7 @@ class Copy:
     @contextlib.contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
         """The copy with the mutant in it."""
-        here, was = self.folder / mutant.path.relative_to(ROOT), mutant.path.stat()
+        here, was = self.folder / mutant.inside, mutant.path.stat()
         here.write_text(mutant.code())
         # Python takes compiled code by the source's time in seconds and its size: each mutant has a time of its own.
         self._placed += 1

@@ -42,7 +42,7 @@ class Lines:
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
         """Who runs the changed statement, the fastest first; of a line that runs at import, who runs its module."""
-        lines = self.ran.get(str(mutant.path.relative_to(ROOT)), {})
+        lines = self.ran.get(mutant.inside, {})
         statement = _statement(mutant.path, mutant.line)
         found = {test for line in statement or lines for test in lines.get(str(line), ())}
         chosen, total = {}, 0.0
@@ -52,6 +52,15 @@ class Lines:
             if total > BOUND_S:
                 break
         return chosen
+
+    def at_import(self, mutant: Mutant) -> bool:
+        """Whether the line runs when its module is imported, and then not again."""
+        return not _statement(mutant.path, mutant.line)
+
+
+def tests_of(room: str) -> tuple[str, ...]:
+    """The folders with the tests of a room."""
+    return TESTS.get(room, (f"tests/{room}",))
 
 
 def _statement(path: Path, line: int) -> list[int]:
@@ -88,7 +97,7 @@ def _make(room: str, copy: Copy, to: Path) -> None:
     """Run the room's tests once. An exit code above 1 says that pytest itself could not."""
     options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "bench.mutants_lines", "-m", "not e2e"]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *TESTS.get(room, (f"tests/{room}",))],
+        [sys.executable, "-m", "pytest", *options, *tests_of(room)],
         cwd=copy.folder,
         env=copy.environment() | {"MUTANTS_ROOM": room, "MUTANTS_LINES": str(to)},
         stdout=subprocess.PIPE,

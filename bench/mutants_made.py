@@ -57,6 +57,16 @@ class Mutant:
     operator: str
     occurrence: int
 
+    @property
+    def inside(self) -> str:
+        """The module's path in a checkout."""
+        return str(self.path.relative_to(ROOT))
+
+    @property
+    def room(self) -> str:
+        """Its room."""
+        return self.path.relative_to(ROOT / "src/runup").parts[0]
+
     def code(self) -> str:
         """The whole module, changed."""
         text = mutate_code(self.path.read_text(), _operators()[self.operator], self.occurrence)
@@ -68,7 +78,7 @@ class Mutant:
         before, after = self.path.read_text().splitlines(), self.code().splitlines()
         changed = next((i for i, pair in enumerate(itertools.zip_longest(before, after)) if pair[0] != pair[1]), 0)
         return {
-            "file": str(self.path.relative_to(ROOT)),
+            "file": self.inside,
             "line": self.line,
             "operator": self.operator,
             "before": before[changed].strip(),
