@@ -40,14 +40,14 @@ class Forks:
             if answer["code"] in (0, OUT_OF_TIME):
                 return False
             # Without a name it was no single test: the module cannot be imported.
-            if not failed or self._passes_alone(failed, tests.get(failed, 1.0)):
+            if not failed or self._passes_alone(room, failed, tests.get(failed, 1.0)):
                 return True
             tests.pop(failed, None)
         return False
 
-    def _passes_alone(self, test: str, took: float) -> bool:
+    def _passes_alone(self, room: str, test: str, took: float) -> bool:
         if test not in self._alone:
-            self._alone[test] = self._ask("", {"tests": {test: took}})["code"] == 0
+            self._alone[test] = self._ask(room, {"tests": {test: took}})["code"] == 0
         return self._alone[test]
 
     def _ask(self, room: str, asked: dict[str, Any]) -> dict[str, Any]:
