@@ -256,6 +256,8 @@ ROWS = (
     Row("api: no Kubernetes told", "RemovedAPIRequested", (), ("RemovedAPIRequestedUnknown?",), NO_KUBERNETES),
     Row("api: of another numbering", "RemovedAPIRequested", (('"1.32"', '"5.2"'),)),
     Row("soon: far away", "DeprecatedAPIRequested", (("1.40", "1.42"),)),
+    Row("soon: the third after the target", "DeprecatedAPIRequested", (("1.40", "1.41"),), ("DeprecatedAPIRequested",)),
+    Row("soon: the next", "DeprecatedAPIRequested", (("1.40", "1.39"),), ("DeprecatedAPIRequested",)),
     Row("soon: now is another risk", "DeprecatedAPIRequested", (("1.40", "1.38"),)),
     Row("soon: no Kubernetes told", "DeprecatedAPIRequested", (), ("DeprecatedAPIRequestedUnknown?",), NO_KUBERNETES),
     Row("stored: an entry of long ago", "RemovedAPIStored", (("2026-01-13", "2025-10-13"),)),

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.domain.checks.rows import PATCH, SKIP, Row, judge
+from tests.domain.checks.rows import FORBIDDEN, PATCH, SKIP, Row, judge
 from tests.factories import (
     NOW,
     SINCE,
@@ -47,7 +47,7 @@ from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Check, Finding
 
 VERSION, ETCD, POOLS, PODS = cluster_version_health.CHECK, etcd_members.CHECK, node_pools.CHECK, budget_pods.CHECK
-NO_ETCD = (Etcd,)
+NO_ETCD, BAD_ETCD = (Etcd,), ("EtcdMembersUnhealthy",)
 
 
 def past(*entries: str) -> ClusterVersion:
@@ -150,6 +150,7 @@ ROWS = (
         ("EtcdMembersUnhealthyUnknown?",),
     ),
     Row("etcd: a hosted control plane has none", ETCD, (infrastructure("External"),), unreadable=NO_ETCD),
+    Row("etcd: a member without a word of the others", ETCD, (etcd(available="False", degraded=None),), BAD_ETCD),
     Row("etcd: empty cluster", ETCD, (), ("EtcdMembersUnhealthyUnknown?",)),
     Row("etcd: nothing readable", ETCD, (), ("EtcdMembersUnhealthyUnknown?",), unreadable=(Etcd, ClusterOperator)),
     # nodes and pools
@@ -437,6 +438,26 @@ def test_messages(check: Check, objects: tuple[Object, ...], message: str) -> No
     """The cause before the time, so that a table which cuts the message still says it."""
     (finding,) = found(check, *objects)
     assert finding.message == message
+
+
+UNTOLD_ETCD: tuple[tuple[tuple[Object, ...], dict[str, Any], str], ...] = (
+    ((), {}, "told: the cluster has no Etcd named cluster, and no ClusterOperator etcd."),
+    ((), {"unreadable": {Etcd: FORBIDDEN}}, f"{FORBIDDEN}, and no ClusterOperator etcd."),
+    (
+        (cluster_operator("etcd", available="Unknown"),),
+        {},
+        "told: the cluster has no Etcd named cluster, and its operator, which is not healthy, does not say",
+    ),
+    ((etcd(available=None),), {}, "told: Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded."),
+)
+
+
+@pytest.mark.parametrize(("objects", "lacking", "words"), UNTOLD_ETCD, ids=[words[:60] for _, _, words in UNTOLD_ETCD])
+def test_why_nothing_can_be_told_of_etcd(objects: tuple[Object, ...], lacking: dict[str, Any], words: str) -> None:
+    """What is missing, by its name."""
+    (finding,) = run_check(ETCD, snapshot(*objects, **lacking), context()).findings
+    assert (finding.name, finding.applies.value) == ("EtcdMembersUnhealthyUnknown", "Unknown")
+    assert words in finding.message
 
 
 def test_the_cause_is_cut_and_the_time_is_not() -> None:

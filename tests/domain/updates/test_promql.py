@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from runup.api import codec
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import promql
@@ -244,6 +245,21 @@ def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: Alerting, 
         [("AlertsUnknown", True, "Unknown")] if said else []
     )
     assert all(f"the alerts could not be read: {said}" in applies.message for _, _, applies in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b'{"status": "error", "error": "too busy"}', "too busy", id="with a reason"),
+        pytest.param(b'{"status": "error"}', "the answer says error and no more", id="without one"),
+        pytest.param(b"<html>", "JSON", id="no JSON"),
+    ],
+)
+def test_an_answer_that_tells_no_alerts(body: bytes, words: str) -> None:
+    """It is told from one that says that none fires."""
+    with pytest.raises(codec.DecodeError, match=words):
+        read_alerts(body)
+    assert read_alerts(b'{"status": "success", "data": {"alerts": []}}') == ()
 
 
 def test_a_time_without_a_zone_costs_no_pass() -> None:
