@@ -50,7 +50,7 @@ def plan(namespace: str, name: str, properties: str) -> tuple[str, str]:
         pytest.param(plan("openshift-logging", "logging.v5.9.0", ""), f"{NEWER}.", id="it says nothing of it"),
         pytest.param(
             plan("openshift-logging", "logging.v5.9.0", "{["),
-            f"{NEWER}, which has properties that are no JSON ('{[').",
+            NEWER + ", which has properties that are no JSON ('{[').",
             id="it says what cannot be read",
         ),
         pytest.param(plan("shop", "logging.v5.9.0", UNTIL), f"{NEWER}.", id="a plan of another namespace"),
