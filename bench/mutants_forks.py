@@ -11,6 +11,7 @@ from typing import Any, Self
 from bench.mutants_copy import OUT_OF_TIME, Copy
 from bench.mutants_lines import Lines, tests_of
 from bench.mutants_made import Mutant
+from bench.mutants_warm import CANNOT
 
 
 class Forks:
@@ -36,6 +37,9 @@ class Forks:
         while tests:
             with self._copy.changed(mutant):
                 answer = self._ask(room, {"tests": tests, "file": mutant.inside, "code": mutant.code()})
+            if answer["code"] == CANNOT:
+                room = ""
+                continue
             failed = answer["failed"]
             if answer["code"] in (0, OUT_OF_TIME):
                 return False

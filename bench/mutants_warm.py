@@ -45,6 +45,8 @@ OTHERS = (
 OPTIONS = ("-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not e2e")
 MEMORY_BYTES = 8 << 30
 SLOWEST_S = 150.0
+# The child's exit code where a change is of another sort than a function's code.
+CANNOT = 78
 
 
 class Forking:
@@ -87,7 +89,9 @@ class Forking:
         gc.freeze()
         for asked in self.forked():
             if "file" in asked:
-                _change(functions[str(Path(asked["file"]).absolute())], asked["code"], asked["file"])
+                here = functions[str(Path(asked["file"]).absolute())]
+                if not _change(here, asked["code"], asked["file"]):
+                    os._exit(CANNOT)
             session.items[:] = self._chosen(session.items)
             return None
         return True
@@ -120,8 +124,12 @@ def _functions() -> dict[str, list[FunctionType]]:
     return found
 
 
-def _change(functions: list[FunctionType], text: str, file: str) -> None:
-    """Give them the code that they have in `text`. Of two of one name (a property's) the order tells which is which."""
+def _change(functions: list[FunctionType], text: str, file: str) -> bool:
+    """Give them the code that they have in `text`; whether that could be done, and changed anything.
+
+    Of two of one name (a property's) the order tells which is which.
+    """
+    changed = False
     new = defaultdict(list)
     for code in _codes(compile(text, file, "exec", dont_inherit=True)):
         new[code.co_qualname].append(code)
@@ -132,9 +140,12 @@ def _change(functions: list[FunctionType], text: str, file: str) -> None:
         code = function.__code__
         same = new[code.co_qualname]
         if len(same) == len(old[code.co_qualname]):
-            changed = same[sorted(old[code.co_qualname]).index(code.co_firstlineno)]
-            if len(changed.co_freevars) == len(code.co_freevars):
-                function.__code__ = changed
+            its = same[sorted(old[code.co_qualname]).index(code.co_firstlineno)]
+            if len(its.co_freevars) != len(code.co_freevars):
+                return False
+            changed = changed or its != code
+            function.__code__ = its
+    return changed
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
