@@ -140,7 +140,17 @@ def _digest(paths: list[Path]) -> str:
 
 def _made(room: str, copy: Copy, files: list[str]) -> Lines:
     """Run test files once. An exit code above 1 says that pytest itself could not; of 5, that they hold no test."""
-    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "bench.mutants_recorder", "-m", "not e2e"]
+    options = [
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "bench.mutants_recorder",
+        "-m",
+        "not e2e",
+        "--timeout=900",
+    ]
     to = copy.folder.parent / "lines.json"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],

@@ -351,3 +351,18 @@ def test_dropping_another_request_leaves_the_update_alone() -> None:
     world = World.new().settle().ask(TO).settle().ask(Update(version="5.1.0")).settle()
     world.ask(None).settle()
     assert world.version.status.desired.version == "5.0.3"
+
+
+def test_an_update_waits_as_long_for_a_preflight_that_cannot_begin() -> None:
+    """The pods of another target do not end; the limit counts from the request, and says what it waits for."""
+    world = checked().pod()
+    world.finalizing = True
+    world.ask_preflight("5.1.0").settle()
+    world.ask(Update(version="5.1.0", accept_risks=(AcceptRisk(name="SlowNodeDrain"),))).settle()
+    world.pass_time(599).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+    assert "the pods of the preflight before it are ending" in world.message("ReleaseAccepted").lower()
+    world.pass_time(1).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
+    world._set(pods=()).settle()
+    assert world.version.status.desired.version == "5.1.0"
