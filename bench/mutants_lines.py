@@ -15,7 +15,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bench.mutants_copy import Copy
+from bench.mutants_copy import Copy, dotted_name, imported
 from bench.mutants_made import ROOT, Mutant
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
@@ -37,12 +37,17 @@ class Lines:
     digests: dict[str, str] = field(default_factory=dict)
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Who runs the changed statement, the fastest first; of a line that runs at import, who runs its module."""
+        """Who runs the changed statement, the fastest first.
+
+        Of a line that runs at import: tests of files that import its module, then who runs anything of it.
+        """
         lines, names = self.ran.get(mutant.inside, {}), list(self.took)
         statement = _statement(mutant.path, mutant.line)
         found = {names[place] for line in statement or lines for place in lines.get(str(line), ())}
+        module = dotted_name(mutant.path)
+        near = set() if statement else {test for test in names if module in imported(ROOT / _file(test))}
         chosen, total = {}, 0.0
-        for test in sorted(found, key=lambda test: self.took[test]):
+        for test in sorted(found | near, key=lambda test: (test not in near, self.took[test])):
             chosen[test] = self.took[test]
             total += self.took[test]
             if total > BOUND_S:
@@ -58,9 +63,7 @@ class Lines:
         changed = {file for file in {*digests, *self.digests} if digests.get(file) != self.digests.get(file)}
         names = [_file(test) for test in self.took]
         touched = {names[place] for file in changed for places in self.ran.get(file, {}).values() for place in places}
-        # On a busy machine a test may fail by its time alone: it is asked again.
-        failed = {_file(test) for test in self.failing}
-        return {file for file in changed | touched | failed if file.startswith("tests/")}
+        return {file for file in changed | touched if file.startswith("tests/")}
 
     def joined(self, new: Lines, stale: set[str]) -> Lines:
         """This without what is `stale`, and the new."""

@@ -95,8 +95,9 @@ class Mutant:
 
 @cache
 def _operators() -> dict[str, Operator]:
-    # Those on variables need to be told of a variable each; `is` for `==` is the interpreter's business.
-    left_out = ("Variable", "Decorator", "_Eq_Is", "_NotEq_Is")
+    # Those on variables need to be told of a variable each; `is` for `==`, or the other way, is the interpreter's
+    # business.
+    left_out = ("Variable", "Decorator", "_Eq_Is", "_NotEq_Is", "_Is_Eq", "_IsNot_NotEq")
     names = (name for name in plugins.operator_names() if not any(each in name for each in left_out))
     return {name.partition("/")[2]: plugins.get_operator(name)() for name in names} | {"DropStatement": DropStatement()}
 
