@@ -288,6 +288,7 @@ ANNOTATED = {
     "drain": {node_health.DESIRED_DRAIN: "drain-1", node_health.APPLIED_DRAIN: "drain-1"},
     "reboot": {node_health.STATE: "Rebooting"},
     "release": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "drain-1"},
+    "overtaken": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-2"},
     "released": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-1"},
     "stuck": {node_health.STATE: "Degraded", node_health.DESIRED_DRAIN: "drain-1"},
 }
@@ -301,7 +302,9 @@ def test_a_node_that_the_machine_config_operator_cordoned_is_not_to_be_uncordone
     assert by_hand.remediation.startswith("Release a0, a1, a2, a3, a4 and 6 more with `oc adm uncordon NAME`")
     assert {item.name for item in by_hand.resources} == {"hand", "released", *(each.metadata.name for each in many)}
     assert stuck.remediation.startswith("Do not uncordon stuck: repair")
-    assert going.remediation.startswith("Do not uncordon drain, reboot and release: the machine-config operator does")
+    assert going.remediation.startswith(
+        "Do not uncordon drain, overtaken, reboot and release: the machine-config operator does"
+    )
 
 
 def test_control_plane_nodes_come_before_the_cut() -> None:

@@ -230,6 +230,16 @@ def test_the_public_data_against_an_independent_count() -> None:
     assert len(parse_graph(codec.encode(built.document)).releases) == len(set().union(*channels.values()))
 
 
+def test_a_release_that_several_ways_lead_to_is_gone_on_from_once() -> None:
+    """The way on is found past those that lead back to where another way has been."""
+    hops = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (4, 5), (5, 6)]
+    versions = ("4.1.0", "4.1.1", "4.1.2", "4.1.3", "4.1.4", "4.1.5", "4.2.0")
+    document = {"nodes": [{"version": v} for v in versions], "edges": hops, "conditionalEdges": []}
+    found = ways(document, {}, "4.1.0")
+    assert found is not None
+    assert [step.to for step in found.way] == ["4.1.3", "4.1.4", "4.1.5", "4.2.0"]
+
+
 @pytest.mark.parametrize(
     ("document", "found"),
     [
