@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.mutants_copy import OUT_OF_TIME, Copy
-from bench.mutants_lines import Lines, tests_of
+from bench.mutants_lines import LEAST_S, Lines, tests_of
 from bench.mutants_made import Mutant
 from bench.mutants_warm import CANNOT
 
@@ -32,7 +32,7 @@ class Forks:
 
     def killed(self, mutant: Mutant, lines: Lines) -> bool:
         """Whether a test that runs the change fails, and passes alone without it."""
-        tests = {test: took for test, took in lines.tests(mutant).items() if self._alone.get(test, True)}
+        tests = {test: limit_s for test, limit_s in lines.tests(mutant).items() if self._alone.get(test, True)}
         room = "" if lines.at_import(mutant) else mutant.room
         while tests:
             with self._copy.changed(mutant):
@@ -44,14 +44,14 @@ class Forks:
             if answer["code"] in (0, OUT_OF_TIME):
                 return False
             # Without a name it was no single test: the module cannot be imported.
-            if not failed or self._passes_alone(room, failed, tests.get(failed, 1.0)):
+            if not failed or self._passes_alone(room, failed, tests.get(failed, LEAST_S)):
                 return True
             tests.pop(failed, None)
         return False
 
-    def _passes_alone(self, room: str, test: str, took: float) -> bool:
+    def _passes_alone(self, room: str, test: str, limit_s: float) -> bool:
         if test not in self._alone:
-            self._alone[test] = self._ask(room, {"tests": {test: took}})["code"] == 0
+            self._alone[test] = self._ask(room, {"tests": {test: limit_s}})["code"] == 0
         return self._alone[test]
 
     def _ask(self, room: str, asked: dict[str, Any]) -> dict[str, Any]:

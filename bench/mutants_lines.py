@@ -22,6 +22,7 @@ CACHE = Path("~/.cache/runup/mutants").expanduser()
 TESTS = {"domain": ("tests/domain", "tests/golden"), "cli": ("tests/cli", "tests/golden")}
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
+LEAST_S = 20.0
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Lines:
     digests: dict[str, str] = field(default_factory=dict)
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Who runs the changed statement, the fastest first.
+        """Who runs the changed statement, the fastest first, and how many seconds each may take.
 
         Of a line that runs at import: tests of files that import its module, then who runs anything of it.
         """
@@ -46,9 +47,14 @@ class Lines:
         found = {names[place] for line in statement or lines for place in lines.get(str(line), ())}
         module = dotted_name(mutant.path)
         near = set() if statement else {test for test in names if module in imported(ROOT / _file(test))}
+        # Whichever of them comes first makes what a file's tests share.
+        slowest: dict[str, float] = {}
+        for test in names:
+            slowest[_file(test)] = max(slowest.get(_file(test), 0.0), self.took[test])
+        quick = {test for test in found | near if slowest[_file(test)] <= BOUND_S}
         chosen, total = {}, 0.0
-        for test in sorted(found | near, key=lambda test: (test not in near, self.took[test])):
-            chosen[test] = self.took[test]
+        for test in sorted(quick, key=lambda test: (test not in near, self.took[test])):
+            chosen[test] = max(LEAST_S, 10 * slowest[_file(test)])
             total += self.took[test]
             if total > BOUND_S:
                 break

@@ -2,7 +2,7 @@
 
 With folders it has collected their tests: a child gives the functions of the changed file their changed code, and no
 module is imported again. What runs at import cannot be changed so; without folders a child collects what it runs, and
-only everybody else's packages are there already. In: `tests` (seconds by test), `file`, `code`; out: `code` of pytest
+only everybody else's packages are there already. In: `tests` (limits in seconds), `file`, `code`; out: `code` of pytest
 and `failed`, the first test that did.
 """
 
@@ -103,11 +103,11 @@ class Forking:
             items[:] = self._chosen(items)
 
     def _chosen(self, items: list[pytest.Item]) -> list[pytest.Item]:
-        """By their rank, each with ten times its time."""
+        """By their rank, each with its limit."""
         rank = {test: number for number, test in enumerate(self._tests)}
         chosen = sorted((each for each in items if each.nodeid in rank), key=lambda each: rank[each.nodeid])
         for item in chosen:
-            item.add_marker(pytest.mark.timeout(max(20.0, 10 * self._tests[item.nodeid])), append=False)
+            item.add_marker(pytest.mark.timeout(self._tests[item.nodeid]), append=False)
         return chosen
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
