@@ -1,0 +1,76 @@
+"""The fast way: each mutant in a fork of a process that is warm, against the tests that run the changed line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from bench.mutants_copy import OUT_OF_TIME, Copy
+from bench.mutants_lines import LEAST_S, Lines, tests_of
+from bench.mutants_made import Mutant
+from bench.mutants_warm import CANNOT
+
+
+class Forks:
+    """Asks the warm processes (`bench.mutants_warm`): one a room, and one that has imported nothing of ours."""
+
+    def __init__(self, copy: Copy) -> None:
+        self._copy = copy
+        self._alone: dict[str, bool] = {}
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for process in self._processes.values():
+            process.kill()
+            process.wait()
+
+    def killed(self, mutant: Mutant, lines: Lines) -> bool:
+        """Whether a test that runs the change fails, and passes alone without it."""
+        tests = {test: limit_s for test, limit_s in lines.tests(mutant).items() if self._alone.get(test, True)}
+        room = "" if lines.at_import(mutant) else mutant.room
+        while tests:
+            with self._copy.changed(mutant):
+                answer = self._ask(room, {"tests": tests, "file": mutant.inside, "code": mutant.code()})
+            if answer["code"] == CANNOT:
+                room = ""
+                continue
+            failed = answer["failed"]
+            if answer["code"] in (0, OUT_OF_TIME):
+                return False
+            # Without a name it was no single test: the module cannot be imported.
+            if not failed or self._passes_alone(room, failed, tests.get(failed, LEAST_S)):
+                return True
+            tests.pop(failed, None)
+        return False
+
+    def _passes_alone(self, room: str, test: str, limit_s: float) -> bool:
+        if test not in self._alone:
+            self._alone[test] = self._ask(room, {"tests": {test: limit_s}})["code"] == 0
+        return self._alone[test]
+
+    def _ask(self, room: str, asked: dict[str, Any]) -> dict[str, Any]:
+        if room not in self._processes:
+            self._processes[room] = self._begun(tests_of(room) if room else ())
+        process = self._processes[room]
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        answer: dict[str, Any] = json.loads(process.stdout.readline())
+        return answer
+
+    def _begun(self, folders: tuple[str, ...]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "bench.mutants_warm", *folders],
+            cwd=self._copy.folder,
+            env=self._copy.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
