@@ -1,0 +1,142 @@
+"""A copy of the checkout, and the slow way: a mutant against the nearest tests, in processes of their own."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+from bench.mutants_made import ROOT, Mutant
+
+LEFT_OUT = (".venv", ".git", ".hypothesis", "build", "__pycache__", ".*_cache")
+BESIDE = ROOT.parent / "shared"
+# Of all tests of a mutant. A single one that has no end is ended before, and has failed.
+SLOWEST_S = 900
+OUT_OF_TIME = 99
+
+
+def nearest_tests(path: Path) -> list[str]:
+    """Of the nearest folder of tests those that name the module, then its others, then whoever else names it.
+
+    Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
+    Journeys and the real server are too far.
+    """
+    inside, dotted = path.relative_to(ROOT / "src/runup"), _dotted(path)
+    near = ("domain", "controllers", "oci", "kube", "cli", "lang", "api", "golden")
+    files = sorted(file for folder in near for file in (ROOT / "tests" / folder).rglob("test_*.py"))
+    names = {dotted}
+    while not (naming := [file for file in files if names & _imported(file)]):
+        above = {_dotted(each) for each in _sources() if names & _imported(each)} - names
+        if not above:
+            break
+        names |= above
+    folder = next(each for each in (ROOT / "tests" / inside).parents if each.is_dir())
+    near_by = [file for file in files if file.is_relative_to(folder)]
+    kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in _imported(file)]
+    ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
+    return [str(file.relative_to(ROOT)) for file in ordered]
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    return tuple(sorted((ROOT / "src/runup").rglob("*.py")))
+
+
+def _dotted(path: Path) -> str:
+    """The name by which a module is imported."""
+    return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def _imported(file: Path) -> frozenset[str]:
+    """All that a test imports, by its full name, and what the helpers beside it import."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    beside = ".".join(file.relative_to(ROOT).parent.parts) + "."
+    helpers = [file.parent / f"{name.removeprefix(beside)}.py" for name in found if name.startswith(beside)]
+    return frozenset(found).union(*(_imported(helper) for helper in helpers if helper.is_file()))
+
+
+class Copy:
+    """A copy of the checkout in which mutants are tried; `failing` are tests that fail without any change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.failing: list[str] = []
+        self._placed = 0
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        # Cases that tests read beside the checkout; without them they skip, and notice nothing.
+        if BESIDE.is_dir():
+            (folder.parent / BESIDE.name).symlink_to(BESIDE)
+
+    def environment(self) -> dict[str, str]:
+        """The copy stands before the installed package; tables that can be as long as one likes are short."""
+        return {"RUNUP_FIT_CASES": "20"} | os.environ | {"PYTHONPATH": str(self.folder / "src")}
+
+    @contextlib.contextmanager
+    def changed(self, mutant: Mutant) -> Iterator[None]:
+        """The copy with the mutant in it."""
+        here, was = self.folder / mutant.path.relative_to(ROOT), mutant.path.stat()
+        here.write_text(mutant.code())
+        # Python takes compiled code by the source's time in seconds and its size: each mutant has a time of its own.
+        self._placed += 1
+        os.utime(here, (self._placed, self._placed))
+        try:
+            yield
+        finally:
+            here.write_text(mutant.path.read_text())
+            os.utime(here, ns=(was.st_atime_ns, was.st_mtime_ns))
+            # Examples that failed under this mutant would be tried first under the next.
+            shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)
+
+    def outcome(self, mutant: Mutant) -> str:
+        """`survived` if no test fails that passes without the change, `killed` if one does, else `out of time`."""
+        tests = nearest_tests(mutant.path)
+        while True:
+            with self.changed(mutant):
+                code, said = self._run(["-x", *(f"--deselect={test}" for test in self.failing), *tests])
+            failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
+            if code in (0, OUT_OF_TIME):
+                return "out of time" if code else "survived"
+            # Without a name it was no single test: the module cannot be imported, or a test had no end.
+            if failed is None or "::" not in failed[1] or self._run([failed[1]])[0] == 0:
+                return "killed"
+            self.failing.append(failed[1])
+
+    def _run(self, arguments: Iterable[str]) -> tuple[int, str]:
+        """Exit code and output of pytest."""
+        options = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "-m", "not e2e", "--timeout=180"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=SLOWEST_S)
+        except subprocess.TimeoutExpired:
+            return OUT_OF_TIME, ""
+        finally:
+            _end(process)
+        return process.returncode, said
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and whatever it left in its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, 9)
+    process.wait()
