@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, release, run
+from tests.cli.rights import LOOKER, let_looker_read
 from tests.servers import CRD, CRDS, Server, eventually, serve
 
 from runup.api.config_v1 import ClusterOperator
@@ -213,11 +214,11 @@ def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path
 
 def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:
     """A user who may read ClusterVersion alone: nothing is the same, created or left where nobody could tell."""
-    _allow_reading_cluster_version(there)
+    let_looker_read(there)
     both = release(tmp_path / "to", config_map("a", x="1"), config_map("new", "new"), NEW_SPACE)
     asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
     old = release(tmp_path / "from", config_map("gone"), asks, version="5.0.0")
-    told = _live(there, old, both, "--as", "looker", code=3)
+    told = _live(there, old, both, "--as", LOOKER, code=3)
     assert {each["object"]: each["state"] for each in told["objects"]} == {
         "ConfigMap default/a": "unknown",
         "ConfigMap new/new": "unknown",
@@ -226,25 +227,8 @@ def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Pa
         "Deployment.apps default/d": "unknown",
     }
     assert all("forbidden" in each["why"] for each in told["objects"])
-    told = _live(there, old, release(tmp_path / "proxied", asks), "--as", "looker", code=3)
+    told = _live(there, old, release(tmp_path / "proxied", asks), "--as", LOOKER, code=3)
     assert any(note.startswith("Proxy cluster could not be read, so what it gives") for note in told["notes"])
-
-
-def _allow_reading_cluster_version(there: Server) -> None:
-    group = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["config.openshift.io"], "resources": ["clusterversions"], "verbs": ["get"]}
-    role = {"metadata": {"name": "looker"}, "rules": [rule]}
-    binding = {
-        "metadata": {"name": "looker"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "looker"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": "looker"}],
-    }
-    for plural, kind, obj in (
-        ("clusterroles", "ClusterRole", role),
-        ("clusterrolebindings", "ClusterRoleBinding", binding),
-    ):
-        resource = Resource(group, "v1", kind, plural, namespaced=False)
-        there.client.send(calls.apply(resource, obj, field_manager="test", force=True))
 
 
 def _live(there: Server, *words: Any, code: int = 0) -> JSON:
