@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tests.servers import Server
-
 from runup.api.scheme import Resource
 from runup.kube import calls
+from runup.kube.client_sync import SyncClient
 
 GROUP = "rbac.authorization.k8s.io"
 LOOKER = "looker"
 
 
-def let_looker_read(server: Server) -> None:
-    """`looker` may read ClusterVersion, and nothing else."""
-    rule = {"apiGroups": ["config.openshift.io"], "resources": ["clusterversions"], "verbs": ["get", "list", "watch"]}
+def let_looker_read(client: SyncClient, resource: str = "clusterversions.config.openshift.io") -> None:
+    """`looker` may read this, and nothing else."""
+    plural, _, group = resource.partition(".")
+    rule = {"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "watch"]}
     role = {"metadata": {"name": LOOKER}, "rules": [rule]}
     binding = {
         "metadata": {"name": LOOKER},
@@ -24,5 +24,5 @@ def let_looker_read(server: Server) -> None:
         ("clusterroles", "ClusterRole", role),
         ("clusterrolebindings", "ClusterRoleBinding", binding),
     ):
-        resource = Resource(GROUP, "v1", kind, plural, namespaced=False)
-        server.client.send(calls.apply(resource, obj, field_manager="test", force=True))
+        made = Resource(GROUP, "v1", kind, plural, namespaced=False)
+        client.send(calls.apply(made, obj, field_manager="test", force=True))

@@ -55,3 +55,19 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
     ]
     told = [each.text for each in picture.iter(f"{SVG}title")]
     assert told == ["4.8.0 in stable-4.9", "4.8.0 to 4.8.2: no known risks", "4.8.0 to 4.9.0: Slow"]
+
+
+def test_the_text_counts_each_update_once() -> None:
+    """With known risks, and blocked; what has none says so."""
+    steps = (Step("4.8.0", "4.9.0", ("Slow", "Old")), Step("4.8.0", "4.8.2"), Step("4.8.0", "4.8.1"))
+    text = drawn(Ways("4.8.0", "4.9.0", steps, {}, steps[:1], {}), "stable-4.9", "text")
+    assert text == (
+        "4.8.0 in stable-4.9: 3 updates, 1 with known risks, 0 blocked\n"
+        "\nUpdates:\n"
+        "  VERSION   RISKS\n"
+        "  4.9.0     Slow, Old\n"
+        "  4.8.2     -\n"
+        "  4.8.1     -\n"
+        "\nWay to 4.9.0, 1 update:\n"
+        "  4.8.0 -> 4.9.0   risks: Slow, Old\n"
+    )

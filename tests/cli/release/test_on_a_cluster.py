@@ -214,7 +214,7 @@ def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path
 
 def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:
     """A user who may read ClusterVersion alone: nothing is the same, created or left where nobody could tell."""
-    let_looker_read(there)
+    let_looker_read(there.client)
     both = release(tmp_path / "to", config_map("a", x="1"), config_map("new", "new"), NEW_SPACE)
     asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
     old = release(tmp_path / "from", config_map("gone"), asks, version="5.0.0")

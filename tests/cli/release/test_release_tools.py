@@ -127,3 +127,46 @@ def test_what_changes_between_two_releases(tmp_path: Path) -> None:
     told = yaml.safe_load(run("diff", str(old), str(new), "-o", "yaml").out)
     assert told["manifests"][0]["changes"] == [{"path": "data.x", "from": "1", "to": "2"}]
     assert "give two releases" in run("diff", str(old)).err
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        pytest.param({"preflight-checks/reads": b"{"}, "--base: ", id="rights that nobody can read"),
+        pytest.param(None, "nowhere", id="no image at all"),
+    ],
+)
+def test_an_operator_image_that_cannot_be_built_upon(tmp_path: Path, base: dict[str, bytes] | None, said: str) -> None:
+    """One error, and no image."""
+    place = tmp_path / "nowhere"
+    if base is not None:
+        build_image(place, [layer_of(base)], tag="t", config=Execution())
+    words = ("--from-dir", str(release(tmp_path / "release")), "--base", f"oci:{place}", "--version", "5.2.0")
+    done = run("new", *words, "--to", f"oci:{tmp_path / 'image'}")
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert not (tmp_path / "image").exists()
+
+
+def test_extracting_says_how_much_from_where_to_where(tmp_path: Path) -> None:
+    """Of a folder by its name, of an image by its digest."""
+    folder = release(tmp_path / "release", config_map("a"))
+    done = run("extract", str(folder), "--to", str(tmp_path / "files"))
+    assert (done.code, done.out) == (0, f"3 files of {folder} in {tmp_path / 'files'}\n")
+    (folder / "release-manifests" / "release-metadata").unlink()
+    (folder / "release-manifests" / "image-references").unlink()
+    made = run("new", "--from-dir", str(folder), "--version", "5.2.0", "--to", f"oci:{tmp_path / 'image'}")
+    digest = made.out.splitlines()[0]
+    done = run("extract", f"oci:{tmp_path / 'image'}", "--to", str(tmp_path / "others"))
+    assert f" files of {digest} in {tmp_path / 'others'}\n" in done.out
+
+
+def test_which_fields_a_line_names_and_how_many_more_there_are(tmp_path: Path) -> None:
+    """Four are enough for a line; the data has all."""
+    old = release(tmp_path / "old", config_map("a", **{f"k{number}": "1" for number in range(6)}), version="5.1.0")
+    new = release(tmp_path / "new", config_map("a", **{f"k{number}": "2" for number in range(6)}))
+    line = next(line for line in run("diff", str(old), str(new)).out.splitlines() if "ConfigMap" in line)
+    fields = ", ".join(f"data.k{number}: 1 -> 2" for number in range(4))
+    assert line == f"  changed   ConfigMap default/a   {fields}, and 2 more"
+    told = json.loads(run("diff", str(old), str(new), "-o", "json").out)
+    assert len(told["manifests"][0]["changes"]) == 6

@@ -57,7 +57,7 @@ def test_what_may_not_be_written(run: Run, server: Server, words: tuple[str, ...
     if words == ("--clear-preflight",):
         wanted["mode"] = "Preflight"
     before = server.set_cluster_version(spec={"channel": "fast-5.0", "desiredUpdate": wanted}, status=STATUS)
-    let_looker_read(server)
+    let_looker_read(server.client)
     ran = run("upgrade", *words, "--kubeconfig", server.kubeconfig, "--as", LOOKER)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines()[-1].startswith(said), ran.err
