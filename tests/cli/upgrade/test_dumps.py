@@ -160,6 +160,56 @@ def test_a_file_alone(run: Run, tmp_path: Path) -> None:
     assert (ran.code, ran.err.rpartition(": ")[2]) == (1, "Bad\n")
 
 
+@pytest.mark.parametrize(
+    ("spec", "status", "said"),
+    [
+        pytest.param({}, {}, "", id="no preflight"),
+        pytest.param(
+            {"desiredUpdate": {"mode": "Preflight", "version": "5.2.0"}},
+            {},
+            "\nPreflight of 5.2.0 from 5.0.0: requested\n",
+            id="one that is asked for",
+        ),
+        pytest.param({"desiredUpdate": {"version": "5.2.0"}}, {}, "", id="an update is none"),
+    ],
+)
+def test_what_a_dump_tells_of_preflights(
+    run: Run, tmp_path: Path, spec: dict[str, Any], status: dict[str, Any], said: str
+) -> None:
+    """As on the cluster; a program gets it under names of its own."""
+    document = {**VERSION, "spec": {**VERSION["spec"], **spec}, "status": {**VERSION["status"], **status}}
+    _write(tmp_path / "cv.json", document)
+    ran = run("upgrade", "--dump", tmp_path / "cv.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ("Preflight of" in ran.out, said in ran.out) == (bool(said), True)
+    told = json.loads(run("upgrade", "--dump", tmp_path / "cv.json", "-o", "json").out)
+    assert (told.get("preflight") or {}).get("target") == ("5.2.0" if said else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        pytest.param(None, True, id="nothing is asked for any more"),
+        pytest.param({"version": "5.0.1", "image": "b@sha256:2"}, False, id="it is asked for"),
+        pytest.param({"version": "5.2.0", "mode": "Preflight"}, True, id="a preflight is"),
+    ],
+)
+def test_an_update_that_the_spec_does_not_show(
+    run: Run, tmp_path: Path, asked: dict[str, str] | None, told: bool
+) -> None:
+    """It goes on, and that is said where nobody would think so."""
+    desired = {"version": "5.0.1", "image": "b@sha256:2"}
+    history = [
+        {**desired, "state": "Partial", "startedTime": SINCE},
+        {"version": "5.0.0", "image": "a@sha256:1", "state": "Completed", "startedTime": SINCE},
+    ]
+    spec = VERSION["spec"] | ({"desiredUpdate": asked} if asked else {})
+    status = VERSION["status"] | {"desired": desired, "history": history}
+    _write(tmp_path / "cv.json", {**VERSION, "spec": spec, "status": status})
+    ran = run("upgrade", "--dump", tmp_path / "cv.json")
+    assert (ran.code, "The update to 5.0.1 goes on, whatever is asked for" in ran.out) == (0, told)
+
+
 def test_odd_values_count_as_absent(run: Run, tmp_path: Path) -> None:
     """A dump is anybody's text."""
     status = {"desired": [], "conditions": ["x", {"type": 1}], "availableUpdates": {}, "conditionalUpdates": [None]}
