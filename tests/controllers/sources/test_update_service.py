@@ -159,6 +159,6 @@ async def test_what_is_no_graph_is_a_failure_that_says_why(api: ScriptedApi) -> 
         assert (failure.reason if failure else "") == reason
         assert says in (failure.message if failure else "")
         assert service.state.attempted_at == clock.now()
-        clock.advance(60)
+        await clock.advance(60)
         if asked.url == api.url:
             assert (versions(service.state), service.state.succeeded_at) == (["5.0.0"], noon)
