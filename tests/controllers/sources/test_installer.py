@@ -52,7 +52,7 @@ async def test_a_note_that_may_not_be_read_yet_is_asked_for_again() -> None:
     async with cluster(answers) as client:
         running = asyncio.create_task(Installer(client, clock, lambda *said: heard.append(said)).run())
         async with asyncio.timeout(90):
-            await clock.until_sleeping()
+            await clock.until_sleeping(deadline_s=90)
             answers[OWN] = note(version="5.0.0")
             await clock.advance(AGAIN_S - 1)
             assert heard == []
