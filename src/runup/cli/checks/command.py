@@ -137,7 +137,7 @@ def _known(release_dir: str) -> tuple[Check, ...]:
         return CHECKS
     if not folder.is_dir():
         raise CommandError(f"--release-dir {release_dir}: there is no folder {folder}")
-    return (*CHECKS, *(check for one in _all((str(folder),)) for check in one.checks))
+    return (*CHECKS, *_read((str(folder),)))
 
 
 def _data(check: Check) -> dict[str, Any]:
@@ -182,14 +182,19 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
 
 
 def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks of these files and folders; raises CommandError where there is none, or one cannot be read."""
-    found = _all(paths)
-    if errors := [error for one in found for error in one.errors]:
-        raise CommandError("\n".join(errors))
-    checks = tuple(check for one in found for check in one.checks)
+    """As `_read`; raises CommandError also where there is no check."""
+    checks = _read(paths)
     if paths and not checks:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     return checks
+
+
+def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these files and folders; raises CommandError where one cannot be read: the others are not all."""
+    found = _all(paths)
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    return tuple(check for one in found for check in one.checks)
 
 
 def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
@@ -234,10 +239,7 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     held = {}
     for typed in releases:
         version, _, folder = typed.partition("=")
-        found = _all((folder,)) if folder else ()
-        if errors := [error for one in found for error in one.errors]:
-            raise CommandError("\n".join(errors))
-        held[_version(version, "--release")] = tuple(check for one in found for check in one.checks)
+        held[_version(version, "--release")] = _read((folder,)) if folder else ()
     edges = {edge for typed in updates for edge in _edges(typed)}
     missing = list(gaps(held, edges))
     for gap in missing:

@@ -117,7 +117,8 @@ def _markdown(one: One) -> Iterator[str]:
     yield f"{_plain(preflight.counted(found.risks))}, as of {timestamp(found.observed)}.\n"
     for risk in preflight.standing(found):
         box = "x" if risk.accepted else " "
-        yield f"- [{box}] **{risk.name}** ({risk.severity}, {preflight.state(risk)}): {_plain(risk.message)}"
+        gravity = risk.severity or "unknown severity"
+        yield f"- [{box}] **{risk.name}** ({gravity}, {preflight.state(risk)}): {_plain(risk.message)}"
         if risk.fix:
             yield f"  Fix: {_plain(risk.fix)}"
         if risk.because:
