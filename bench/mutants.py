@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.mutants_copy import Copy
 from bench.mutants_forks import Forks
 from bench.mutants_lines import Lines, lines_of
-from bench.mutants_made import ROOT, Mutant, sample
+from bench.mutants_made import Mutant, sample
 
 ROOMS = ("domain", "controllers", "oci", "kube", "cli")
 OUTCOMES = ("killed", "survived", "out of time")
@@ -34,14 +34,15 @@ class Trial:
         self._forks = forks
         self._slow = slow
         self._lines: dict[str, Lines] = {}
+        self.failing: list[str] = []
 
     def outcome(self, mutant: Mutant) -> str:
         """One of OUTCOMES."""
-        room = mutant.path.relative_to(ROOT / "src/runup").parts[0]
+        room = mutant.room
         if room not in self._lines:
             print(f"which test of {room} runs which line", file=sys.stderr, flush=True)
             self._lines[room] = lines_of(room, self._copy)
-            self._copy.failing += self._lines[room].failing
+            self.failing += self._lines[room].failing
         if self._forks.killed(mutant, self._lines[room]):
             return "killed"
         return self._copy.outcome(mutant) if self._slow else "survived"
@@ -59,7 +60,11 @@ def main(arguments: list[str]) -> int:
             survivors += [change] if outcome == "survived" else []
     total = sum(modules.values(), Counter())
     result = {"seed": options.seed, **{name: total[name] for name in OUTCOMES}}
-    told = {"failing_anyway": copy.failing, "modules": dict(sorted(modules.items())), "survivors": survivors}
+    told = {
+        "failing_anyway": sorted({*trial.failing, *copy.failing}),
+        "modules": dict(sorted(modules.items())),
+        "survivors": survivors,
+    }
     print(json.dumps(result | told, indent=2))
     return 0
 

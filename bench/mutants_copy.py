@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.mutants_made import ROOT, Mutant
 
-LEFT_OUT = (".venv", ".git", ".hypothesis", "build", "__pycache__", ".*_cache")
+LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
 # Of all tests of a mutant. A single one that has no end is ended before, and has failed.
 SLOWEST_S = 900
@@ -28,18 +28,18 @@ def nearest_tests(path: Path) -> list[str]:
     Where nobody names it, whoever names what imports it. Kept texts are as near to all of a package that they name.
     Journeys and the real server are too far.
     """
-    inside, dotted = path.relative_to(ROOT / "src/runup"), _dotted(path)
+    inside, dotted = path.relative_to(ROOT / "src/runup"), dotted_name(path)
     near = ("domain", "controllers", "oci", "kube", "cli", "lang", "api", "golden")
     files = sorted(file for folder in near for file in (ROOT / "tests" / folder).rglob("test_*.py"))
     names = {dotted}
-    while not (naming := [file for file in files if names & _imported(file)]):
-        above = {_dotted(each) for each in _sources() if names & _imported(each)} - names
+    while not (naming := [file for file in files if names & imported(file)]):
+        above = {dotted_name(each) for each in _sources() if names & imported(each)} - names
         if not above:
             break
         names |= above
     folder = next(each for each in (ROOT / "tests" / inside).parents if each.is_dir())
     near_by = [file for file in files if file.is_relative_to(folder)]
-    kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in _imported(file)]
+    kept = [file for file in files if file.parent.name == "golden" and dotted.rpartition(".")[0] in imported(file)]
     ordered = dict.fromkeys((*(file for file in naming if file in near_by), *kept, *near_by, *naming))
     return [str(file.relative_to(ROOT)) for file in ordered]
 
@@ -49,13 +49,13 @@ def _sources() -> tuple[Path, ...]:
     return tuple(sorted((ROOT / "src/runup").rglob("*.py")))
 
 
-def _dotted(path: Path) -> str:
+def dotted_name(path: Path) -> str:
     """The name by which a module is imported."""
     return ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
-def _imported(file: Path) -> frozenset[str]:
+def imported(file: Path) -> frozenset[str]:
     """All that a test imports, by its full name, and what the helpers beside it import."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text())):
@@ -65,7 +65,7 @@ def _imported(file: Path) -> frozenset[str]:
             found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
     beside = ".".join(file.relative_to(ROOT).parent.parts) + "."
     helpers = [file.parent / f"{name.removeprefix(beside)}.py" for name in found if name.startswith(beside)]
-    return frozenset(found).union(*(_imported(helper) for helper in helpers if helper.is_file()))
+    return frozenset(found).union(*(imported(helper) for helper in helpers if helper.is_file()))
 
 
 class Copy:
@@ -87,7 +87,7 @@ class Copy:
     @contextlib.contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
         """The copy with the mutant in it."""
-        here, was = self.folder / mutant.path.relative_to(ROOT), mutant.path.stat()
+        here, was = self.folder / mutant.inside, mutant.path.stat()
         here.write_text(mutant.code())
         # Python takes compiled code by the source's time in seconds and its size: each mutant has a time of its own.
         self._placed += 1

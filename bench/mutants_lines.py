@@ -1,7 +1,7 @@
-"""Which test of a room runs which line of it: coverage.py's contexts, kept until the checkout changes.
+"""Which test of a room runs which line of it, kept from one run to the next.
 
-As `-p bench.mutants_lines` it is the pytest plugin that writes the map; MUTANTS_ROOM and MUTANTS_LINES tell it what
-and where.
+A test file runs again where it, what stands beside it, or a module that it ran has changed. A map that is not quite
+true costs time and no truth: what no test of it kills is tried against all of the nearest.
 """
 
 from __future__ import annotations
@@ -12,46 +12,84 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-import coverage
-import pytest
-
-from bench.mutants_copy import Copy
+from bench.mutants_copy import Copy, dotted_name, imported
 from bench.mutants_made import ROOT, Mutant
 
 CACHE = Path("~/.cache/runup/mutants").expanduser()
 TESTS = {"domain": ("tests/domain", "tests/golden"), "cli": ("tests/cli", "tests/golden")}
-NOWHERE = "import"
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
+LEAST_S = 20.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lines:
-    """`took`: seconds of each test that passed; `ran`: by file and line, the tests that ran it."""
+    """`took`: seconds of each test that passed; `ran`: by file and line, the places in `took` of tests that ran it.
 
-    took: dict[str, float]
-    failing: list[str]
-    ran: dict[str, dict[str, list[str]]]
+    `digests`: of the room's modules and its test files, as they were.
+    """
+
+    took: dict[str, float] = field(default_factory=dict)
+    failing: list[str] = field(default_factory=list)
+    ran: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
 
     def tests(self, mutant: Mutant) -> dict[str, float]:
-        """Who runs the changed statement, the fastest first; of a line that runs at import, who runs its module."""
-        lines = self.ran.get(str(mutant.path.relative_to(ROOT)), {})
+        """Who runs the changed statement, the fastest first, and how many seconds each may take.
+
+        Of a line that runs at import: tests of files that import its module, then who runs anything of it.
+        """
+        lines, names = self.ran.get(mutant.inside, {}), list(self.took)
         statement = _statement(mutant.path, mutant.line)
-        found = {test for line in statement or lines for test in lines.get(str(line), ())}
+        found = {names[place] for line in statement or lines for place in lines.get(str(line), ())}
+        module = dotted_name(mutant.path)
+        near = set() if statement else {test for test in names if module in imported(ROOT / _file(test))}
+        # Whichever of them comes first makes what a file's tests share.
+        slowest: dict[str, float] = {}
+        for test in names:
+            slowest[_file(test)] = max(slowest.get(_file(test), 0.0), self.took[test])
+        quick = {test for test in found | near if slowest[_file(test)] <= BOUND_S}
         chosen, total = {}, 0.0
-        for test in sorted(found, key=lambda test: self.took[test]):
-            chosen[test] = self.took[test]
+        for test in sorted(quick, key=lambda test: (test not in near, self.took[test])):
+            chosen[test] = max(LEAST_S, 10 * slowest[_file(test)])
             total += self.took[test]
             if total > BOUND_S:
                 break
         return chosen
+
+    def at_import(self, mutant: Mutant) -> bool:
+        """Whether the line runs when its module is imported, and then not again."""
+        return not _statement(mutant.path, mutant.line)
+
+    def stale(self, digests: dict[str, str]) -> set[str]:
+        """Test files of which this says nothing, or nothing that is true any more."""
+        changed = {file for file in {*digests, *self.digests} if digests.get(file) != self.digests.get(file)}
+        names = [_file(test) for test in self.took]
+        touched = {names[place] for file in changed for places in self.ran.get(file, {}).values() for place in places}
+        return {file for file in changed | touched if file.startswith("tests/")}
+
+    def joined(self, new: Lines, stale: set[str]) -> Lines:
+        """This without what is `stale`, and the new."""
+        old = [test for test in self.took if _file(test) not in stale]
+        place = {test: number for number, test in enumerate([*old, *new.took])}
+        ran: dict[str, dict[str, list[int]]] = {}
+        for each in (self, new):
+            names = list(each.took)
+            for file, lines in each.ran.items():
+                for line, places in lines.items():
+                    kept = [
+                        place[names[number]] for number in places if each is new or _file(names[number]) not in stale
+                    ]
+                    ran.setdefault(file, {}).setdefault(line, []).extend(kept)
+        failing = [test for test in self.failing if _file(test) not in stale] + new.failing
+        return Lines({test: self.took[test] for test in old} | new.took, failing, ran)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _statement(path: Path, line: int) -> list[int]:
@@ -75,20 +113,56 @@ def _spans(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
+def tests_of(room: str) -> tuple[str, ...]:
+    """The folders with the tests of a room."""
+    return TESTS.get(room, (f"tests/{room}",))
+
+
 def lines_of(room: str, copy: Copy) -> Lines:
-    """The room's map: as it was kept, or made in the copy."""
-    kept = CACHE / f"{room}-{_state()}.json"
-    if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        _make(room, copy, kept)
-    return Lines(**json.loads(kept.read_text()))
+    """The room's map: as it was kept, with what has changed since made anew in the copy."""
+    kept = CACHE / f"{room}.json"
+    lines = Lines(**json.loads(kept.read_text())) if kept.is_file() else Lines()
+    digests = digests_of(room)
+    if stale := lines.stale(digests):
+        again = sorted(file for file in stale if file in digests)
+        lines = lines.joined(_made(room, copy, again) if again else Lines(), stale)
+    lines.digests = digests
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    whole = kept.with_suffix(f".{os.getpid()}")
+    whole.write_text(json.dumps(asdict(lines)))
+    whole.rename(kept)
+    return lines
 
 
-def _make(room: str, copy: Copy, to: Path) -> None:
-    """Run the room's tests once. An exit code above 1 says that pytest itself could not."""
-    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "-p", "bench.mutants_lines", "-m", "not e2e"]
+def digests_of(room: str) -> dict[str, str]:
+    """Of each module of the room by itself, of each test file with what it shares its folder with."""
+    found = {path: _digest([path]) for path in (ROOT / "src/runup" / room).rglob("*.py")}
+    for path in (path for folder in tests_of(room) for path in (ROOT / folder).rglob("test_*.py")):
+        beside = [each for each in path.parent.iterdir() if each.is_file() and not each.name.startswith("test_")]
+        found[path] = _digest([path, *sorted(beside)])
+    return {str(path.relative_to(ROOT)): digest for path, digest in sorted(found.items())}
+
+
+def _digest(paths: list[Path]) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+def _made(room: str, copy: Copy, files: list[str]) -> Lines:
+    """Run test files once. An exit code above 1 says that pytest itself could not; of 5, that they hold no test."""
+    options = [
+        "-q",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "bench.mutants_recorder",
+        "-m",
+        "not e2e",
+        "--timeout=900",
+    ]
+    to = copy.folder.parent / "lines.json"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *TESTS.get(room, (f"tests/{room}",))],
+        [sys.executable, "-m", "pytest", *options, *files],
         cwd=copy.folder,
         env=copy.environment() | {"MUTANTS_ROOM": room, "MUTANTS_LINES": str(to)},
         stdout=subprocess.PIPE,
@@ -96,63 +170,6 @@ def _make(room: str, copy: Copy, to: Path) -> None:
         text=True,
         check=False,
     )
-    if done.returncode > 1 or not to.is_file():
+    if done.returncode not in (0, 1, 5) or not to.is_file():
         raise SystemExit(f"error: the tests of {room} cannot be run:\n{done.stdout[-2000:]}")
-
-
-def _state() -> str:
-    """What the map depends on: every file of code and tests."""
-    digest = hashlib.sha256()
-    files = (path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*"))
-    for path in sorted(path for path in files if path.is_file() and path.suffix != ".pyc"):
-        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-class Recorder:
-    """The plugin: a context a test."""
-
-    def __init__(self, room: str, to: Path) -> None:
-        self._to = to
-        self._took: dict[str, float] = {}
-        self._failing: set[str] = set()
-        self._coverage = coverage.Coverage(data_file=None, config_file=False, include=[f"*/src/runup/{room}/*"])
-        self._coverage.start()
-        self._coverage.switch_context(NOWHERE)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
-        """Whatever runs while a test does is the test's, its fixtures too."""
-        self._coverage.switch_context(item.nodeid)
-        began = time.perf_counter()
-        result = yield
-        self._took[item.nodeid] = time.perf_counter() - began
-        self._coverage.switch_context(NOWHERE)
-        return result
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A test that fails without a change says nothing."""
-        if report.failed:
-            self._failing.add(report.nodeid)
-
-    def pytest_sessionfinish(self) -> None:
-        """Write the map, whole or not at all."""
-        self._coverage.stop()
-        took = {test: seconds for test, seconds in self._took.items() if test not in self._failing}
-        told = {"took": took, "failing": sorted(self._failing), "ran": dict(self._ran(took))}
-        unfinished = self._to.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(told))
-        unfinished.rename(self._to)
-
-    def _ran(self, took: dict[str, float]) -> Iterator[tuple[str, dict[int, list[str]]]]:
-        data = self._coverage.get_data()
-        for file in data.measured_files():
-            lines: dict[int, list[str]] = defaultdict(list)
-            for line, contexts in data.contexts_by_lineno(file).items():
-                lines[line] += [test for test in contexts if test in took]
-            yield file[file.index("src/runup/") :], lines
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Begin before anything of the room is imported."""
-    config.pluginmanager.register(Recorder(os.environ["MUTANTS_ROOM"], Path(os.environ["MUTANTS_LINES"])))
+    return Lines(**json.loads(to.read_text()))

@@ -169,6 +169,21 @@ def test_the_cluster_is_told_only_on_request(plugin: Plugin) -> None:
         ),
         pytest.param(
             {},
+            json.dumps({"apiVersion": "client.authentication.k8s.io/a", "kind": "ExecCredential", "status": {}}),
+            f"but the kubeconfig names {V1}",
+            id="a version that sorts before it",
+        ),
+        *(
+            pytest.param(
+                {},
+                json.dumps({"apiVersion": V1, "kind": kind, "status": {"token": "t"}}),
+                f"printed {kind or 'no kind'} of {V1}",
+                id=f"{kind or 'no kind'} for an ExecCredential",
+            )
+            for kind in ("", "Config", "TokenReview")
+        ),
+        pytest.param(
+            {},
             json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {}}),
             "neither a token nor a client certificate",
             id="an empty status",

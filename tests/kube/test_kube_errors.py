@@ -113,6 +113,35 @@ def test_a_body_that_is_no_status(code: int, body: bytes, expected: type[ApiErro
 
 
 @pytest.mark.parametrize(
+    ("code", "reason", "says"),
+    [
+        (400, "BadRequest", "rejected our request for an unknown reason"),
+        (401, "Unauthorized", "provide credentials"),
+        (403, "Forbidden", "does not allow access"),
+        (404, "NotFound", "could not find the requested resource"),
+        (405, "MethodNotAllowed", "does not allow this method"),
+        (406, "NotAcceptable", "content type that the client supports"),
+        (409, "Conflict", "reported a conflict"),
+        (410, "Gone", "is gone"),
+        (413, "RequestEntityTooLarge", "larger than the server accepts"),
+        (415, "UnsupportedMediaType", "content type of the request"),
+        (422, "Invalid", "due to an error in our request"),
+        (429, "TooManyRequests", "try again later"),
+        (500, "InternalError", "has prevented the request from succeeding"),
+        (502, "ServiceUnavailable", "a gateway in front of the server"),
+        (503, "ServiceUnavailable", "currently unable to handle the request"),
+        (504, "Timeout", "in the time allotted"),
+        (418, "Unknown", "the status code 418"),
+    ],
+)
+def test_a_bare_code_has_its_reason_and_words(code: int, reason: str, says: str) -> None:
+    """What client-go says where a server says nothing (NewGenericServerResponse), and no other code's words."""
+    error = error_of(code, {}, b"", REQUEST)
+    assert error.reason == reason
+    assert says in error.message
+
+
+@pytest.mark.parametrize(
     ("body", "missing"),
     [
         pytest.param(b"404 page not found", True, id="the path is unknown"),

@@ -23,13 +23,14 @@ from runup.sandbox.apiserver import ApiServer
 
 
 class LeaseServer:
-    """One Lease with optimistic concurrency; `down` makes it silent, `failing` answers 500."""
+    """One Lease with optimistic concurrency; `down` makes it silent, `failing` answers 500, `rival` writes first."""
 
     def __init__(self) -> None:
         self.lease: dict[str, Any] | None = None
         self.version = 0
         self.down = False
         self.failing = False
+        self.rival = ""
         self.writes: list[dict[str, Any]] = []
 
     def holder(self) -> str:
@@ -48,6 +49,9 @@ class LeaseServer:
         if request.method == "POST":
             return self._status(409, "AlreadyExists") if self.lease else self._store(body["metadata"], body["spec"])
         assert self.lease is not None
+        if self.rival:
+            self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": self.rival})
+            self.rival = ""
         if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
             return self._status(409, "Conflict")
         return self._store(self.lease["metadata"], self.lease["spec"] | body["spec"])
@@ -252,6 +256,16 @@ async def test_two_that_ask_at_once(election: Election) -> None:
     """The Lease has one version; the one that writes second loses."""
     await asyncio.gather(election.stands("one"), election.stands("two"))
     assert len(election.diary) == 1
+
+
+async def test_whoever_writes_second_does_not_lead(election: Election) -> None:
+    """The Lease was free when it was read, and somebody else's when it was written."""
+    one = await election.stands("one")
+    await one.stop()
+    election.server.rival = "three"
+    two = await election.stands("two")
+    assert not two.leading
+    assert election.server.holder() == "three"
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)])

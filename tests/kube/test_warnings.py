@@ -10,7 +10,7 @@ from tests.kube.apiscript import node, node_list, scripted_api
 from runup.api.core_v1 import Node
 from runup.kube.client_sync import SyncClient
 from runup.kube.config import ClusterConfig
-from runup.kube.warnings import MAX_REASON, incompleteness
+from runup.kube.warnings import incompleteness
 
 OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+"'
 
@@ -28,7 +28,9 @@ OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavai
         pytest.param(['199 - "incomplete: a"'], (), id="another code"),
         pytest.param(['299 - "it is incomplete: a"'], (), id="the word elsewhere"),
         pytest.param(['299 - "incomplete: a'], (), id="cut short"),
-        pytest.param([f'299 - "incomplete: {"a" * 9999}"'], ("a" * MAX_REASON,), id="endless"),
+        pytest.param([f'299 - "incomplete: {"a" * 400}"'], ("a" * 400,), id="as long as a reason may be"),
+        pytest.param([f'299 - "incomplete: {"a" * 401}"'], ("a" * 400,), id="a character more"),
+        pytest.param([f'299 - "incomplete: {"a" * 9999}"'], ("a" * 400,), id="endless"),
     ],
 )
 def test_reasons(headers: list[str], reasons: tuple[str, ...]) -> None:

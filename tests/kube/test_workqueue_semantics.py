@@ -54,6 +54,25 @@ async def test_a_delayed_key_comes_at_its_time() -> None:
     again.cancel()
 
 
+@pytest.mark.parametrize("seconds", [0, -1])
+async def test_a_delay_that_is_over_is_none(seconds: float) -> None:
+    """The key is there at once, and once."""
+    queue: WorkQueue[str] = WorkQueue(ManualClock())
+    queue.add_after("a", seconds)
+    assert len(queue) == 1
+    assert await queue.get() == "a"
+
+
+async def test_a_delay_after_the_end_is_dropped() -> None:
+    """Nobody would take the key."""
+    queue: WorkQueue[str] = WorkQueue(ManualClock())
+    queue.shut_down()
+    queue.add_after("a", 1)
+    queue.add_after("b", 0)
+    with pytest.raises(QueueShutDown):
+        await queue.get()
+
+
 async def test_a_sooner_delay_wakes_a_worker_that_waits_for_a_later_one() -> None:
     """A worker that sleeps until a far delay does not miss a nearer one, nor a key added at once."""
     clock = ManualClock()

@@ -20,7 +20,7 @@ from runup.oci.images import Execution
 from runup.oci.layers import Image, open_image, read_folders, unpack
 from runup.oci.layout import Layout
 from runup.oci.reference import sha256
-from runup.oci.tarstream import Budget, find_in_layer
+from runup.oci.tarstream import Budget, Hidden, find_in_layer
 
 
 @dataclass(frozen=True)
@@ -312,6 +312,50 @@ def test_one_file_out_of_a_layer_that_is_arriving() -> None:
     for path, limit, said in (("m/c", 10, "is no regular file"), ("m/a", 0, "is larger than 0 bytes")):
         with pytest.raises(BadImage, match=said):
             find_in_layer(iter([data]), layer, path, limit=limit, budget=Budget.of("i"))
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        pytest.param(2, "config names 1 layers, manifest another number", id="one more than the config has"),
+        pytest.param(0, "config names 1 layers, manifest another number", id="none"),
+        pytest.param(129, "has 129 layers; the limit is 128", id="more than any image has"),
+    ],
+)
+def test_layers_are_those_that_the_config_names(tmp_path: Path, layers: int, said: str) -> None:
+    """Whether they are read or unpacked."""
+    made = broken(tmp_path, gzip.compress(GOOD), sha256(GOOD))
+    manifest = msgspec.structs.replace(made.manifest, layers=made.manifest.layers * layers)
+    found = Image(made.layout, made.digest, manifest, made.config)
+    with pytest.raises(BadImage, match=said):
+        read_folders(found, ("m",))
+    with pytest.raises(BadImage, match=said):
+        unpack(found, tmp_path / "unpacked")
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        pytest.param([f("m/.wh.b")], Hidden.YES, id="it is taken away"),
+        pytest.param([f("m/.wh.a")], Hidden.NO, id="the file before it is"),
+        pytest.param([f("m/.wh.c")], Hidden.NO, id="the file after it is"),
+        pytest.param([f("n/.wh.b")], Hidden.NO, id="its namesake in another folder is"),
+        pytest.param([f(".wh.m")], Hidden.YES, id="its folder is taken away"),
+        pytest.param([f("m/.wh..wh..opq")], Hidden.YES, id="its folder begins anew"),
+        pytest.param([f("m/b/.wh..wh..opq")], Hidden.NO, id="a folder of its name begins anew"),
+        pytest.param([f("m", "x")], Hidden.YES, id="a file stands where its folder was"),
+        pytest.param([symlink("m", "n")], Hidden.YES, id="a link stands where its folder was"),
+        pytest.param([directory("m")], Hidden.NO, id="its folder is named again"),
+        pytest.param([f("mm", "x"), f("m/bb", "x")], Hidden.NO, id="others begin like it"),
+        pytest.param([f("m/b", "here"), f("m/.wh.b")], b"here", id="it is there, whatever is taken away"),
+        pytest.param([f("m/.wh.b"), f("m/b", "here")], b"here", id="it is put back in its place"),
+    ],
+)
+def test_what_a_layer_says_of_a_file(entries: list[Entry], expected: bytes | Hidden) -> None:
+    """Its content, that lower layers have none any more, or nothing."""
+    data = gzip.compress(tar(entries))
+    layer = images.Descriptor(media_type=images.LAYER_GZIP, digest=sha256(data), size=len(data))
+    assert find_in_layer(iter([data]), layer, "m/b", limit=10, budget=Budget.of("i")) == expected
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

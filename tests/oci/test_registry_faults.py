@@ -31,7 +31,7 @@ from runup.oci.layout import Layout
 from runup.oci.mirrors import Mirror
 from runup.oci.reference import Reference, parse, sha256
 from runup.oci.registry import RegistryClient
-from runup.oci.transport import MAX_PAUSE_S, pause_s
+from runup.oci.transport import pause_s
 
 FILE = "release-manifests/release-metadata"
 Rule = Callable[[Asked], Answer | None]
@@ -193,7 +193,7 @@ def test_a_download_that_never_ends_well_is_an_error(made: BuiltImage, tmp_path:
             [9.0],
             id="until the time that it names",
         ),
-        pytest.param({"Retry-After": "86400"}, [MAX_PAUSE_S], id="not a day"),
+        pytest.param({"Retry-After": "86400"}, [60.0], id="not a day"),
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
@@ -218,7 +218,10 @@ def test_an_overloaded_registry_is_asked_again(
         (2, "soon", None, 2.0),
         (1, "Fri, 21 Nov 2026 10:00:09 GMT", None, 1.0),
         (1, "Fri, 21 Nov 2026 09:00:00 GMT", "Fri, 21 Nov 2026 10:00:00 GMT", 0.0),
-        (1, "inf", None, MAX_PAUSE_S),
+        (1, "59.5", None, 59.5),
+        (1, "61", None, 60.0),
+        (1, "inf", None, 60.0),
+        (4, None, None, 8.0),
     ],
 )
 def test_pauses(attempt: int, retry_after: str | None, date: str | None, expected: float) -> None:
@@ -233,6 +236,13 @@ def test_a_registry_that_stays_overloaded_is_an_error(made: BuiltImage, tmp_path
         with pytest.raises(Unreachable, match=r"answered 429 \(slow down, please\)"):
             RegistryClient(quick()).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
         assert len(odd.asked) == 4
+
+
+def test_a_refusal_nested_without_end_has_no_words(made: BuiltImage, tmp_path: Path) -> None:
+    """And is a refusal like any other."""
+    nested = always("manifests", Answer(429, b"[" * 4000))
+    with odd_registry(Layout.open(made.layout), nested) as odd, pytest.raises(Unreachable, match=r"answered 429\Z"):
+        RegistryClient(quick()).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
 
 
 def test_giving_up_ends_a_pull(made: BuiltImage, tmp_path: Path) -> None:
@@ -330,6 +340,7 @@ def test_an_identity_token_is_traded(made: BuiltImage, tmp_path: Path) -> None:
         pytest.param(Answer(200, b'{"token": ""}'), "sent no token", id="no token"),
         pytest.param(Answer(200, b'{"token": "a\\r\\nX: b"}'), "sent no token", id="a token with a line break"),
         pytest.param(Answer(200, b'["a"]'), "no JSON", id="a list"),
+        pytest.param(Answer(200, b"[" * 100_000), "no JSON", id="lists without end"),
     ],
 )
 def test_a_token_service_that_does_not_help(made: BuiltImage, tmp_path: Path, answer: Answer, said: str) -> None:
@@ -505,6 +516,17 @@ def test_a_size_that_cannot_be_is_refused(made: BuiltImage, tmp_path: Path, size
     data = msgspec.json.encode(msgspec.structs.replace(image.manifest, layers=layers))
     layout.add_blob(data)
     with odd_registry(layout) as odd, pytest.raises(BadImage, match=said):
+        RegistryClient(quick()).pull(parse(f"{odd.host}/a@{sha256(data)}"), Layout.create(tmp_path / "pulled"))
+    assert [path for path in odd.paths() if "blobs" in path] == []
+
+
+def test_an_image_of_too_many_layers_is_refused(made: BuiltImage, tmp_path: Path) -> None:
+    """By its manifest, before a byte of them is fetched."""
+    layout = Layout.open(made.layout)
+    manifest = open_image(layout).manifest
+    data = msgspec.json.encode(msgspec.structs.replace(manifest, layers=manifest.layers[:1] * 129))
+    layout.add_blob(data)
+    with odd_registry(layout) as odd, pytest.raises(BadImage, match="has 129 layers; the limit is 128"):
         RegistryClient(quick()).pull(parse(f"{odd.host}/a@{sha256(data)}"), Layout.create(tmp_path / "pulled"))
     assert [path for path in odd.paths() if "blobs" in path] == []
 

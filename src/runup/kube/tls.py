@@ -26,7 +26,7 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"the certificate authority for {config.server} is not PEM: {error}") from error
     # Python 3.13 turned this on; cluster CAs made by openssl one-liners lack the extensions that it demands.
-    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -26,6 +26,48 @@ def said(*changes: tuple[str, str]) -> list[str]:
     return [finding.message for finding in run_check(CHECK, snapshot, context).findings]
 
 
+PLAN = """apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: install-x, namespace: NAMESPACE}
+status: {bundleLookups: [{identifier: NAME, properties: 'PROPERTIES'}]}
+---
+"""
+BEGINNING = "\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: logging"
+UNTIL = '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.3"}]}'
+NEWER = "openshift-logging/logging from logging.v5.8.1 to logging.v5.9.0"
+
+
+def plan(namespace: str, name: str, properties: str) -> tuple[str, str]:
+    """The example with an InstallPlan before all else."""
+    text = PLAN.replace("NAMESPACE", namespace).replace("NAME", name).replace("PROPERTIES", properties)
+    return BEGINNING, f"\n{text}{BEGINNING[1:]}"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(plan("openshift-logging", "logging.v5.9.0", UNTIL), f"{NEWER}, which runs up to 5.3.", id="until"),
+        pytest.param(plan("openshift-logging", "logging.v5.9.0", ""), f"{NEWER}.", id="it says nothing of it"),
+        pytest.param(
+            plan("openshift-logging", "logging.v5.9.0", "{["),
+            NEWER + ", which has properties that are no JSON ('{[').",
+            id="it says what cannot be read",
+        ),
+        pytest.param(plan("shop", "logging.v5.9.0", UNTIL), f"{NEWER}.", id="a plan of another namespace"),
+        pytest.param(plan("openshift-logging", "logging.v5.8.1", UNTIL), f"{NEWER}.", id="a plan of another version"),
+    ],
+)
+def test_what_is_known_of_the_version_that_waits(change: tuple[str, str], words: str) -> None:
+    """The plan that brings it has its properties."""
+    assert words in said(change)[0]
+
+
+def test_an_installed_version_of_which_nothing_can_be_read_is_another_risk() -> None:
+    """The check of the maximum tells it; here only the other operator is told."""
+    (only,) = said(('"value":"5.0"', '"value":"soon"'))
+    assert FOUND in only
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -234,6 +234,35 @@ ROWS = (
             ),
         ),
     ),
+    *(
+        Row(
+            f"policy: {what}",
+            "AdmissionPolicyParamMissing",
+            (
+                (
+                    "\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n",
+                    "\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: "
+                    f"a}}\nspec: {definition}\n---\n"
+                    "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n",
+                ),
+            ),
+            ("AdmissionPolicyParamMissing",),
+        )
+        for what, definition in (
+            (
+                "another kind of that version is there",
+                "{group: constraints.gatekeeper.sh, names: {kind: Others}, versions: [{name: v1beta1, served: true}]}",
+            ),
+            (
+                "the kind is there in another version",
+                "{group: constraints.gatekeeper.sh, names: {kind: AllowedRepos}, versions: [{name: v1, served: true}]}",
+            ),
+            (
+                "the kind is there, and not served",
+                "{group: constraints.gatekeeper.sh, names: {kind: AllowedRepos}, versions: [{name: v1beta1}]}",
+            ),
+        )
+    ),
     Row("api: removed later", "RemovedAPIRequested", (('"1.32"', '"1.39"'),)),
     Row("api: nobody asked", "RemovedAPIRequested", (("requestCount: 12", "requestCount: 0"),)),
     Row(
@@ -256,6 +285,8 @@ ROWS = (
     Row("api: no Kubernetes told", "RemovedAPIRequested", (), ("RemovedAPIRequestedUnknown?",), NO_KUBERNETES),
     Row("api: of another numbering", "RemovedAPIRequested", (('"1.32"', '"5.2"'),)),
     Row("soon: far away", "DeprecatedAPIRequested", (("1.40", "1.42"),)),
+    Row("soon: the third after the target", "DeprecatedAPIRequested", (("1.40", "1.41"),), ("DeprecatedAPIRequested",)),
+    Row("soon: the next", "DeprecatedAPIRequested", (("1.40", "1.39"),), ("DeprecatedAPIRequested",)),
     Row("soon: now is another risk", "DeprecatedAPIRequested", (("1.40", "1.38"),)),
     Row("soon: no Kubernetes told", "DeprecatedAPIRequested", (), ("DeprecatedAPIRequestedUnknown?",), NO_KUBERNETES),
     Row("stored: an entry of long ago", "RemovedAPIStored", (("2026-01-13", "2025-10-13"),)),
@@ -738,3 +769,16 @@ def test_an_empty_cluster(name: str) -> None:
     outcome = run_check(BY_NAME[name], snapshot_of(BY_NAME[name].reads, ()), context())
     found = tuple(each.name + ("" if each.applies.value == "True" else "?") for each in outcome.findings)
     assert EMPTY.get(name, ()) == found
+
+
+def test_pods_that_do_not_end_are_told_by_name() -> None:
+    """In an order that does not change from one look to the next."""
+    pods = "\n---\n".join(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: shop, "
+        'deletionTimestamp: "2026-01-10T12:00:00Z"}\nspec: {nodeName: worker-0}\n'
+        for name in ("c", "a", "b")
+    )
+    check = replace(BY_NAME["StuckTerminating"], example=pods)
+    (finding,) = run_check(check, *page.example(check)).findings
+    told = finding.message
+    assert told.index("shop/a") < told.index("shop/b") < told.index("shop/c")

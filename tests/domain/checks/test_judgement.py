@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.domain.checks.rows import PATCH, SKIP, Row, judge
+from tests.domain.checks.rows import FORBIDDEN, PATCH, SKIP, Row, judge
 from tests.factories import (
     NOW,
     SINCE,
@@ -47,7 +47,7 @@ from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Check, Finding
 
 VERSION, ETCD, POOLS, PODS = cluster_version_health.CHECK, etcd_members.CHECK, node_pools.CHECK, budget_pods.CHECK
-NO_ETCD = (Etcd,)
+NO_ETCD, BAD_ETCD = (Etcd,), ("EtcdMembersUnhealthy",)
 
 
 def past(*entries: str) -> ClusterVersion:
@@ -150,6 +150,7 @@ ROWS = (
         ("EtcdMembersUnhealthyUnknown?",),
     ),
     Row("etcd: a hosted control plane has none", ETCD, (infrastructure("External"),), unreadable=NO_ETCD),
+    Row("etcd: a member without a word of the others", ETCD, (etcd(available="False", degraded=None),), BAD_ETCD),
     Row("etcd: empty cluster", ETCD, (), ("EtcdMembersUnhealthyUnknown?",)),
     Row("etcd: nothing readable", ETCD, (), ("EtcdMembersUnhealthyUnknown?",), unreadable=(Etcd, ClusterOperator)),
     # nodes and pools
@@ -287,6 +288,7 @@ ANNOTATED = {
     "drain": {node_health.DESIRED_DRAIN: "drain-1", node_health.APPLIED_DRAIN: "drain-1"},
     "reboot": {node_health.STATE: "Rebooting"},
     "release": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "drain-1"},
+    "overtaken": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-2"},
     "released": {node_health.DESIRED_DRAIN: "uncordon-1", node_health.APPLIED_DRAIN: "uncordon-1"},
     "stuck": {node_health.STATE: "Degraded", node_health.DESIRED_DRAIN: "drain-1"},
 }
@@ -300,7 +302,9 @@ def test_a_node_that_the_machine_config_operator_cordoned_is_not_to_be_uncordone
     assert by_hand.remediation.startswith("Release a0, a1, a2, a3, a4 and 6 more with `oc adm uncordon NAME`")
     assert {item.name for item in by_hand.resources} == {"hand", "released", *(each.metadata.name for each in many)}
     assert stuck.remediation.startswith("Do not uncordon stuck: repair")
-    assert going.remediation.startswith("Do not uncordon drain, reboot and release: the machine-config operator does")
+    assert going.remediation.startswith(
+        "Do not uncordon drain, overtaken, reboot and release: the machine-config operator does"
+    )
 
 
 def test_control_plane_nodes_come_before_the_cut() -> None:
@@ -437,6 +441,26 @@ def test_messages(check: Check, objects: tuple[Object, ...], message: str) -> No
     """The cause before the time, so that a table which cuts the message still says it."""
     (finding,) = found(check, *objects)
     assert finding.message == message
+
+
+UNTOLD_ETCD: tuple[tuple[tuple[Object, ...], dict[str, Any], str], ...] = (
+    ((), {}, "told: the cluster has no Etcd named cluster, and no ClusterOperator etcd."),
+    ((), {"unreadable": {Etcd: FORBIDDEN}}, f"{FORBIDDEN}, and no ClusterOperator etcd."),
+    (
+        (cluster_operator("etcd", available="Unknown"),),
+        {},
+        "told: the cluster has no Etcd named cluster, and its operator, which is not healthy, does not say",
+    ),
+    ((etcd(available=None),), {}, "told: Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded."),
+)
+
+
+@pytest.mark.parametrize(("objects", "lacking", "words"), UNTOLD_ETCD, ids=[words[:60] for _, _, words in UNTOLD_ETCD])
+def test_why_nothing_can_be_told_of_etcd(objects: tuple[Object, ...], lacking: dict[str, Any], words: str) -> None:
+    """What is missing, by its name."""
+    (finding,) = run_check(ETCD, snapshot(*objects, **lacking), context()).findings
+    assert (finding.name, finding.applies.value) == ("EtcdMembersUnhealthyUnknown", "Unknown")
+    assert words in finding.message
 
 
 def test_the_cause_is_cut_and_the_time_is_not() -> None:

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.factories import cluster_operator, node, snapshot
+from tests.factories import cluster_operator, context, node, read_as, snapshot
 
 from runup.api.config_v1 import ClusterOperator, OperandVersion
 from runup.api.core_v1 import Node
+from runup.domain.checks import page
+from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.kubernetes import source_minor
-from runup.domain.checks.model import Unreadable
+from runup.domain.checks.engine import run_check
+from runup.domain.checks.model import Snapshot, Unreadable
 
 
 def api_server(**versions: str) -> ClusterOperator:
@@ -64,3 +67,20 @@ def test_what_is_not_readable(objects: tuple[Any, ...], unreadable: tuple[Any, .
         with pytest.raises(Unreadable) as raised:
             source_minor(found)
         assert raised.value.resource.kind == minor
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kubernetes", "whose"),
+    [
+        pytest.param((OLD,), "", "the target ships", id="the target does not say"),
+        pytest.param((), "1.37.0", "the cluster runs", id="the cluster does not say"),
+        pytest.param((), "", "the target ships", id="neither does"),
+    ],
+)
+def test_whose_kubernetes_is_not_known(nodes: tuple[Any, ...], kubernetes: str, whose: str) -> None:
+    """A webhook that may be asked about nothing any more: it depends on both versions."""
+    check = next(check for check in CHECKS if check.name == "WebhookRemovedVersion")
+    snapshot_, _ = page.example(check)
+    objects = {**snapshot_.objects, read_as(Node): nodes}
+    (finding,) = run_check(check, Snapshot(objects), context("5.0.0", "5.1.0", kubernetes)).findings
+    assert f"which Kubernetes {whose} is not known" in finding.message

@@ -45,6 +45,16 @@ def test_a_history_that_begins(
     assert {name: condition.status if condition else None for name, condition in found.items()} == expected
 
 
+def test_what_was_not_known_at_the_beginning_is_not_claimed_later() -> None:
+    """An operator that was behind has come after: who brought it there, nobody knows."""
+    world = World.new(conditions=(), history=())
+    world.observed = replace(world.observed, operators=(cluster_operator(version="4.21.0"),))
+    world.settle()
+    world.observed = replace(world.observed, operators=(cluster_operator(),))
+    (entry,) = world.settle().observed.cluster_version.status.history
+    assert (entry.state, entry.completion_time) == ("Partial", None)
+
+
 def test_what_somebody_else_said_stays() -> None:
     """Conditions that are there are not written over."""
     world = World.new(history=())

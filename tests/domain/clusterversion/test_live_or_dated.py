@@ -11,6 +11,7 @@ from tests.domain.clusterversion.world import GATES, World, image, risk
 from tests.factories import NOW
 
 from runup.api.config_v1 import AcceptRisk, Update
+from runup.api.core_v1 import ContainerState, ContainerStateRunning
 from runup.controllers.sources.reports import ReportReader
 from runup.domain import conditions
 from runup.domain.preflight.report import ReportedCheck, encode
@@ -106,6 +107,11 @@ def test_an_update_that_is_refused_while_its_preflight_makes_way() -> None:
     assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
     assert world.version.status.desired.version == "5.0.0"
     assert world.risks("5.0.3")["PreflightIncomplete"][1] == "PreflightFailed"
+    world.trusted = True
+    world._set(releases={}).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+    world.report().settle()
+    assert world.version.status.desired.version == "5.0.3"
 
 
 ENDS: dict[str, Callable[[World], World]] = {
@@ -264,8 +270,12 @@ async def test_a_stopped_target_is_started_anew_at_the_time_limit(tmp_path: Path
 async def test_the_operator_looks_when_a_report_grows_stale(tmp_path: Path) -> None:
     """Nothing happens in the cluster then, so the next look has to be asked for."""
     scene = Silent(tmp_path)
-    assert (scene.world.plans[-1].requeue_after_s or 1000) <= 90
-    await scene.wait(95)
+    scene.world.pod(state=ContainerState(running=ContainerStateRunning()))
+    scene.write()
+    assert scene.world.step().requeue_after_s == pytest.approx(90)
+    await scene.wait(60)
+    assert scene.world.step().requeue_after_s == pytest.approx(30)
+    await scene.wait(35)
     assert (scene.world.plans[-1].requeue_after_s or 1000) <= 505
 
 
@@ -351,3 +361,18 @@ def test_dropping_another_request_leaves_the_update_alone() -> None:
     world = World.new().settle().ask(TO).settle().ask(Update(version="5.1.0")).settle()
     world.ask(None).settle()
     assert world.version.status.desired.version == "5.0.3"
+
+
+def test_an_update_waits_as_long_for_a_preflight_that_cannot_begin() -> None:
+    """The pods of another target do not end; the limit counts from the request, and says what it waits for."""
+    world = checked().pod()
+    world.finalizing = True
+    world.ask_preflight("5.1.0").settle()
+    world.ask(Update(version="5.1.0", accept_risks=(AcceptRisk(name="SlowNodeDrain"),))).settle()
+    world.pass_time(599).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightRunning")
+    assert "the pods of the preflight before it are ending" in world.message("ReleaseAccepted").lower()
+    world.pass_time(1).settle()
+    assert world.condition("ReleaseAccepted") == ("Unknown", "PreflightStopping")
+    world._set(pods=()).settle()
+    assert world.version.status.desired.version == "5.1.0"

@@ -370,3 +370,9 @@ def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
         "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example",
         "PREFLIGHT_PROMETHEUS_HOSTED": "true",
     }
+
+
+def test_one_pod_alone_writes_the_report() -> None:
+    """Two would write to one file, and a new one waits until the old one has ended."""
+    spec = started("5.2.0").applied["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})

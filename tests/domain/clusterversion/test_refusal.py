@@ -90,3 +90,12 @@ def test_a_time_that_moved_is_no_other_value() -> None:
     assert fresh.fields["conditionalUpdates"] != patch.fields["conditionalUpdates"]
     (told,) = _patches(reconcile(world.observed, now=world.now))
     assert "conditionalUpdates" not in told.fields
+
+
+def test_no_more_is_remembered_than_there_is_room_for() -> None:
+    """Two hundred refused values; at the next all before are tried again."""
+    refused, most = Refused(), 0
+    for number in range(401):
+        refused = refused.and_also({"versionHash": number}, (), SAID)
+        most = max(most, len(refused.values))
+    assert (most, len(refused.values)) == (200, 1)

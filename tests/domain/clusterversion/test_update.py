@@ -54,6 +54,14 @@ def test_a_release_that_nobody_offers_goes_by_image() -> None:
     assert "5.0.3" in warning
 
 
+@pytest.mark.parametrize("registry", ["a.example", "z.example"])
+def test_an_image_may_come_from_any_registry(registry: str) -> None:
+    """By its name it is another than the running one, whichever of the two comes first."""
+    asked = f"{registry}/release@{image('5.0.3').rpartition('@')[2]}"
+    world = World.new().settle().ask(Update(image=asked, version="5.0.3")).settle()
+    assert (world.version.status.desired.version, world.version.status.desired.image) == ("5.0.3", asked)
+
+
 def test_without_the_accept_gate_an_exposed_version_is_no_available_update() -> None:
     """By version it is invalid, as upstream words it; by image it is a warning, and goes."""
     world = World.new(gates=("ClusterUpdatePreflight",)).settle().ask(Update(version="5.1.0")).settle()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runup.api.config_v1 import ClusterVersionSpec
-from runup.domain.clusterversion import validation
+from runup.api.config_v1 import AcceptRisk, ClusterVersionSpec, Update
+from runup.domain.clusterversion import gates, validation
 
 GOOD = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
 
@@ -34,6 +34,48 @@ def test_the_cluster_s_id(cluster_id: str, what: str) -> None:
     """A random UUID or nothing (RFC 4122, 4.1)."""
     found = validation.errors(ClusterVersionSpec(cluster_id=cluster_id), frozenset())
     assert found == ((of_id(cluster_id, what),) if what else ())
+
+
+DESIRED = "spec.desiredUpdate"
+FORBIDDEN = f"{DESIRED}.acceptRisks: Forbidden: acceptRisks must not be specified"
+RISKS = (AcceptRisk(name="R"),)
+
+
+@pytest.mark.parametrize(
+    ("desired", "open_gates", "said"),
+    [
+        pytest.param(None, (), "", id="nothing is asked for"),
+        pytest.param(Update(version="5.0.1"), (), "", id="a version"),
+        pytest.param(Update(image="i@sha256:1"), (), "", id="an image"),
+        pytest.param(Update(architecture="Multi"), (), "", id="an architecture"),
+        pytest.param(Update(accept_risks=RISKS), (gates.ACCEPT_RISKS,), "", id="accepted risks alone"),
+        pytest.param(
+            Update(version="5.0.1", accept_risks=RISKS), (), FORBIDDEN, id="accepted risks, and a closed gate"
+        ),
+        pytest.param(
+            Update(),
+            (),
+            f"{DESIRED}: Required value: must specify architecture, version, or image",
+            id="an empty request",
+        ),
+        pytest.param(
+            Update(force=True),
+            (gates.ACCEPT_RISKS,),
+            f"{DESIRED}: Required value: must specify architecture, version, image, or acceptRisks",
+            id="an empty request where risks can be accepted",
+        ),
+        pytest.param(
+            Update(version="five"),
+            (),
+            f'{DESIRED}.version: Invalid value: "five": must be a semantic version (1.2.3[-...])',
+            id="no version",
+        ),
+    ],
+)
+def test_the_desired_update(desired: Update | None, open_gates: tuple[str, ...], said: str) -> None:
+    """Something must be asked for, and it must be what can be."""
+    found = validation.errors(ClusterVersionSpec(cluster_id=GOOD, desired_update=desired), frozenset(open_gates))
+    assert found == ((said,) if said else ())
 
 
 def test_several_are_told_in_the_order_of_the_fields() -> None:

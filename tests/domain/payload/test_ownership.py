@@ -90,6 +90,19 @@ def test_whether_all_of_it_is_ours(fields: dict[str, Any], expected: bool) -> No
         pytest.param({"f:rules": {}}, {"rules": [{"verbs": ["get"]}]}, True, id="a list is owned as a whole"),
         pytest.param({"f:data": {"f:a": {}}}, {"data": {"a": "1", "b": "2"}}, False, id="one key of two"),
         pytest.param({"f:data": {".": {}}}, {"data": {}}, True, id="an empty map"),
+        pytest.param(
+            {"f:ports": {'k:{"name":"a"}': {".": {}}}},
+            {"ports": [{"name": "a", "port": 1}]},
+            True,
+            id="an item of which no field is named",
+        ),
+        pytest.param(
+            {"f:ports": {'k:{"name":"a"}': {".": {}, "f:name": {}}}},
+            {"ports": [{"name": "a", "port": 1}]},
+            False,
+            id="an item of which another field is named",
+        ),
+        pytest.param({"f:ports": {'k:{"name":"b"}': {".": {}}}}, {"ports": [{"name": "a"}]}, False, id="another item"),
     ],
 )
 def test_lists_and_maps(fields: dict[str, Any], obj: dict[str, Any], expected: bool) -> None:

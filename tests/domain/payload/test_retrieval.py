@@ -86,6 +86,19 @@ def state(kind: str, reason: str, message: str = "") -> dict[str, Any]:
             id="an image that the registry does not know",
         ),
         pytest.param(
+            status("Pending", init=state("waiting", "ImagePullBackOff", "manifest unknown")),
+            None,
+            id="a pull that is tried again, whatever the last one said",
+        ),
+        pytest.param(status("Pending", init=state("waiting", "ContainerCreating")), None, id="a container being made"),
+        pytest.param(status("Pending", init=state("waiting", "Throttled", "later")), None, id="a reason unknown to us"),
+        pytest.param(
+            status("Running", init=state("waiting", "SignatureValidationFailed", "no")),
+            None,
+            id="it was refused, and runs",
+        ),
+        pytest.param(status("Unknown"), None, id="a node that does not answer"),
+        pytest.param(
             status("Pending", main=state("waiting", "SignatureValidationFailed", "no")),
             "pod version-x will not start: container rename-to-final-location is waiting with reason "
             '"SignatureValidationFailed" and message "no"',
@@ -114,4 +127,7 @@ def test_what_it_waits_for() -> None:
     """What a time limit of ours tells."""
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     assert waiting({"status": {"phase": "Pending", "conditions": [unscheduled]}}) == "Unschedulable: no room"
+    scheduled = {"type": "PodScheduled", "status": "True", "reason": "Done", "message": "on a"}
+    silent = {"type": "Ready", "status": "False", "reason": "NotReady"}
+    assert waiting({"status": {"phase": "Pending", "conditions": [scheduled, silent]}}) == "phase Pending"
     assert waiting({}) == "phase not told"

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from runup.api.config_v1 import Release
 from runup.api.core_v1 import ConfigMap
 from runup.api.meta_v1 import ObjectMeta
+from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.history import ATTEMPT, NAME, read
 
 RECORD: dict[str, Any] = {
@@ -40,3 +42,19 @@ def annotated(text: str) -> ConfigMap:
 def test_a_record_counts_or_is_absent(text: str, counts: bool) -> None:
     """What cannot be used is as if nothing ran; nothing is raised out of a pass."""
     assert (read(annotated(text)).attempt is not None) is counts
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "source", "same"),
+    [
+        pytest.param("5.2.0", "i@sha256:5", "5.0.0", True, id="the same"),
+        pytest.param("5.2.0", "i@sha256:5", "5.0.3", False, id="from a newer release"),
+        pytest.param("5.2.0", "i@sha256:5", "4.9.0", False, id="from an older one"),
+        pytest.param("5.1.0", "i@sha256:5", "5.0.0", False, id="another version"),
+        pytest.param("5.2.0", "i@sha256:6", "5.0.0", False, id="another image"),
+    ],
+)
+def test_what_an_attempt_is_for(version: str, image: str, source: str, same: bool) -> None:
+    """What was found for one way to one release says nothing of another."""
+    attempt = Attempt("preflight-1-0", "5.0.0", "5.2.0", "i@sha256:5")
+    assert attempt.is_for(Release(version=version, image=image), source) is same

@@ -116,7 +116,7 @@ def at(world: World, seconds: float, *objects: str) -> World:
     """The cluster `seconds` after the Deployment was made, with those pods and events."""
     parsed = [yaml.safe_load(text) for text in objects]
     for each in parsed:
-        each["metadata"]["creationTimestamp"] = f"{world.now:%Y-%m-%dT%H:%M:%SZ}"
+        each["metadata"].setdefault("creationTimestamp", f"{world.now:%Y-%m-%dT%H:%M:%SZ}")
     pods = tuple(codec.convert(Pod, each) for each in parsed if "involvedObject" not in each)
     events = tuple(codec.convert(Event, each) for each in parsed if "involvedObject" in each)
     return world._set(pods=pods, warnings=events).pass_time(seconds).settle()
@@ -168,6 +168,72 @@ def test_within_ten_seconds_it_says(objects: list[str], reason: str, words: str)
     assert world.observed.deployment is not None
 
 
+def older(text: str) -> str:
+    """The pod, made a minute before the others and of a name that sorts behind theirs."""
+    return text.replace("x2x7k", "zzzzz").replace("labels:", 'creationTimestamp: "2026-01-14T09:59:00Z", labels:')
+
+
+REPLICA_SET = f"{workloads.NAME}-6f9d8c5b7"
+AT_WORK = 'pods "x" is forbidden: exceeded quota: large'
+NEWEST: list[Any] = [
+    pytest.param([FAILED["Evicted"], older(FAILED["OutOfcpu"])], "Evicted", EVICTED, id="of two pods that failed"),
+    pytest.param(
+        [PENDING, older(PENDING), event("FailedMount", MOUNT), event("FailedCreatePodSandBox", SANDBOX, after_s=3)],
+        "FailedCreatePodSandBox",
+        SANDBOX,
+        id="of two events, and of two pods that wait",
+    ),
+    pytest.param(
+        [
+            event("FailedCreate", f"Error creating: {QUOTA}", kind="ReplicaSet", name=REPLICA_SET, after_s=4),
+            event("FailedCreate", f"Error creating: {AT_WORK}", kind="ReplicaSet", name=REPLICA_SET, after_s=2),
+        ],
+        "FailedCreate",
+        QUOTA,
+        id="of two refusals",
+    ),
+    pytest.param(
+        [PENDING, event("FailedMount", MOUNT), event("BackOff", "it waits", after_s=5)],
+        "FailedMount",
+        MOUNT,
+        id="but for what the container's state tells better",
+    ),
+    pytest.param(
+        [UNSCHEDULABLE, older(FAILED["OutOfcpu"])],
+        "Unschedulable",
+        NO_NODE,
+        id="of a pod that failed and one that waits",
+    ),
+]
+
+
+@pytest.mark.parametrize(("objects", "reason", "words"), NEWEST)
+def test_the_newest_says_it(objects: list[str], reason: str, words: str) -> None:
+    """What was the matter before is no news."""
+    world = at(started(), 9, *objects)
+    assert world.condition("PreflightFailed") == ("True", reason)
+    assert words.rstrip(".") in world.message("PreflightFailed")
+
+
+NOBODY: list[Any] = [
+    pytest.param(event("FailedCreate", QUOTA, kind="ReplicaSet", name="another-6f9d8c5b7"), id="another Deployment's"),
+    pytest.param(event("FailedCreate", QUOTA, kind="StatefulSet", name=REPLICA_SET), id="another kind's"),
+    pytest.param(event("FailedDelete", QUOTA, kind="ReplicaSet", name=REPLICA_SET), id="another reason"),
+    pytest.param(
+        event("FailedCreate", QUOTA, kind="ReplicaSet", name=REPLICA_SET).replace("10:00:01Z", "09:59:59Z"),
+        id="one of the preflight before",
+    ),
+]
+
+
+@pytest.mark.parametrize("said", NOBODY)
+def test_that_no_pod_is_made_is_not_explained_by(said: str) -> None:
+    """It only takes long, and says so."""
+    world = at(started(), 9, said)
+    assert world.condition("PreflightFailed") == ("False", "AsExpected")
+    assert "nobody says why" in world.message("PreflightRunning")
+
+
 REFUSED: list[Any] = [
     pytest.param("ReplicaFailure", "FailedCreate", QUOTA, id="a quota"),
     pytest.param(
@@ -214,6 +280,9 @@ QUIET: list[Any] = [
     pytest.param([PENDING, event("FailedMount", MOUNT)], 2, id="a mount that is tried again in a moment"),
     pytest.param(
         [PENDING, event("FailedMount", MOUNT, name="cluster-version-operator-abc")], 2, id="another pod's event"
+    ),
+    pytest.param(
+        [PENDING, event("FailedMount", MOUNT, name="cluster-version-operator-abc")], 9, id="another pod's, for long"
     ),
     pytest.param([FAILED["Evicted"], RUNNING.replace("x2x7k", "new")], 9, id="another pod took its place"),
     pytest.param(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -148,6 +149,22 @@ def test_the_installers_feature_gate(documents: list[dict[str, object]], expecte
             feature_gate(data, "g.yaml")
     else:
         assert feature_gate(data, "g.yaml") == expected
+
+
+@pytest.mark.parametrize("read", [feature_gate, overrides], ids=["FeatureGate", "ClusterVersion"])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param(b"{", "from-the-installer.yaml", id="no YAML"),
+        pytest.param(b"- a\n- b\n", "from-the-installer.yaml", id="a list"),
+        pytest.param(b"kind: Secret\n", "from-the-installer.yaml", id="another kind"),
+        pytest.param(b"---\n", "has 0 documents", id="nothing"),
+    ],
+)
+def test_what_the_installer_did_not_write(read: Callable[[bytes, str], object], data: bytes, words: str) -> None:
+    """One error that names the file, whichever of the two it was meant to be."""
+    with pytest.raises(RenderError, match=words):
+        read(data, "from-the-installer.yaml")
 
 
 def test_the_installers_overrides() -> None:

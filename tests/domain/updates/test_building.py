@@ -13,7 +13,7 @@ import yaml
 
 from runup.api import codec
 from runup.domain.updates import building, graph_data
-from runup.domain.updates.building import KnownRelease
+from runup.domain.updates.building import BadReleases, KnownRelease, read_releases
 from runup.domain.updates.graph import parse_graph
 from runup.domain.updates.ways import Step, ways
 
@@ -228,3 +228,36 @@ def test_the_public_data_against_an_independent_count() -> None:
         assert sum(len(group["edges"]) for group in groups) == risky, channel
         assert {risk["name"] for group in groups for risk in group["risks"]} == risks, channel
     assert len(parse_graph(codec.encode(built.document)).releases) == len(set().union(*channels.values()))
+
+
+def test_a_release_that_several_ways_lead_to_is_gone_on_from_once() -> None:
+    """The way on is found past those that lead back to where another way has been."""
+    hops = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (4, 5), (5, 6)]
+    versions = ("4.1.0", "4.1.1", "4.1.2", "4.1.3", "4.1.4", "4.1.5", "4.2.0")
+    document = {"nodes": [{"version": v} for v in versions], "edges": hops, "conditionalEdges": []}
+    found = ways(document, {}, "4.1.0")
+    assert found is not None
+    assert [step.to for step in found.way] == ["4.1.3", "4.1.4", "4.1.5", "4.2.0"]
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        pytest.param([], (), id="none"),
+        pytest.param(
+            [{"version": "5.0.0"}, {"version": "5.0.1", "previous": ["5.0.0"]}],
+            (KnownRelease(version="5.0.0"), KnownRelease(version="5.0.1", previous=("5.0.0",))),
+            id="two, one after the other",
+        ),
+        pytest.param({"version": "5.0.0"}, "a list of releases is wanted", id="no list"),
+        pytest.param([{"version": "5.0.0"}, {"version": 5}], "release 2: ", id="a version that is a number"),
+        pytest.param([{"version": "five"}], "release 1: 'five' is no semantic version", id="no version"),
+    ],
+)
+def test_the_list_of_releases(document: Any, found: Any) -> None:
+    """As somebody wrote it; what is wrong is told by its place."""
+    if isinstance(found, str):
+        with pytest.raises(BadReleases, match=found):
+            read_releases(document)
+    else:
+        assert read_releases(document) == found

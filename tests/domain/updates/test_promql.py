@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from runup.api import codec
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
 from runup.api.meta_v1 import Condition
 from runup.domain.updates import promql
@@ -54,6 +55,7 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], Known, str, str]] = {
     "it applied a minute ago": ((_rule("a"),), _known(a=_answer(True, 60 * S)), "Unknown", "too old to go by"),
     "it did not apply 9 min ago": ((_rule("a"),), _known(a=_answer(False, 599 * S)), "False", ""),
     "it did not apply 10 min ago": ((_rule("a"),), _known(a=_answer(False, 600 * S)), "Unknown", "too old to go by"),
+    "it applied an hour ago": ((_rule("a"),), _known(a=_answer(True, 3600 * S)), "Unknown", "too old to go by"),
     "an answer of tomorrow": ((_rule("a"),), _known(a=_answer(True, -S)), "Unknown", "too old to go by"),
     "a type that nobody knows": ((MatchingRule(type="Moon"),), Known(), "Unknown", "unknown matching rule type 'Moon'"),
 }
@@ -73,7 +75,11 @@ DUE = {
     "it applied 30 s ago": (_answer(True, 30 * S), True),
     "it did not apply 4 min ago": (_answer(False, 299 * S), False),
     "it did not apply 5 min ago": (_answer(False, 300 * S), True),
+    "an error 29 s ago": (_answer(None, 29 * S), False),
     "an error 30 s ago": (_answer(None, 30 * S), True),
+    "an error an hour ago": (_answer(None, 3600 * S), True),
+    "just now": (_answer(True), False),
+    "it applied a day ago": (_answer(True, 86400 * S), True),
     "the clock was set back": (_answer(False, -S), True),
 }
 
@@ -91,6 +97,25 @@ def test_every_query_once() -> None:
     assert promql.queries(risks) == ("a", "b")
 
 
+@pytest.mark.parametrize("rule_type", ["Always", "Moon", "Query"])
+def test_a_query_under_another_type_is_not_asked(rule_type: str) -> None:
+    """Nobody knows what it would mean."""
+    rule = MatchingRule(type=rule_type, promql=PromQL(promql="a"))
+    assert promql.queries([ConditionalUpdateRisk("R", "m", "u", (rule,))]) == ()
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "expected"),
+    [
+        pytest.param("6f1c", 'up{_id="6f1c"} * on(_id) a{_id="6f1c"}', id="each place"),
+        pytest.param("", 'up{_id=""} * on(_id) a{_id=""}', id="a Prometheus of one cluster"),
+    ],
+)
+def test_a_shared_prometheus_is_asked_about_one_cluster(cluster_id: str, expected: str) -> None:
+    """The update service writes an empty ID for the cluster that asks."""
+    assert promql.of_cluster('up{_id=""} * on(_id) a{_id=""}', cluster_id) == expected
+
+
 def _body(result: Any, kind: str = "vector", **more: Any) -> bytes:
     return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}, **more}).encode()
 
@@ -106,8 +131,13 @@ ANSWERS: dict[str, tuple[bytes, bool | str]] = {
     "two": (_body([_sample("1"), _sample("1")]), "length must be one, but is 2"),
     "another value": (_body([_sample("2")]), "must be 0 or 1"),
     "half": (_body([_sample("0.5")]), "must be 0 or 1"),
+    "below zero": (_body([_sample("-1")]), "must be 0 or 1"),
+    "text": (_body([_sample("often")]), "'often' is no number"),
     "no number": (_body([_sample("NaN")]), "must be 0 or 1"),
     "a scalar": (_body([1.5, "1"], "scalar"), "the result is a scalar, not a vector"),
+    "a result of no type": (_body([_sample("1")], ""), "a thing without a type, not a vector"),
+    "a result of an unknown type": (_body([_sample("1")], "wave"), "the result is a wave, not a vector"),
+    "a status that nobody knows": (_body([_sample("1")]).replace(b"success", b"trouble"), "it says no more"),
     "a failure": (b'{"status": "error", "error": "parse error"}', "parse error"),
     "no JSON": (b"<html>", "cannot be read"),
     "nothing": (b"{}", "it says no more"),
@@ -215,6 +245,21 @@ def test_that_nobody_tells_of_alerts_is_a_risk_of_every_update(known: Alerting, 
         [("AlertsUnknown", True, "Unknown")] if said else []
     )
     assert all(f"the alerts could not be read: {said}" in applies.message for _, _, applies in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b'{"status": "error", "error": "too busy"}', "too busy", id="with a reason"),
+        pytest.param(b'{"status": "error"}', "the answer says error and no more", id="without one"),
+        pytest.param(b"<html>", "JSON", id="no JSON"),
+    ],
+)
+def test_an_answer_that_tells_no_alerts(body: bytes, words: str) -> None:
+    """It is told from one that says that none fires."""
+    with pytest.raises(codec.DecodeError, match=words):
+        read_alerts(body)
+    assert read_alerts(b'{"status": "success", "data": {"alerts": []}}') == ()
 
 
 def test_a_time_without_a_zone_costs_no_pass() -> None:

@@ -66,11 +66,100 @@ def test_every_walk_counts_for_reachability() -> None:
     assert [r.version for r in reachable(parse_graph(graph()), V)] == ["5.2.0", "5.1.0", "5.0.1"]
 
 
+def crossing(*edges: tuple[str, str], risk: str = "R") -> dict[str, Any]:
+    """Hops that share a risk which always applies."""
+    risks = [{"name": risk, "message": "m", "url": "https://e/", "matchingRules": ALWAYS_WIRE}]
+    return {"edges": [{"from": old, "to": new} for old, new in edges], "risks": risks}
+
+
+# Nodes in no order; 4.9.0 lies behind, 5.3.0 beyond; one group has hops from elsewhere before and after ours.
+NODES = ("5.2.0", "4.9.0", "5.1.0", "5.0.0", "5.0.1", "5.3.0", "5.1.1")
+BEHIND, BEYOND = ("4.9.0", "5.0.0"), ("5.2.0", "5.3.0")
+MAZE = {
+    "nodes": [{"version": version, "payload": f"i@{version}"} for version in NODES],
+    "edges": [[1, 3], [3, 4], [3, 2], [4, 6], [0, 5]],
+    "conditionalEdges": [
+        crossing(BEHIND, ("5.1.0", "5.2.0"), ("5.0.0", "5.1.0"), BEYOND),
+        crossing(("5.0.0", "5.1.0"), risk="S"),
+        crossing(("5.0.0", "5.1.1"), ("5.9.9", "5.3.0"), ("5.1.1", "5.9.9")),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("current", "updates", "conditional"),
+    [
+        pytest.param("5.0.0", ["5.0.1"], {"5.1.1": ["R"], "5.1.0": ["R", "S"]}, id="in the middle"),
+        pytest.param("4.9.0", [], {"5.0.0": ["R"]}, id="the oldest"),
+        pytest.param("5.1.0", [], {"5.2.0": ["R"]}, id="a hop that carries a risk alone"),
+        pytest.param("5.3.0", [], {}, id="the newest"),
+    ],
+)
+def test_only_what_begins_here_is_offered(current: str, updates: list[str], conditional: dict[str, list[str]]) -> None:
+    """Of a graph with hops from releases before and behind this one, and risks told in several places."""
+    found = advice(parse_graph(json.dumps(MAZE).encode()), current=Version(current), channel="c")
+    assert [release.version for release in found.updates] == updates
+    assert {each.release.version: [risk.name for risk in each.risks] for each in found.conditional} == conditional
+    assert [each.release.version for each in found.conditional] == sorted(conditional, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"),
+    [
+        pytest.param("5.0.0", ["5.3.0", "5.2.0", "5.1.1", "5.1.0", "5.0.1"], id="over hops with a risk too"),
+        pytest.param("5.2.0", ["5.3.0"], id="one hop"),
+        pytest.param("5.1.1", [], id="a hop to what is no node leads nowhere"),
+        pytest.param("4.9.0", ["5.3.0", "5.2.0", "5.1.1", "5.1.0", "5.0.1", "5.0.0"], id="everything lies ahead"),
+        pytest.param("5.9.9", [], id="what is no node comes from nowhere"),
+    ],
+)
+def test_nothing_behind_is_reachable(current: str, expected: list[str]) -> None:
+    """Newest first, and never the release itself."""
+    found = reachable(parse_graph(json.dumps(MAZE).encode()), Version(current))
+    assert [release.version for release in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "architecture", "channels"),
+    [
+        pytest.param({"release.openshift.io/architecture": "multi"}, "Multi", (), id="the service writes it small"),
+        pytest.param({"release.openshift.io/architecture": "amd64"}, "amd64", (), id="one architecture"),
+        pytest.param({"release.openshift.io/architecture": "s390x"}, "s390x", (), id="one that sorts behind"),
+        pytest.param({}, "", (), id="nothing is said"),
+        pytest.param(
+            {"io.openshift.upgrades.graph.release.channels": "stable-5.0, ,fast-5.0,"},
+            "",
+            ("fast-5.0", "stable-5.0"),
+            id="channels by name",
+        ),
+    ],
+)
+def test_what_a_node_says_of_its_release(
+    metadata: dict[str, str], architecture: str, channels: tuple[str, ...]
+) -> None:
+    """As ClusterVersion's status writes it."""
+    node = {"version": "5.0.0", "payload": "i@1", "metadata": metadata | {"url": "https://u/"}}
+    (release,) = parse_graph(json.dumps({"nodes": [node]}).encode()).releases
+    assert release == Release(
+        version="5.0.0", image="i@1", url="https://u/", architecture=architecture, channels=channels
+    )
+
+
+def test_migrating_offers_the_release_itself() -> None:
+    """Its other architecture, and nothing that it leads to."""
+    found = advice(parse_graph(graph()), current=V, channel="c", migrating=True)
+    assert ([release.version for release in found.updates], found.conditional) == (["5.0.0"], ())
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         pytest.param(b"<html>", "ResponseInvalid", id="no JSON"),
         pytest.param(b'{"nodes": [], "edges": [[0, 1]]}', "ResponseInvalid", id="an edge to nowhere"),
+        pytest.param(
+            b'{"nodes": [{"version": "5.0.0"}], "edges": [[0, 1]]}', "ResponseInvalid", id="one place too far"
+        ),
+        pytest.param(b'{"nodes": [{"version": "5.0.0"}], "edges": [[-1, 0]]}', "ResponseInvalid", id="a place below 0"),
         pytest.param(b'{"nodes": [{"version": "x"}]}', "ResponseInvalid", id="a node without a version"),
         pytest.param(graph(to="7.0.0"), "ResponseInvalid", id="a conditional edge to nowhere"),
         pytest.param(b'{"nodes": []}', "VersionNotFound", id="our version is no node"),

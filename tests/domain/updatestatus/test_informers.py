@@ -142,6 +142,15 @@ def test_a_layer_has_no_more_informers_than_the_api_has() -> None:
     assert worker["omitted"]["nodes"] == sum("worker" in node.metadata.name for node in b.snapshot().nodes)  # type: ignore[union-attr]
 
 
+def test_the_last_place_in_a_layer_is_ours() -> None:
+    """Beside fifteen others, who stay where they are."""
+    crowd = [{"name": f"informer-{i}"} for i in range(15)]
+    status = written(b.snapshot(), {"workerPools": [pool("worker", *crowd)]})
+    [worker] = [each for each in status["workerPools"] if each["name"] == "worker"]
+    assert [each["name"] for each in worker["informers"]] == [INFORMER, *(each["name"] for each in crowd)]
+    assert not worker.get("omitted")
+
+
 def test_what_another_informer_says_too_is_shown_once() -> None:
     """Nodes and operators that two informers report are one; ours comes first."""
     status = stored(b.snapshot())

@@ -20,4 +20,4 @@ def ends(bundle: str) -> Sequence[datetime]:
     try:
         return [certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(bundle.encode())]
     except ValueError as error:
-        raise BadBundle(str(error).partition(",")[0] or "no certificate in it") from error
+        raise BadBundle(str(error).partition(",")[0]) from error

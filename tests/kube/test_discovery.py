@@ -1,0 +1,50 @@
+"""Which kinds a server says that it serves, whatever else it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from runup.api.scheme import Resource
+from runup.kube.discovery import group_version, served
+
+DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
+FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param([DEPLOYMENTS], (FOUND,), id="a kind in namespaces"),
+        pytest.param(
+            [{"name": "nodes", "kind": "Node"}], (Resource("apps", "v1", "Node", "nodes", False),), id="one in none"
+        ),
+        pytest.param([DEPLOYMENTS | {"name": "deployments/status"}], (), id="a subresource"),
+        pytest.param(
+            [{"name": "deployments"}, {"kind": "Deployment"}, {}, None, "x", DEPLOYMENTS], (FOUND,), id="odd ones"
+        ),
+        pytest.param([], (), id="no kind"),
+        pytest.param(None, (), id="null"),
+        pytest.param({"a": 1}, (), id="no list"),
+    ],
+)
+def test_the_kinds_of_a_version(resources: Any, expected: tuple[Resource, ...]) -> None:
+    """Subresources are no kinds; what cannot be read is passed over."""
+    assert served("apps/v1").decode(orjson.dumps({"kind": "APIResourceList", "resources": resources})) == expected
+
+
+def test_an_answer_without_resources() -> None:
+    """Serves none."""
+    assert served("apps/v1").decode(b"{}") == ()
+
+
+@pytest.mark.parametrize(
+    ("api_version", "group", "version", "path"),
+    [("v1", "", "v1", "/api/v1"), ("apps/v1", "apps", "v1", "/apis/apps/v1")],
+)
+def test_where_it_is_asked(api_version: str, group: str, version: str, path: str) -> None:
+    """The core group has a path of its own."""
+    assert group_version(api_version) == (group, version)
+    assert served(api_version).request.path == path
