@@ -376,7 +376,7 @@ def test_what_lint_notes(old: str, new: str, said: str, made: Path, run: Run) ->
     edit(made / "old-routes.yaml", old, new)
     ran = run("checks", "lint", made)
     assert (ran.code, ran.out.count(f"old-routes: {said}")) == (0, 1), ran.out
-    assert "0 errors, 1 notes" in ran.out
+    assert "0 errors, 1 note\n" in ran.out
     assert run("checks", "lint", made, "--strict").code == 1
 
 
