@@ -17,6 +17,8 @@ from tests.controllers.operator_world import (
     cluster,
     running,
 )
+from tests.controllers.payload.applied_world import eventually
+from tests.controllers.tls_world import DEFINITIONS
 
 import runup.sandbox
 from runup.api.codec import Undecodable
@@ -28,6 +30,7 @@ from runup.domain.conditions import find
 from runup.domain.preflight import workloads
 from runup.domain.preflight.workloads import Quantities, Workplace
 from runup.kube import calls
+from runup.kube.errors import NotFound
 
 OPERATORS = resource_of(ClusterOperator)
 
@@ -100,6 +103,30 @@ async def test_one_operator_that_cannot_be_read_is_one_unknown_risk(tmp_path: Pa
         good = {"status": {"conditions": [{"type": "Upgradeable", "status": "True"}]}}
         await world.client.send(calls.merge_patch(OPERATORS, "network", good, subresource="status"))
         await world.until(lambda version: set(told(version)) == {"ClusterOperatorUpgradeable-storage"})
+
+
+async def test_operators_that_cannot_be_listed_are_a_risk_that_says_why(tmp_path: Path) -> None:
+    """Nobody knows whether one of them speaks against an update: that is unknown, in the server's words."""
+    async with cluster(tmp_path) as (world, manager):
+        definition = f"{OPERATORS.plural}.{OPERATORS.group}"
+        await world.client.send(calls.delete(DEFINITIONS, definition))
+        await eventually(lambda: _unserved(world), "nobody serves the kind any more")
+        async with running(manager()):
+            version = await world.until(
+                lambda version: [r for r in version.status.conditional_update_risks if "ClusterOperator" in r.name]
+            )
+    (risk,) = [risk for risk in version.status.conditional_update_risks if "ClusterOperator" in risk.name]
+    assert risk.conditions[0].status == "Unknown"
+    why = "the server has no API clusteroperators.config.openshift.io/v1"
+    assert f"ClusterOperators could not be listed: {why}" in risk.message
+
+
+async def _unserved(world: Cluster) -> bool:
+    try:
+        await world.client.send(calls.list_raw(OPERATORS))
+    except NotFound:
+        return True
+    return False
 
 
 def test_a_cluster_version_that_cannot_be_read_is_why_the_operator_waits() -> None:

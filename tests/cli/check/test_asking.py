@@ -26,7 +26,10 @@ VERIFICATION = {"release.openshift.io/verification-config-map": ""}
 
 class _Refusing(http.server.BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
-        self.send_error(401)
+        if self.path in ("/v2/", "/signatures", "/a"):
+            self.send_error(401)
+        else:  # whoever knows nothing there hangs up
+            self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
         return

@@ -130,6 +130,8 @@ def test_without_releases_it_says_what_it_assumes(run: Run, data: Path) -> None:
     ran = run("graph", "build", data, "-o", "json")
     assert ran.err.startswith("warning: no releases were given, so every release is assumed to update the earlier ones")
     assert json.loads(ran.out)["channels"]["stable-4.2"]["nodes"] == 3
+    shown = run("graph", "show", data, "--from=4.1.0", "--channel=stable-4.2")
+    assert (shown.code, shown.err) == (0, ran.err)
 
 
 REFUSED = {

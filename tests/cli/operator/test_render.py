@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,3 +137,34 @@ def test_no_word_at_all_is_the_help(operator: Operator) -> None:
     assert ran.code == 0
     assert "render" in ran.out
     assert "Write what a new cluster starts with." in ran.out
+
+
+DEFAULTS = {
+    "start": {
+        "--release-source": "pod",
+        "--payload-dir": "/etc/cvo/updatepayloads",
+        "--report-dir": "/etc/cvo/preflight",
+        "--report-sink": "volume",
+        "--preflight-timeout": "600.0",
+        "--preflight-service-account": "operator",
+        "--preflight-cpu-request": "10m",
+        "--preflight-memory-request": "50Mi",
+        "--preflight-cpu-limit": "500m",
+        "--preflight-memory-limit": "512Mi",
+        "--namespace": "openshift-cluster-version-operator",
+        "--service-account": "cluster-version-operator",
+        "--listen": "127.0.0.1:9099",
+        "--metrics-auth": "token",
+        "--no-leader-elect": "leader-elect",
+    },
+    "preflight": {"--check-timeout": "10.0"},
+}
+
+
+@pytest.mark.parametrize("command", DEFAULTS)
+def test_what_holds_where_a_flag_is_left_out(operator: Operator, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help says so: manifests that leave a flag out mean just that."""
+    monkeypatch.setenv("COLUMNS", "200")
+    words = " ".join(operator(command, "--help").out.split())
+    told = dict(re.findall(r"(--[a-z-]+)(?: (?!--[a-z])\S+)*? \[default: ([^\]]+)\]", words))
+    assert {flag: told.get(flag) for flag in DEFAULTS[command]} == DEFAULTS[command]

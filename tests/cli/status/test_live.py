@@ -291,6 +291,10 @@ def test_without_cluster_version_there_is_no_report(run: Run, tmp_path: Path) ->
             ["--details=most"],
             "error: invalid value for --details: most (must be one of none, all, nodes, health, operators)\n",
         ),
+        (
+            ["--mock-clusterversion", "no.yaml"],
+            "error: --mock-clusterversion must name a file NAME-cv.yaml, not no.yaml: its siblings are read too\n",
+        ),
         (["--mock-clusterversion", "no-cv.yaml"], "error: open no-cv.yaml: no such file or directory\n"),
         (
             ["--dump", "/nonexistent"],
@@ -345,6 +349,9 @@ def case(folder: Path, **changes: Any) -> Path:
             "no current Progressing info, see `oc describe clusterversion` for more details.",
             id="no Progressing condition",
         ),
+        pytest.param(
+            {"cv": "apiVersion: v1\nkind: List\nitems: []\n"}, "{}-cv.yaml holds no ClusterVersion", id="none at all"
+        ),
         pytest.param({"mcp": "metadata: 7\n"}, "{}-mcp.yaml: not a MachineConfigPool: ", id="another type"),
     ],
 )
@@ -353,6 +360,24 @@ def test_files_that_cannot_be_used(changes: JSON, error: str, tmp_path: Path, ru
     ran = run("upgrade", "status", "--mock-clusterversion", case(tmp_path, **changes))
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: " + error.format(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("status", ["Maybe", None, 1], ids=["a word that is none", "none", "a number"])
+def test_a_status_that_is_none_counts_as_unknown(status: Any, tmp_path: Path, run: Run) -> None:
+    """Neither True nor False, and no reason to refuse all the files."""
+
+    def said(value: Any) -> str:
+        operators = yaml.safe_load((CORPUS / f"{CASE}-co.yaml").read_text())
+        (etcd,) = [each for each in operators["items"] if each["metadata"]["name"] == "etcd"]
+        (available,) = [each for each in etcd["status"]["conditions"] if each["type"] == "Available"]
+        available["status"] = value
+        if value is None:
+            del available["status"]
+        ran = run("upgrade", "status", "--mock-clusterversion", case(tmp_path, co=yaml.safe_dump(operators)))
+        assert ran.code == 0
+        return str(ran.out)
+
+    assert said(status) == said("Unknown") != said("True")
 
 
 ALERT = {

@@ -430,3 +430,18 @@ def test_a_page_needs_a_preflight(run: Run, server: Server, words: tuple[str, ..
     ran = _upgrade(run, server, *words)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: no preflight is asked for, so there is nothing to make a page of. Ask for one: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(("--to=5.0.0",), "info: Cluster is already at version 5.0.0\n", id="by its version"),
+        pytest.param((f"--to-image={IMAGE}",), f"info: Cluster is already at {IMAGE}\n", id="by its image"),
+    ],
+)
+def test_what_the_cluster_has_is_not_asked_for(run: Run, server: Server, words: tuple[str, ...], said: str) -> None:
+    """No error, and no request."""
+    server.set_cluster_version(status={**OFFERED, "desired": {"version": "5.0.0", "image": IMAGE}})
+    ran = _upgrade(run, server, *words)
+    assert (ran.code, ran.out) == (0, said)
+    assert _spec(server) is None

@@ -207,6 +207,25 @@ def test_what_is_said_of_an_issue_is_there_where_something_is_said() -> None:
     assert bodies == []
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        pytest.param(
+            12, "12 waiting: o00, o01, o02, o03, o04, o05, o06, o07, o08, o09, o10, o11 ", id="as many as fit"
+        ),
+        pytest.param(
+            15,
+            "15 waiting: o00, o01, o02, o03, o04, o05, o06, o07, o08, o09, o10, o11 and 3 more ",
+            id="and how many more",
+        ),
+    ],
+)
+def test_who_waits_is_named_as_far_as_there_is_room(count: int, said: str) -> None:
+    """Twelve are enough for a line."""
+    waiting = [operator(f"o{number:02}", "Pending") for number in range(count)]
+    assert said in read(page(status((version(), *waiting)), NOW)).text + " "
+
+
 def test_nothing_is_fetched_and_nothing_runs() -> None:
     """One file: no script, no address but those of links to read on; and a policy that forbids the rest."""
     reader = read(page(USUAL, NOW))
