@@ -36,7 +36,9 @@ def problem(**case: Any) -> str:
             "lacking names jobs, nodes, which the check does not read",
             id="two of those",
         ),
-        pytest.param({"lacking": ["configmaps"], "objects": [], "expect": "Unknown"}, "", id="what it reads is lacking"),
+        pytest.param(
+            {"lacking": ["configmaps"], "objects": [], "expect": "Unknown"}, "", id="what it reads is lacking"
+        ),
         pytest.param({"target": "five"}, "five", id="no version"),
         pytest.param({"name": cases.REPLACE}, f"the skeleton is unchanged: replace {cases.REPLACE}", id="unchanged"),
         pytest.param({"message": "offers RC4"}, "", id="a part of the message"),
