@@ -200,6 +200,12 @@ def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> Non
         pytest.param({"user": {"client-key-data": "S0VZ"}}, "given together", id="a key without a certificate"),
         pytest.param({"user": {"client-key-data": "%"}}, "not base64", id="data that is no base64"),
         pytest.param({"user": {"as-groups": ["g"]}}, "needs a user name", id="impersonating a group alone"),
+        pytest.param({"user": {"as": "a\nb"}}, "what the kubeconfig impersonates", id="impersonating two lines"),
+        pytest.param(
+            {"user": {"as": "a", "as-user-extra": {"s\r": ["x"]}}},
+            "what the kubeconfig impersonates",
+            id="impersonating with an extra of two lines",
+        ),
         pytest.param({"user": {"auth-provider": {"name": "gcp"}}}, "credential plugin", id="an auth provider"),
         pytest.param({"user": {"token": 7}}, "error loading config file", id="a token that is a number"),
     ],
