@@ -206,6 +206,7 @@ async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Electio
     await one.stop()
     assert election.server.writes[-1]["holderIdentity"] == ""
     assert one.holder_when_stopped == "one"
+    assert (one.elector.leading, one.elector.lost) == (False, "")
     await election.pass_time(two, 2)
     assert election.diary == ["one leads", "one stops", "two leads"]
 
