@@ -10,7 +10,7 @@ from typing import Any
 
 from runup.api import config_v1, core_v1, machineconfig_v1, operator_v1, workloads_v1
 from runup.api.codec import Undecodable
-from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta, OwnerReference
+from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
 from runup.api.scheme import RESOURCES, Resource, resource_of
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.pods import PODS
@@ -141,11 +141,11 @@ def pod(
 ) -> core_v1.PlacedPod:
     """A pod as the check of budgets' pods reads it; `**labels` replace its `app: web`."""
     return core_v1.PlacedPod(
-        metadata=ObjectMeta(
+        metadata=core_v1.PodMeta(
             name=name,
             namespace=namespace,
             labels=labels or {"app": "web"},
-            owner_references=(OwnerReference(kind=owner, name="owner"),),
+            owner_references=(core_v1.PodOwner(kind=owner),),
             deletion_timestamp=NOW if deleted else None,
         ),
         spec=core_v1.PodPlace(node_name=on),

@@ -205,7 +205,7 @@ async def test_readiness_is_about_the_api_server_and_the_caches(tmp_path: Path) 
         pytest.param("9099", "--listen 9099: give host:port, such as 127.0.0.1:9099", id="no host"),
         pytest.param(":http", "--listen :http: give host:port, such as 127.0.0.1:9099", id="a name for a port"),
         pytest.param("127.0.0.1:", "--listen 127.0.0.1:: give host:port, such as 127.0.0.1:9099", id="no port"),
-        pytest.param("127.0.0.1:99999", "--listen 127.0.0.1:99999: give host:port", id="no such port"),
+        pytest.param("127.0.0.1:65536", "--listen 127.0.0.1:65536: give host:port", id="one more than there are"),
         pytest.param("192.0.2.7:0", "--listen 192.0.2.7:0: give --serving-cert-file", id="in the clear for others"),
         pytest.param(":0", "--listen :0: give --serving-cert-file", id="in the clear for everybody"),
     ],

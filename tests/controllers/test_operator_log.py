@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -68,6 +71,32 @@ def test_what_libraries_say_is_json_too(capsys: pytest.CaptureFixture[str]) -> N
     event = json.loads(line)
     assert (event["event"], event["level"]) == ("Task exception was never retrieved", "error")
     assert event["exception"].strip() == "ValueError: it broke"
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose zone is five hours and a half before UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "XYZ-05:30")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_times_are_utc_and_say_so_whatever_the_machines_zone(
+    capsys: pytest.CaptureFixture[str], far_east: None
+) -> None:
+    """Logs of several machines are read side by side."""
+    configure()
+    before = datetime.now(UTC)
+    try:
+        structlog.get_logger("test").warning("it happened")
+    finally:
+        structlog.reset_defaults()
+    event = json.loads(capsys.readouterr().err)
+    told = datetime.fromisoformat(event["timestamp"])
+    assert told.utcoffset() == timedelta(0)
+    assert before <= told <= datetime.now(UTC)
 
 
 def _recurse(token: str, depth: int) -> None:

@@ -70,6 +70,7 @@ def test_a_login_is_never_printed() -> None:
     [
         pytest.param(b"{", "the file: is no JSON", id="no JSON"),
         pytest.param(b"\xff", "the file: is no JSON", id="no text"),
+        pytest.param(b"[" * 100_000, "the file: is no JSON", id="lists without end"),
         pytest.param([], "the file: is no JSON object", id="a list"),
         pytest.param({"auths": [SECRET]}, "the file: auths is no object", id="auths as a list"),
         pytest.param({"auths": {"h": SECRET}}, "the file: auths[h]: is no object", id="an entry as text"),
@@ -104,6 +105,7 @@ HELPERS = {
     "none": "echo 'credentials not found in native keychain'; exit 1",
     "failing": f"echo {SECRET}; exit 3",
     "odd": f"echo {SECRET}",
+    "nested": "head -c 100000 /dev/zero | tr '\\0' '['",
 }
 
 
@@ -151,6 +153,7 @@ def test_helpers(
         pytest.param("missing", "to know the login for quay.io, is not on PATH", id="not there"),
         pytest.param("failing", "docker-credential-failing failed for quay.io with exit code 3", id="it fails"),
         pytest.param("odd", "docker-credential-odd answered something else than a login", id="it talks"),
+        pytest.param("nested", "docker-credential-nested answered something else than a login", id="lists without end"),
     ],
 )
 def test_a_helper_that_does_not_help(name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,6 +238,13 @@ def test_a_registry_that_stays_overloaded_is_an_error(made: BuiltImage, tmp_path
         assert len(odd.asked) == 4
 
 
+def test_a_refusal_nested_without_end_has_no_words(made: BuiltImage, tmp_path: Path) -> None:
+    """And is a refusal like any other."""
+    nested = always("manifests", Answer(429, b"[" * 4000))
+    with odd_registry(Layout.open(made.layout), nested) as odd, pytest.raises(Unreachable, match=r"answered 429\Z"):
+        RegistryClient(quick()).pull(name(odd, made), Layout.create(tmp_path / "pulled"))
+
+
 def test_giving_up_ends_a_pull(made: BuiltImage, tmp_path: Path) -> None:
     """As soon as the waiting says so; nothing is left."""
     with odd_registry(Layout.open(made.layout)) as odd:
@@ -333,6 +340,7 @@ def test_an_identity_token_is_traded(made: BuiltImage, tmp_path: Path) -> None:
         pytest.param(Answer(200, b'{"token": ""}'), "sent no token", id="no token"),
         pytest.param(Answer(200, b'{"token": "a\\r\\nX: b"}'), "sent no token", id="a token with a line break"),
         pytest.param(Answer(200, b'["a"]'), "no JSON", id="a list"),
+        pytest.param(Answer(200, b"[" * 100_000), "no JSON", id="lists without end"),
     ],
 )
 def test_a_token_service_that_does_not_help(made: BuiltImage, tmp_path: Path, answer: Answer, said: str) -> None:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from runup.api.meta_v1 import Condition, ConditionStatus, Object, Wire
 
 
 class Taint(Wire, frozen=True):
@@ -125,10 +125,17 @@ class Pod(Object, frozen=True):
     status: PodStatus = PodStatus()
 
 
-class ResourceRequests(Wire, frozen=True):
-    """What a container asks for, as quantities; a number is one too."""
+class Requests(Wire, frozen=True):
+    """What a container asks for, as quantities; a number is one too. Other resources are not read."""
 
-    requests: dict[str, str | int | float] = {}
+    cpu: str | int | float = 0
+    memory: str | int | float = 0
+
+
+class ResourceRequests(Wire, frozen=True):
+    """A container's `resources`."""
+
+    requests: Requests = Requests()
 
 
 class RequestingContainer(Wire, frozen=True):
@@ -145,29 +152,62 @@ class PodPlace(Wire, frozen=True):
     containers: tuple[RequestingContainer, ...] = ()
 
 
+class WaitingState(Wire, frozen=True):
+    """A container's state, as far as it has not started."""
+
+    waiting: ContainerStateWaiting | None = None
+
+
 class WaitingContainer(Wire, frozen=True):
     """A container, as far as it says why it does not run."""
 
     name: str = ""
-    state: ContainerState = ContainerState()
+    state: WaitingState = WaitingState()
+
+
+class PodCondition(Wire, frozen=True):
+    """A Pod's condition without its words and times."""
+
+    type: str
+    status: ConditionStatus
 
 
 class PodPhase(Wire, frozen=True):
     """The part of a Pod's `status` that says how far it is."""
 
     phase: str = ""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[WaitingContainer, ...] = ()
     init_container_statuses: tuple[WaitingContainer, ...] = ()
 
 
+class PodOwner(Wire, frozen=True):
+    """What kind of object a Pod belongs to."""
+
+    kind: str = ""
+
+
+class PodMeta(Wire, frozen=True):
+    """The part of a Pod's `metadata` that says which one it is, whose, and whether it is to end."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    owner_references: tuple[PodOwner, ...] = ()
+
+
 class PlacedPod(Object, frozen=True):
-    """A Pod of which little more than place and phase is kept: there may be hundreds of thousands.
+    """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
 
     `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are no fields of a Pod: whoever
     keeps one makes them of what it then drops.
     """
 
+    # Less than every object's: what nobody asks of a pod (annotations, times) would be most of what is decoded.
+    metadata: PodMeta = PodMeta()  # type: ignore[assignment]
     spec: PodPlace = PodPlace()
     status: PodPhase = PodPhase()
     cpu_milli: int = 0

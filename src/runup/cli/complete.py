@@ -1,4 +1,4 @@
-"""What completes the values of flags without asking a cluster: fixed words, scenarios, contexts, folders.
+"""What completes the values of flags without asking a cluster: fixed words, scenarios, folders.
 
 What a cluster is asked for is in `runup.cli.upgrade.names`. Whatever goes wrong here completes nothing, too: a shell
 that prints an error into the line is worse than one that offers nothing.
@@ -52,11 +52,4 @@ def _scenarios(_: click.Context) -> Iterable[str]:
     return folder.names()
 
 
-def _contexts(ctx: click.Context) -> Iterable[str]:
-    from runup.kube.config import context_names
-
-    return context_names(ctx.params.get("kubeconfig"))
-
-
 scenarios = of(_scenarios)
-contexts = of(_contexts)

@@ -6,7 +6,7 @@ do not pay for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -63,6 +63,12 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str
         setattr(connection_of(ctx), param.name, value)
 
 
+def _contexts(ctx: click.Context) -> Iterable[str]:
+    from runup.kube.config import context_names
+
+    return context_names(connection_of(ctx).kubeconfig)
+
+
 _OPTIONS = (
     option(
         "--kubeconfig",
@@ -75,7 +81,7 @@ _OPTIONS = (
     option(
         "--context",
         metavar="NAME",
-        shell_complete=complete.contexts,
+        shell_complete=complete.of(_contexts),
         expose_value=False,
         callback=_remember,
         help="The context of the kubeconfig to use.",

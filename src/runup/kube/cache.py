@@ -7,7 +7,7 @@ before they believe that an object is not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeVar
 
 from runup.api.codec import Undecodable
@@ -17,6 +17,7 @@ K = TypeVar("K", bound=Object)
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Indexer = Callable[[K], Iterable[str]]
 Listener = Callable[[Change, K | None, K | None], None]
+Changes = Iterable[tuple[Change, K | None, K | None]]
 
 
 class Cache(Generic[K]):
@@ -38,6 +39,7 @@ class Cache(Generic[K]):
         self._indexers = indexers
         self._indexes: dict[str, dict[str, set[NamespacedName]]] = {name: {} for name in indexers}
         self._listeners: list[Listener[K]] = []
+        self._changes_listeners: list[Callable[[Changes[K]], None]] = []
         self._state_listeners: list[Callable[[], None]] = []
 
     @property
@@ -70,6 +72,10 @@ class Cache(Generic[K]):
         for obj in self.all():
             listener("ADDED", None, obj)
         self._listeners.append(listener)
+
+    def add_changes_listener(self, listener: Callable[[Changes[K]], None]) -> None:
+        """Call `listener(changes)` once for all that was taken in at once; they can be gone through again."""
+        self._changes_listeners.append(listener)
 
     def add_state_listener(self, listener: Callable[[], None]) -> None:
         """Call `listener()` after `synced`, `error`, `undecoded` or `incomplete` changed."""
@@ -144,13 +150,13 @@ class Cache(Generic[K]):
         self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
 
-    def _first(self, objects: Iterable[K]) -> Iterable[tuple[Change, K | None, K | None]]:
+    def _first(self, objects: Iterable[K]) -> Changes[K]:
         """Take in the list of an empty cache: nothing is kept of it but the objects."""
         for obj in objects:
             self._put(obj)
-        return (("ADDED", None, obj) for obj in self.all())
+        return _Added(self._objects)
 
-    def _compared(self, objects: Iterable[K]) -> Iterable[tuple[Change, K | None, K | None]]:
+    def _compared(self, objects: Iterable[K]) -> Changes[K]:
         changes: list[tuple[Change, K | None, K | None]] = []
         seen: set[NamespacedName] = set()
         for obj in objects:
@@ -185,7 +191,9 @@ class Cache(Generic[K]):
 
     def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
         key = key_of(obj)
-        old = self._pop(key)
+        old = self._objects.get(key)
+        if old is not None:
+            self._unfile_all(key, old)
         self._objects[key] = obj
         for name, indexer in self._indexers.items():
             for value in indexer(obj):
@@ -194,12 +202,14 @@ class Cache(Generic[K]):
 
     def _pop(self, key: NamespacedName) -> K | None:
         old = self._objects.pop(key, None)
-        if old is None:
-            return None
+        if old is not None:
+            self._unfile_all(key, old)
+        return old
+
+    def _unfile_all(self, key: NamespacedName, old: K) -> None:
         for name, indexer in self._indexers.items():
             for value in indexer(old):
                 self._unfile(self._indexes[name], value, key)
-        return old
 
     @staticmethod
     def _unfile(index: dict[str, set[NamespacedName]], value: str, key: NamespacedName) -> None:
@@ -208,10 +218,26 @@ class Cache(Generic[K]):
         if not keys:
             index.pop(value, None)
 
-    def _notify(self, changes: Iterable[tuple[Change, K | None, K | None]]) -> None:
-        for change, old, new in changes:
+    def _notify(self, changes: Changes[K]) -> None:
+        for told in tuple(self._changes_listeners) if changes else ():
+            told(changes)
+        for change, old, new in changes if self._listeners else ():
             for listener in tuple(self._listeners):
                 listener(change, old, new)
+
+
+class _Added(Generic[K]):
+    """Every object as one that was added: a list of hundreds of thousands is not there a second time."""
+
+    def __init__(self, objects: Mapping[NamespacedName, K]) -> None:
+        self._objects = objects
+
+    def __bool__(self) -> bool:
+        return bool(self._objects)
+
+    def __iter__(self) -> Iterator[tuple[Change, K | None, K | None]]:
+        # What a listener takes in meanwhile is not of this list.
+        return (("ADDED", None, obj) for obj in tuple(self._objects.values()))
 
 
 def _same(old: Object, new: Object) -> bool:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -24,7 +24,7 @@ from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import Gone, Unreachable
 from runup.kube.lines import Lines
-from runup.kube.pages import Listing
+from runup.kube.pages import Listing, Page, early_token
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
@@ -111,13 +111,11 @@ class Client:
         """All objects, in pages of 500, which of them could not be read, and why there may be others.
 
         When the list expires between two pages (410) it starts again, in one piece, so that it cannot expire twice.
-        `keep` makes of an object what is kept of it, page by page: no more than a page is ever there as a whole.
+        `keep` makes of an object what is kept of it, page by page: no more than two pages are ever there as a whole.
+        The next is asked for as soon as its token is known, mostly before the objects of this one are decoded.
         """
-        items: list[K] = []
-        undecoded: list[Undecodable] = []
-        warnings: list[str] = []
-        token, limit = "", PAGE_SIZE
-        while True:
+
+        def asked(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
             call = calls.list_page(
                 kind,
                 namespace,
@@ -127,18 +125,36 @@ class Client:
                 continue_=token,
                 resource=resource,
             )
-            try:
-                page = await self.send(call, warned=warnings.extend)
-            except Gone:
+            return _Asked(self, call, token, warnings.extend)
+
+        items: list[K] = []
+        undecoded: list[Undecodable] = []
+        warnings: list[str] = []
+        coming = asked("")
+        try:
+            while True:
+                try:
+                    body = await coming.body
+                except Gone:
+                    if not coming.token:
+                        raise
+                    items, undecoded, coming = [], [], asked("", 0)
+                    continue
+                decode = coming.call.decode
+                if token := early_token(body):
+                    coming = asked(token)
+                    # Once around, and it is on its way.
+                    await asyncio.sleep(0)
+                page = decode(body)
+                items.extend(map(keep, page.items) if keep else page.items)
+                undecoded.extend(page.undecoded)
+                if not page.continue_:
+                    return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
                 if not token:
-                    raise
-                items, undecoded, token, limit = [], [], "", 0
-                continue
-            items.extend(map(keep, page.items) if keep else page.items)
-            undecoded.extend(page.undecoded)
-            token = page.continue_
-            if not token:
-                return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
+                    coming = asked(page.continue_)
+                del body, page
+        finally:
+            coming.body.cancel()
 
     async def stream(
         self, call: Call[T], *, timeout_s: float = 300.0, opened: Warned | None = None
@@ -229,6 +245,16 @@ class Client:
         if isinstance(cause, aiohttp.ClientConnectorError):
             cause = cause.os_error
         return unreachable(self.config, cause)
+
+
+class _Asked(Generic[K]):
+    """A page that was asked for: its bytes are there, or on their way."""
+
+    def __init__(self, client: Client, call: Call[Page[K]], token: str, warned: Warned) -> None:
+        self.call, self.token = call, token
+        self.body = asyncio.ensure_future(client.send(Call(call.request, bytes), warned=warned))
+        # One that nobody waits for any more may fail without a word.
+        self.body.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:

@@ -22,6 +22,7 @@ from runup.oci.errors import BadCredentials
 from runup.oci.reference import DOCKER_HUB, Reference
 
 HELPER_TIMEOUT_S = 30.0
+MAX_BYTES = 16 * 1024**2
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # Docker writes its own registry's key as the URL that it once had.
@@ -102,7 +103,7 @@ def parse(data: bytes, source: str) -> AuthFile:
     """A credential file or a pull secret's text; raises BadCredentials naming `source`, never what is in it."""
     try:
         document = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadCredentials(f"{source}: is no JSON; expected a docker or podman credential file") from error
     if not isinstance(document, dict):
         raise BadCredentials(f"{source}: is no JSON object; expected a docker or podman credential file")
@@ -129,16 +130,20 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
     try:
         answer = json.loads(text)
         user, secret = answer["Username"], answer["Secret"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise BadCredentials(f"{source}: {program} answered something else than a login for {server}") from error
     return Login(identity_token=str(secret)) if user == _TOKEN_USER else Login(str(user), str(secret))
 
 
 def _read(path: Path) -> AuthFile:
     try:
-        return parse(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise BadCredentials(f"{path}: no credential file is larger than {MAX_BYTES // 1024**2} MiB")
+    return parse(data, str(path))
 
 
 def _login(entry: Any, where: str) -> Login | None:

@@ -384,7 +384,7 @@ def _said(answer: http.client.HTTPResponse) -> str:
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
-    except (ValueError, AttributeError, TypeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, TypeError, OSError, http.client.HTTPException):
         return ""
     return "; ".join(" ".join(text.split())[:200] for text in texts[:3] if text)
 
@@ -397,7 +397,7 @@ def _token_in(data: bytes, question: Question) -> str:
     try:
         document = json.loads(data)
         token = document.get("token") or document.get("access_token")
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError, AttributeError) as error:
         raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no JSON") from error
     if not isinstance(token, str) or not token or not token.isprintable():
         raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no token")

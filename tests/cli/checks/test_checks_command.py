@@ -35,13 +35,22 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_a_skeleton_is_read_and_does_not_pass_unchanged(made: Path, run: Run) -> None:
     """It is a check without a mistake, and its cases are still to be written; once they are, they pass."""
     ran = run("checks", "lint", made, "--strict")
-    assert (ran.code, ran.out) == (0, "1 checks read, 0 errors, 0 notes\n")
+    assert (ran.code, ran.out) == (0, "1 check read, 0 errors, 0 notes\n")
     ran = run("checks", "test", made)
     assert ran.code == 1
     assert ran.out.count("FAIL") == len(ran.out.splitlines()) == 4
     edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
     ran = run("checks", "test", made)
     assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
+
+
+@pytest.mark.parametrize("words", [["."], ["..", "."], ["old-routes.yaml"], [""]], ids=repr)
+def test_the_folder_that_one_stands_in(words: list[str], made: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `new` says what to type next; a check's own file brings that of its cases."""
+    monkeypatch.chdir(made)
+    assert run("checks", "lint", *words).code == 0
+    ran = run("checks", "test", *words)
+    assert (ran.code, ran.out.count("FAIL old-routes: "), ran.err) == (1, 4, "")
 
 
 CHANGES = [
@@ -134,6 +143,17 @@ def test_a_check_that_goes_leaves_a_gap(made: Path, tmp_path: Path, run: Run) ->
     assert run("checks", "coverage", *words, "--update", graph).code == 0
     edit(other / "y.yaml", '">=5.2.0-0"', '">=5.2.0-0 <5.3.0-0"')
     assert run("checks", "coverage", *words, "--update", graph).code == 1
+
+
+@pytest.mark.parametrize("text", ["[]", '{"nodes": [1], "edges": []}', "[" * 100_000], ids=["a list", "odd", "no end"])
+def test_a_file_of_updates_that_is_no_graph(text: str, made: Path, tmp_path: Path, run: Run) -> None:
+    """One error that says what is expected."""
+    graph = tmp_path / "graph.json"
+    graph.write_text(text)
+    ran = run("checks", "coverage", "--release", f"5.2.0={made}", "--update", graph)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: --update {graph}: is neither FROM..TO nor an update graph: ")
+    assert len(ran.err.splitlines()) == 1
 
 
 def test_explain_has_the_page_and_the_rights(run: Run) -> None:
@@ -310,3 +330,97 @@ def test_a_release_takes_checks_with_their_cases(made: Path, run: Run, tmp_path:
     found = {check["name"]: check["result"] for check in json.loads(ran.out)["checks"]}
     assert found["old-routes"] == "Unknown"
     assert not [name for name in found if "test" in name]
+
+
+BROKEN = [
+    pytest.param(("checks", "test", "{made}"), id="test"),
+    pytest.param(("checks", "list", "{made}"), id="list"),
+    pytest.param(("checks", "explain", "old-routes", "{made}"), id="explain"),
+    pytest.param(("checks", "coverage", "--release", "5.2.0={made}", "--update", "5.0.0..5.2.0"), id="coverage"),
+]
+SPOILT = [
+    pytest.param(b"kind: [", "old-routes.yaml", id="no YAML"),
+    pytest.param(b"\xff\xfe\xff", "cannot be read: 'utf-8' codec", id="no text"),
+    pytest.param(b"apiVersion: preflight.runup.dev/v1alpha1\nkind: PreflightCheck\n", "metadata", id="no check"),
+    pytest.param(b"kind: PreflightCheckTest\ncases: 1\n", "old-routes.yaml: ", id="cases that are none"),
+]
+
+
+@pytest.mark.parametrize("words", BROKEN)
+@pytest.mark.parametrize(("content", "said"), SPOILT)
+def test_nothing_is_made_of_files_of_which_one_cannot_be_read(
+    words: tuple[str, ...], content: bytes, said: str, made: Path, run: Run
+) -> None:
+    """Whatever would come out would be about the others alone."""
+    (made / "old-routes.yaml").write_bytes(content)
+    if words[1] in ("list", "explain"):
+        (made.parent / "r").mkdir()
+        made.rename(made.parent / "r" / "preflight-checks")
+        words = (*(word for word in words if "{" not in word), "--release-dir", str(made.parent / "r"))
+    ran = run(*(word.format(made=made) for word in words))
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert str(made.parent) in ran.err
+
+
+NOTES = [
+    pytest.param("  targets: ", "  # ", "spec.targets is missing: it is for updates to every later", id="every update"),
+    pytest.param("    remediation: ", "    # ", "spec.risk.remediation is missing: say what helps", id="no way out"),
+    pytest.param(': "true"', ': "yes"', "has no annotation include.release.openshift.io/", id="for no usual cluster"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), NOTES)
+def test_what_lint_notes(old: str, new: str, said: str, made: Path, run: Run) -> None:
+    """It is no mistake, unless one is strict."""
+    edit(made / "old-routes.yaml", old, new)
+    ran = run("checks", "lint", made)
+    assert (ran.code, ran.out.count(f"old-routes: {said}")) == (0, 1), ran.out
+    assert "0 errors, 1 notes" in ran.out
+    assert run("checks", "lint", made, "--strict").code == 1
+
+
+def test_the_table_of_checks(made: Path, run: Run) -> None:
+    """Name, component, severity, updates, and what is read."""
+    (made.parent / "r").mkdir()
+    made.rename(made.parent / "r" / "preflight-checks")
+    head, *lines = run("checks", "list", "--release-dir", made.parent / "r").out.splitlines()
+    assert head.split() == ["CHECK", "COMPONENT", "SEVERITY", "UPDATES", "READS"]
+    (line,) = [line for line in lines if line.startswith("old-routes ")]
+    assert line.split()[-1] == "routes.route.openshift.io"
+    assert len(lines) >= len(CHECKS) + 1
+
+
+UPDATES = [
+    pytest.param("5.0.0..5.x", "--update: ", id="a version that is none"),
+    pytest.param("{graph}", "is neither FROM..TO nor an update graph: ", id="a file that is none"),
+    pytest.param("nowhere", "is neither FROM..TO nor an update graph: ", id="no file"),
+]
+
+
+@pytest.mark.parametrize(("update", "said"), UPDATES)
+def test_updates_that_are_none(update: str, said: str, made: Path, tmp_path: Path, run: Run) -> None:
+    """The error names the flag, and what a graph was read for."""
+    (tmp_path / "graph").write_text('{"nodes": [{"version": "5.0.0"}], "edges": [[0, 1]]}')
+    typed = update.format(graph=tmp_path / "graph")
+    ran = run("checks", "coverage", "--release", f"5.2.0={made}", "--update", typed)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+def test_updates_of_a_graph_with_and_without_risks(made: Path, tmp_path: Path, run: Run) -> None:
+    """Edges by their numbers, conditional ones by their versions."""
+    nodes = [{"version": version} for version in ("5.0.0", "5.1.0", "5.2.0")]
+    conditional = [{"edges": [{"from": "5.0.0", "to": "5.2.0"}], "risks": []}]
+    (tmp_path / "graph").write_text(json.dumps({"nodes": nodes, "edges": [[0, 1]], "conditionalEdges": conditional}))
+    words = ("--release", "5.1.0=", "--release", f"5.2.0={made}", "--update", tmp_path / "graph")
+    ran = run("checks", "coverage", *words)
+    assert (ran.code, ran.out) == (0, "2 releases, 2 updates, 0 gaps\n")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, run: Run) -> None:
+    """One error that names it."""
+    (tmp_path / "file").touch()
+    ran = run("checks", "new", "mine", "--in", tmp_path / "file")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: {tmp_path / 'file'}: cannot be written: ")

@@ -146,6 +146,16 @@ REFUSED = {
     "no releases": (["build", "graph-data", "--releases", "bad.json"], "bad.json: release 1: "),
     "no address": (["serve", "graph-data", "--listen", "8080"], "--listen must be HOST:PORT such as"),
     "a file that is no graph": (["show", "bad.json", "--from=4.1.0", "--channel=x"], "bad.json: the update service's"),
+    "releases for a graph that has them": (
+        ["show", "edited.json", "--from=4.1.0", "--channel=x", "--releases", "bad.json"],
+        "a graph that was built has its releases; --releases and --image are for graph data",
+    ),
+    "a channel that is no YAML": (["build", "no-yaml"], "no-yaml/channels/a.yaml"),
+    "graph data that nobody can build": (["build", "no-version"], "no-version: "),
+    "no credentials": (
+        ["build", "graph-data", "--image", "h/r:1", "--registry-config", "/gone"],
+        "/gone: the credential file cannot be read",
+    ),
     "a graph that somebody edited": (
         ["show", "edited.json", "--from=4.1.0", "--channel=x"],
         "edited.json: Object missing required field `to` - at `$.blockedEdges[0]`; build it anew with `runup graph",
@@ -159,6 +169,10 @@ def test_refused(name: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatc
     words, text = REFUSED[name]
     (data.parent / "bad.json").write_text('[{"version": 4}]')
     (data.parent / "edited.json").write_text('{"nodes": [], "edges": [], "blockedEdges": [{"from": "4.1.0"}]}')
+    for name, channel in (("no-yaml", "name: ["), ("no-version", "name: a\nversions: [x]")):
+        (data.parent / name / "channels").mkdir(parents=True)
+        (data.parent / name / "version").write_text("1.2.0\n")
+        (data.parent / name / "channels" / "a.yaml").write_text(channel)
     monkeypatch.chdir(data.parent)
     ran = run("graph", *words)
     assert (ran.code, ran.out) == (1, "")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.conftest import Run
+from tests.cli.rights import LOOKER, let_looker_read
 from tests.oci.layered import Made, put_image
 from tests.oci.registries import sandbox_registry, writing
 from tests.servers import CRD, api_server, eventually
@@ -188,6 +189,10 @@ def test_a_dump(world: World, run: Run, tmp_path: Path) -> None:
     ran = run("kmod", "check", "--dump", dump, "--to-image", world.release, "-o", "json")
     assert (ran.code, found_in(ran)) == (2, ALL)
     assert "warning: the dump holds no nodes: whether there were any is not known" in ran.err
+    broken = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd", "labels": 1}}
+    (dump / "odd.json").write_text(json.dumps(broken))
+    ran = run("kmod", "check", "--dump", dump, "--kernel", KERNEL)
+    assert "warning: Node /odd: " in ran.err
     only = run("kmod", "check", "--dump", dump, "--kernel", KERNEL, "--module", "good", "-o", "json")
     assert only.code == 3
 
@@ -254,6 +259,15 @@ def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
     finally:
         world.client.send(calls.delete(MODULES, "quick", "drivers"))
         world.client.send(calls.delete(nodes, name))
+
+
+def test_whoever_may_not_list_nodes_is_told_that_none_are_known(world: World, run: Run) -> None:
+    """Whether a Module has nodes decides whether its kernel module must load: nobody says that all is well."""
+    let_looker_read(world.client, "modules.kmm.sigs.x-k8s.io")
+    flags = ("--kernel", KERNEL, "--module", "good", "--as", LOOKER, "-o", "json")
+    ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *flags)
+    assert (ran.code, set(found_in(ran))) == (3, {"good"})
+    assert "which there are is not known: nodes is forbidden" in ran.err
 
 
 def test_a_cluster_without_the_kind(tmp_path: Path, run: Run) -> None:

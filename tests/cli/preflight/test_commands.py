@@ -267,7 +267,7 @@ def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     assert "https://example.com/DualStackIncompatible" in run(*words, "-o", "wide").out
     page = run(*words, "-o", "html")
     assert (page.code, page.err) == (3, "")
-    assert page.out.startswith("<!DOCTYPE html>")
+    assert (page.out.startswith("<!DOCTYPE html>"), page.out.endswith("</html>\n")) == (True, True)
     assert str(stored.kubeconfig) not in page.out
 
 

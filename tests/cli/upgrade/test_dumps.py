@@ -119,6 +119,9 @@ REFUSED = {
     "a dump cannot be updated": (["upgrade", "--dump", ".", "--to=5.0.1"], "--to asks a cluster for something"),
     "a dump cannot be changed": (["upgrade", "channel", "x", "--dump", "."], "a dump cannot be brought into channel x"),
     "no ClusterVersion": (["upgrade", "recommend", "--dump", "."], "the dump . has no ClusterVersion"),
+    "an archive that is none": (["upgrade", "--dump", "broken.tar.gz"], "broken.tar.gz"),
+    "a file of something else": (["upgrade", "--dump", "node.yaml"], "the dump node.yaml has no ClusterVersion"),
+    "a page": (["upgrade", "--dump", ".", "-o", "html"], "-o html is a page of a preflight; for a dump leave it out"),
 }
 
 
@@ -127,6 +130,8 @@ def test_refused(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     """What cannot be read or done is one error."""
     words, text = REFUSED[name]
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.tar.gz").write_bytes(b"nothing")
+    _write(tmp_path / "node.yaml", {"kind": "Node", "metadata": {"name": "n"}})
     ran = run(*words)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"error: {text}")
@@ -139,6 +144,70 @@ def test_several_cases(run: Run, tmp_path: Path) -> None:
     ran = run("upgrade", "--dump", tmp_path)
     assert ran.err == f"error: {tmp_path} holds 2 clusters; give one of them:\n  {tmp_path}/x\n  {tmp_path}/y\n"
     assert run("upgrade", "--dump", tmp_path / "x").code == 0
+
+
+def test_a_file_alone(run: Run, tmp_path: Path) -> None:
+    """Of a ClusterVersion, of a list that has one, and of one of oc's cases with what lies beside it."""
+    _flat(tmp_path)
+    _case(tmp_path / "case")
+    (tmp_path / "broken.yaml").unlink()
+    _write(tmp_path / "alone.json", VERSION)
+    for name in ("cv.yaml", "alone.json", "case/x-cv.yaml"):
+        ran = run("upgrade", "--dump", tmp_path / name)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith("Cluster version is 5.0.0\n")
+    ran = run("upgrade", "recommend", "--dump", tmp_path / "case" / "x-cv.yaml", "--version", "5.0.1")
+    assert (ran.code, ran.err.rpartition(": ")[2]) == (1, "Bad\n")
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "said"),
+    [
+        pytest.param({}, {}, "", id="no preflight"),
+        pytest.param(
+            {"desiredUpdate": {"mode": "Preflight", "version": "5.2.0"}},
+            {},
+            "\nPreflight of 5.2.0 from 5.0.0: requested\n",
+            id="one that is asked for",
+        ),
+        pytest.param({"desiredUpdate": {"version": "5.2.0"}}, {}, "", id="an update is none"),
+    ],
+)
+def test_what_a_dump_tells_of_preflights(
+    run: Run, tmp_path: Path, spec: dict[str, Any], status: dict[str, Any], said: str
+) -> None:
+    """As on the cluster; a program gets it under names of its own."""
+    document = {**VERSION, "spec": {**VERSION["spec"], **spec}, "status": {**VERSION["status"], **status}}
+    _write(tmp_path / "cv.json", document)
+    ran = run("upgrade", "--dump", tmp_path / "cv.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert ("Preflight of" in ran.out, said in ran.out) == (bool(said), True)
+    told = json.loads(run("upgrade", "--dump", tmp_path / "cv.json", "-o", "json").out)
+    assert (told.get("preflight") or {}).get("target") == ("5.2.0" if said else None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        pytest.param(None, True, id="nothing is asked for any more"),
+        pytest.param({"version": "5.0.1", "image": "b@sha256:2"}, False, id="it is asked for"),
+        pytest.param({"version": "5.2.0", "mode": "Preflight"}, True, id="a preflight is"),
+    ],
+)
+def test_an_update_that_the_spec_does_not_show(
+    run: Run, tmp_path: Path, asked: dict[str, str] | None, told: bool
+) -> None:
+    """It goes on, and that is said where nobody would think so."""
+    desired = {"version": "5.0.1", "image": "b@sha256:2"}
+    history = [
+        {**desired, "state": "Partial", "startedTime": SINCE},
+        {"version": "5.0.0", "image": "a@sha256:1", "state": "Completed", "startedTime": SINCE},
+    ]
+    spec = VERSION["spec"] | ({"desiredUpdate": asked} if asked else {})
+    status = VERSION["status"] | {"desired": desired, "history": history}
+    _write(tmp_path / "cv.json", {**VERSION, "spec": spec, "status": status})
+    ran = run("upgrade", "--dump", tmp_path / "cv.json")
+    assert (ran.code, "The update to 5.0.1 goes on, whatever is asked for" in ran.out) == (0, told)
 
 
 def test_odd_values_count_as_absent(run: Run, tmp_path: Path) -> None:

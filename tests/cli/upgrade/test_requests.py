@@ -388,3 +388,45 @@ def test_without_a_preflight_there_is_no_section(run: Run, server: Server) -> No
     """Then the output is oc's and nothing else."""
     server.set_cluster_version(status=OFFERED)
     assert "reflight" not in _upgrade(run, server).out
+
+
+@pytest.mark.parametrize(
+    ("words", "warning"),
+    [
+        pytest.param(
+            ("--to=5.1.0", "--force"),
+            "warning: --force overrides cluster verification of your supplied release image",
+            id="an update",
+        ),
+        pytest.param(
+            ("--to-multi-arch", "--force"),
+            "warning: --force overrides cluster verification of your supplied release image",
+            id="another architecture",
+        ),
+        pytest.param(
+            ("--mode=preflight", f"--to-image={IMAGE}", "--force"),
+            "warning: --force runs the target's image without verifying its signature",
+            id="a preflight",
+        ),
+    ],
+)
+def test_force_is_never_silent(run: Run, server: Server, words: tuple[str, ...], warning: str) -> None:
+    """What it waives is told where it is used, and nowhere else."""
+    server.set_cluster_version(status=OFFERED)
+    ran = _upgrade(run, server, *words)
+    assert ran.code == 0, ran.err
+    assert ran.err.count(warning) == 1
+    assert _spec(server)["force"] is True
+    server.set_cluster_version(status=OFFERED)
+    ran = _upgrade(run, server, *(word for word in words if word != "--force"))
+    assert (ran.code, ran.err) == (0, "")
+    assert _spec(server)["force"] is False
+
+
+@pytest.mark.parametrize("words", [("-o", "html"), ("-o", "html", "--include-not-recommended")], ids=" ".join)
+def test_a_page_needs_a_preflight(run: Run, server: Server, words: tuple[str, ...]) -> None:
+    """Which is how to get one; where one is asked for there is a page of it, whatever it came to."""
+    server.set_cluster_version(status=OFFERED)
+    ran = _upgrade(run, server, *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: no preflight is asked for, so there is nothing to make a page of. Ask for one: ")

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.faults import faulty_api
-from tests.controllers.operator_world import cluster
+from tests.controllers.operator_world import Cluster, cluster
 from tests.controllers.payload.applied_world import CONFIG_MAPS, eventually, exists
 from tests.controllers.payload.release_folders import NAMESPACE, config_map, namespace, operator
 
 from runup.api.config_v1 import ClusterOperator
 from runup.controllers.leading import cancel
 from runup.controllers.payload.deleting import Deleting
+from runup.controllers.payload.keeping import FULL_PASS_S
 from runup.controllers.payload.kinds import Kinds
 from runup.controllers.payload.putting import Memory, Putting, digests_of
 from runup.controllers.payload.run import Run
@@ -23,7 +24,7 @@ from runup.domain.payload.progress import State
 from runup.domain.payload.rendering import LABEL, Surroundings
 from runup.domain.payload.task import Task, tasks_of
 from runup.domain.release.manifest import Identity, Manifest
-from runup.kube import config
+from runup.kube import calls, config
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import ManualClock
@@ -137,3 +138,51 @@ async def _seen(tracking: Tracking, task: Task) -> bool:
 
 async def _opened(count: int) -> bool:
     return count >= 2
+
+
+async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) -> None:
+    """One object after the other is applied anew, however well it looks, a day's share of time between two of them."""
+    clock = ManualClock(NOON)
+    async with cluster(tmp_path) as (world, _), faulty_api(config.load(str(world.kubeconfig))) as api:  # noqa: SIM117
+        async with Client(api.config, clock=clock) as through:
+            tracking = Tracking(through, clock, lambda _: None)
+            found = tasks(namespace(), config_map("a", {"of": "1"}), config_map("b", {"of": "1"}))
+            run = Run(
+                found,
+                State.UPDATING,
+                putting=putting(world.client, tracking, found, Memory()),
+                clock=clock,
+                since={},
+                told=lambda _: None,
+                served=lambda *_: None,
+            )
+            going = asyncio.create_task(run.go())
+            try:
+                await eventually(lambda: _completed(run), "all is applied")
+                await eventually(lambda: _opened(api.counted["watch pass_on"]), "both watches are open")
+                api.silent = True
+                for name in ("a", "b"):
+                    theirs = {"data": {"of": "somebody else"}}
+                    await world.client.send(calls.merge_patch(CONFIG_MAPS, name, theirs, NAMESPACE))
+                await clock.until_sleeping(deadline_s=90)
+                await clock.advance(FULL_PASS_S / len(found) - 1)
+                assert run.completed
+                assert not await _holds(world, "a", "1")
+                for name in ("a", "b"):
+                    await eventually(lambda name=name: _later(clock, world, name), f"{name} is put back")
+            finally:
+                await cancel([going])
+                await tracking.close()
+
+
+async def _later(clock: ManualClock, world: Cluster, name: str) -> bool:
+    await clock.advance(FULL_PASS_S / 3)
+    return await _holds(world, name, "1")
+
+
+async def _completed(run: Run) -> bool:
+    return run.completed
+
+
+async def _holds(world: Cluster, name: str, value: str) -> bool:
+    return bool((await exists(world, CONFIG_MAPS, name, NAMESPACE))["data"] == {"of": value})

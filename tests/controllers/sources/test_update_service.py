@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
@@ -11,7 +13,7 @@ from tests.kube.apiscript import Handler, ScriptedApi, reply, scripted_api
 
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.service import Query, ServiceState
-from runup.kube.clock import SystemClock
+from runup.kube.clock import ManualClock, SystemClock
 
 DEADLINE_S = 90.0
 
@@ -138,3 +140,25 @@ async def test_after_an_answer_that_nobody_can_read_it_is_asked_again(api: Scrip
     service.ask(query(api, "5.0.0"))
     await asked_out()
     assert versions(service.state) == ["5.0.0"]
+
+
+async def test_what_is_no_graph_is_a_failure_that_says_why(api: ScriptedApi) -> None:
+    """An answer of another sort, and nobody there. The graph that was known stays, and since when it is known."""
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    clock = ManualClock(noon)
+    service = UpdateService(clock, lambda: None)
+    api.answers(graph("5.0.0"), reply({}, code=500))
+    for asked, reason, says in (
+        (query(api, "5.0.0"), "", ""),
+        (query(api, "5.0.0"), "ResponseFailed", "unexpected HTTP status: 500"),
+        (replace(query(api, "5.0.0"), url="http://127.0.0.1:1"), "RemoteFailed", "127.0.0.1:1"),
+    ):
+        service.ask(asked)
+        await asked_out()
+        failure = service.state.failure
+        assert (failure.reason if failure else "") == reason
+        assert says in (failure.message if failure else "")
+        assert service.state.attempted_at == clock.now()
+        await clock.advance(60)
+        if asked.url == api.url:
+            assert (versions(service.state), service.state.succeeded_at) == (["5.0.0"], noon)

@@ -10,6 +10,7 @@ import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
+from runup.cli.named_files import contents
 
 if TYPE_CHECKING:
     from runup.cli.checks.files import Found
@@ -59,8 +60,12 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
     if not number and not errors:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     bad = len(errors) + (len(notes) if strict else 0)
-    _write(f"{number} checks read, {len(errors)} errors, {len(notes)} notes\n")
+    _write(f"{_some(number, 'check')} read, {_some(len(errors), 'error')}, {_some(len(notes), 'note')}\n")
     return 1 if bad else 0
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @checks.command("test")
@@ -132,7 +137,7 @@ def _known(release_dir: str) -> tuple[Check, ...]:
         return CHECKS
     if not folder.is_dir():
         raise CommandError(f"--release-dir {release_dir}: there is no folder {folder}")
-    return (*CHECKS, *(check for one in _all((str(folder),)) for check in one.checks))
+    return (*CHECKS, *_read((str(folder),)))
 
 
 def _data(check: Check) -> dict[str, Any]:
@@ -177,14 +182,19 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
 
 
 def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks of these files and folders; raises CommandError where there is none, or one cannot be read."""
-    found = _all(paths)
-    if errors := [error for one in found for error in one.errors]:
-        raise CommandError("\n".join(errors))
-    checks = tuple(check for one in found for check in one.checks)
+    """As `_read`; raises CommandError also where there is no check."""
+    checks = _read(paths)
     if paths and not checks:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     return checks
+
+
+def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these files and folders; raises CommandError where one cannot be read: the others are not all."""
+    found = _all(paths)
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    return tuple(check for one in found for check in one.checks)
 
 
 def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
@@ -229,10 +239,7 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     held = {}
     for typed in releases:
         version, _, folder = typed.partition("=")
-        found = _all((folder,)) if folder else ()
-        if errors := [error for one in found for error in one.errors]:
-            raise CommandError("\n".join(errors))
-        held[_version(version, "--release")] = tuple(check for one in found for check in one.checks)
+        held[_version(version, "--release")] = _read((folder,)) if folder else ()
     edges = {edge for typed in updates for edge in _edges(typed)}
     missing = list(gaps(held, edges))
     for gap in missing:
@@ -249,7 +256,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
         source, _, target = typed.partition("..")
         return [(_version(source, "--update"), _version(target, "--update"))]
     try:
-        graph = json.loads(Path(typed).read_text(encoding="utf-8"))
+        graph = json.loads(contents(typed))
         versions = [_version(node["version"], "--update") for node in graph["nodes"]]
         plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
         return plain + [
@@ -257,7 +264,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
             for group in graph.get("conditionalEdges") or ()
             for edge in group["edges"]
         ]
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CommandError(f"--update {typed}: is neither FROM..TO nor an update graph: {error}") from error
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from runup.cli import complete
-from runup.cli.connection import Connection
+from runup.cli.connection import connection_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -58,19 +58,7 @@ def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, s
         from runup.kube.client_sync import SyncClient
         from runup.kube.policy import Timeouts
 
-        found = _connection(ctx)
-        with SyncClient(found.config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
+        with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
             return names(read(client))
     except Exception:  # noqa: BLE001 (see the module's docstring)
         return []
-
-
-def _connection(ctx: click.Context) -> Connection:
-    """While completing, click parses without calling back, so the options are read from every level by hand."""
-    connection = Connection()
-    level: click.Context | None = ctx
-    while level is not None:
-        connection.kubeconfig = connection.kubeconfig or level.params.get("kubeconfig")
-        connection.context = connection.context or level.params.get("context")
-        level = level.parent
-    return connection

@@ -19,7 +19,7 @@ from runup.api.scheme import Resource
 from runup.controllers.preflight_target.lookups import Lookups
 from runup.domain.checks.model import Snapshot
 from runup.domain.checks.reads import Lookup, Slim, known, namespace_of, type_of
-from runup.kube.cache import Cache, Change
+from runup.kube.cache import Cache, Changes
 from runup.kube.client import Client
 from runup.kube.clock import Clock
 from runup.kube.watch import Reflector
@@ -63,13 +63,13 @@ class Reads:
             self._news[resource] += 1
             changed()
 
-        def heard(_change: Change, old: Object | None, new: Object | None) -> None:
-            self._listed.pop(resource, None)
+        def heard(changes: Changes[Any]) -> None:
             # A heartbeat that touches nothing of what is kept is no news.
-            if old is None or new is None or _unversioned(old) != _unversioned(new):
+            if any(old is None or new is None or _unversioned(old) != _unversioned(new) for _, old, new in changes):
+                self._listed.pop(resource, None)
                 news()
 
-        cache.add_listener(heard)
+        cache.add_changes_listener(heard)
         cache.add_state_listener(news)
         self._caches[resource] = cache
         if isinstance(resource, Lookup):
@@ -118,7 +118,7 @@ class Reads:
         return dict(self._news)
 
     def snapshot(self) -> Snapshot:
-        """What is known now; later changes do not reach it."""
+        """What is known now; later changes do not reach it. An object's resourceVersion may be an earlier one."""
         # Hundreds of thousands of objects are not put together again because another kind changed.
         fresh = {resource: cache for resource, cache in self._caches.items() if resource not in self._listed}
         self._listed |= {resource: tuple(cache.all()) for resource, cache in fresh.items()}

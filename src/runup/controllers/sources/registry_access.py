@@ -97,5 +97,5 @@ def _decoded(held: dict[str, Any], key: str, where: str) -> bytes:
 def _wrapped(data: bytes, where: str) -> bytes:
     try:
         return json.dumps({"auths": json.loads(data)}).encode()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadCredentials(f"{where}: {OLD_KEY} is no JSON") from error

@@ -55,12 +55,6 @@ def _encode_builtin(obj: JSON) -> bytes:
     return orjson.dumps(ordered | obj)
 
 
-def item_bytes(kind: Kind, raw: bytes) -> bytes:
-    """An object as it stands in a list."""
-    prefix = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
-    return b"{" + raw[len(prefix) :] if raw.startswith(prefix) else raw
-
-
 def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
     """A list of stored objects, none of them decoded."""
     if kind.custom:
@@ -72,7 +66,11 @@ def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
         kind.api_version.encode(),
         orjson.dumps(metadata),
     )
-    return head + b",".join(item_bytes(kind, raw) for raw in raws) + b"]}"
+    # As it stands in a list, an object does not say what it is.
+    named = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
+    start = len(named)
+    items = [b"{" + raw[start:] if raw.startswith(named) else raw for raw in raws]
+    return b"".join((head, b",".join(items), b"]}"))
 
 
 def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:

@@ -22,7 +22,7 @@ import sqlite3
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal, overload
@@ -156,11 +156,16 @@ class _Table:
 class Entries(Sequence[Entry]):
     """Objects in the order of their keys, each looked up when it is asked for: a page of many costs what is on it."""
 
-    def __init__(self, entries: Mapping[str, Entry], keys: Sequence[str]) -> None:
+    def __init__(self, entries: Mapping[str, Entry], keys: Sequence[str], within: range | None = None) -> None:
+        # Which of the keys, without a copy of them: a list of many is asked for page after page.
         self._entries, self._keys = entries, keys
+        self._within = range(len(keys)) if within is None else within
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._within)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self._entries.__getitem__, self._keys[self._within.start : self._within.stop])
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -168,8 +173,8 @@ class Entries(Sequence[Entry]):
     def __getitem__(self, index: slice) -> Entries: ...
     def __getitem__(self, index: int | slice) -> Entry | Entries:
         if isinstance(index, slice):
-            return Entries(self._entries, self._keys[index])
-        return self._entries[self._keys[index]]
+            return Entries(self._entries, self._keys, self._within[index])
+        return self._entries[self._keys[self._within[index]]]
 
 
 def key_of(namespace: str, name: str) -> str:
@@ -289,11 +294,11 @@ class Store:
         keys = table.keys
         # "0" is the character after "/".
         start, end = (
-            (bisect_left(keys, f"{namespace}/"), bisect_left(keys, f"{namespace}0")) if namespace else (0, None)
+            (bisect_left(keys, f"{namespace}/"), bisect_left(keys, f"{namespace}0")) if namespace else (0, len(keys))
         )
         if after:
             start = max(start, bisect_right(keys, after))
-        return Entries(table.entries, keys[start:end])
+        return Entries(table.entries, keys, range(start, end))
 
     def count(self, resource: str) -> int:
         """How many objects a resource has."""

@@ -175,6 +175,18 @@ async def test_a_pod_that_nobody_starts(node: Node) -> None:
     assert len(await node.pods()) == 1
 
 
+async def test_a_pod_that_somebody_else_deletes(node: Node) -> None:
+    """Nobody fills the folder any more: that is told at once, not when the time is up."""
+    task = asyncio.create_task(source(node, within_s=3600.0).load(RELEASE))
+    async with asyncio.timeout(90):
+        while not (pods := await node.pods()):  # noqa: ASYNC110 -- asked of the API server
+            await asyncio.sleep(0.02)
+        name = pods[0]["metadata"]["name"]
+        await node.client.send(calls.delete(PODS, name, NAMESPACE, grace_period_s=0))
+        with pytest.raises(NotLoaded, match=f"pod {name} was deleted by somebody else"):
+            await task
+
+
 async def test_who_gives_up_takes_the_pod_along(node: Node) -> None:
     """The request went another way: nothing goes on filling the folder."""
     task = asyncio.create_task(source(node).load(RELEASE))

@@ -11,7 +11,7 @@ Pods are read slim and looked at only where a budget gives cause: a large cluste
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
@@ -20,7 +20,8 @@ from runup.api.core_v1 import PlacedPod
 from runup.api.scheme import resource_of
 from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
-from runup.domain.checks.catalogue.pods import PODS, stays
+from runup.domain.checks.catalogue.of_last import of_groups
+from runup.domain.checks.catalogue.pods import PODS, by_namespace, stays
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
@@ -32,6 +33,8 @@ UNREADY = "PodDisruptionBudgetPodsUnready"
 OVERLAP = "PodDisruptionBudgetsOverlap"
 
 Budgets = Sequence[PodDisruptionBudget]
+# Labels, and how many pods have them.
+Labelled = list[tuple[dict[str, str], int]]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -46,7 +49,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     except Unreadable as lacking:
         yield _unknown([*unready, *(pdb for group in shared for pdb in group)], lacking)
         return
-    yield from _unready([pdb for pdb in unready if any(_selects(pdb, pod) for pod in _of(pods, pdb))], context)
+    yield from _unready([pdb for pdb in unready if any(_selects(pdb, each) for each, _ in _of(pods, pdb))], context)
     yield from _overlapping(shared, pods)
 
 
@@ -56,13 +59,17 @@ def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
     return pinned and pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow" and not not_computed(pdb)
 
 
-def _pods(snapshot: Snapshot, namespaces: set[str]) -> dict[str, list[PlacedPod]]:
-    """The pods of these namespaces that a drain would have to evict; without namespaces none are asked for."""
-    found: dict[str, list[PlacedPod]] = {name: [] for name in namespaces}
-    for pod in snapshot.listed(PODS) if namespaces else ():
-        if pod.metadata.namespace in found and _may_block(pod):
-            found[pod.metadata.namespace].append(pod)
-    return found
+def _pods(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
+    """Of each namespace the pods that a drain would have to evict; without namespaces none are asked for."""
+    return _evicted(by_namespace(snapshot.listed(PODS))) if namespaces else {}
+
+
+@of_groups
+def _evicted(pods: Sequence[PlacedPod]) -> Labelled:
+    # Pods of one workload share their labels as one object (`catalogue.pods`): a selector is asked once for all.
+    labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
+    times = Counter(map(id, labels))
+    return [(each, times[number]) for number, each in {id(each): each for each in labels}.items()]
 
 
 def _may_block(pod: PlacedPod) -> bool:
@@ -71,13 +78,13 @@ def _may_block(pod: PlacedPod) -> bool:
     return not stays(pod)
 
 
-def _of(pods: dict[str, list[PlacedPod]], pdb: PodDisruptionBudget) -> list[PlacedPod]:
-    return pods[pdb.metadata.namespace]
+def _of(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
+    return pods.get(pdb.metadata.namespace, [])
 
 
-def _selects(pdb: PodDisruptionBudget, pod: PlacedPod) -> bool:
+def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
     """Without a selector a budget has no pods; an empty one selects all of its namespace (policy/v1)."""
-    return pdb.spec.selector is not None and pdb.spec.selector.matches(pod.metadata.labels)
+    return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
 
 
 def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
@@ -103,20 +110,15 @@ def _since(pdb: PodDisruptionBudget) -> datetime | None:
     return allowed.last_transition_time if allowed else None
 
 
-def _overlapping(shared: Sequence[Budgets], pods: dict[str, list[PlacedPod]]) -> Iterator[Finding]:
+def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
     found: Counter[tuple[str, ...]] = Counter()
     seen: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
-        # Pods of one workload share their labels as one object (`catalogue.pods`), so a selector is asked once for all.
-        asked: dict[int, tuple[str, ...]] = {}
-        for pod in _of(pods, budgets[0]):
-            labels = id(pod.metadata.labels)
-            if labels not in asked:
-                over = [pdb for pdb in budgets if _selects(pdb, pod)]
-                asked[labels] = tuple(named(pdb) for pdb in over) if len(over) > 1 else ()
-                seen |= {named(pdb): pdb for pdb in over} if asked[labels] else {}
-            if asked[labels]:
-                found[asked[labels]] += 1
+        for labels, times in _of(pods, budgets[0]):
+            over = [pdb for pdb in budgets if _selects(pdb, labels)]
+            if len(over) > 1:
+                found[tuple(named(pdb) for pdb in over)] += times
+                seen |= {named(pdb): pdb for pdb in over}
     if not found:
         return
     number = sum(found.values())

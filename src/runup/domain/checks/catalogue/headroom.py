@@ -17,17 +17,18 @@ reading: affinities, zones and volumes can only make it worse.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import nsmallest
+from operator import attrgetter
 
 from runup.api.core_v1 import Node, PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.max_unavailable import allowed
-from runup.domain.checks.catalogue.node_pools import pool_of
-from runup.domain.checks.catalogue.of_last import of_last
-from runup.domain.checks.catalogue.pods import ENDED, PODS, drained
+from runup.domain.checks.catalogue.node_pools import by_pool
+from runup.domain.checks.catalogue.of_last import of_each, of_groups
+from runup.domain.checks.catalogue.pods import ENDED, PODS, by_node, drained
 from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane, control_plane_first
 from runup.domain.checks.catalogue.wording import count, names
@@ -67,7 +68,7 @@ status: {phase: Running}
 """
 
 
-@dataclass
+@dataclass(slots=True)
 class _Load:
     """Of a node: milli-cores and bytes that its pods ask for, and the part of it that a drain moves."""
 
@@ -84,66 +85,80 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
         return
-    silent = [node for node in nodes if not {"cpu", "memory"} <= node.status.allocatable.keys()]
+    silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
     if silent:
         why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
         yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     pools = all_pools(snapshot)
-    loads = _loads(snapshot.listed(PODS))
-    room = {node.metadata.name: _room(node, loads) for node in nodes if _takes_pods(node)}
-    members: dict[str, list[Node]] = defaultdict(list)
-    for node in nodes:
-        members[pool_of(node, pools)].append(node)
+    loads = _loads(by_node(snapshot.listed(PODS)))
+    left = _left(nodes, _capacities(nodes, ()), loads)
+    members = by_pool(nodes, pools)
     for pool in sorted(pools, key=lambda each: each.metadata.name):
-        yield from _judge(pool.metadata.name, members[pool.metadata.name], loads, room, allowed(pool))
+        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, left, allowed(pool))
 
 
-@of_last
-def _loads(pods: tuple[PlacedPod, ...]) -> Mapping[str, _Load]:
-    loads: dict[str, _Load] = defaultdict(_Load)
+@of_groups
+def _loads(pods: Sequence[PlacedPod]) -> _Load:
+    load = _Load()
     for pod in pods:
-        if not pod.spec.node_name or pod.status.phase in ENDED:
+        if pod.status.phase in ENDED:
             continue
-        load = loads[pod.spec.node_name]
         load.cpu += pod.cpu_milli
         load.memory += pod.memory_bytes
         if drained(pod):
             load.moved_cpu += pod.cpu_milli
             load.moved_memory += pod.memory_bytes
-    return dict(loads)
+    return load
 
 
 def _judge(
-    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: Mapping[str, _Load], at_once: int
+    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Load, at_once: int
 ) -> Iterator[Finding]:
+    on = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
-        moved = {node.metadata.name: _of(loads, node, f"moved_{what}") for node in members}
-        fullest = sorted(members, key=lambda node: -moved[node.metadata.name])[:at_once]
-        wanted = sum(moved[node.metadata.name] for node in fullest)
-        left = sum(getattr(each, what) for each in room.values()) - sum(_of(room, node, what) for node in fullest)
+        moved, has = attrgetter(f"moved_{what}"), attrgetter(what)
+        fullest = nsmallest(at_once, on, key=lambda each: -moved(each[0]))
+        wanted = sum(moved(load) for load, _ in fullest)
+        nodes = [node for _, node in fullest]
+        left = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
         if wanted > left:
             yield risk(
                 f"{NAME}-{pool}",
-                f"When {names([node.metadata.name for node in fullest])} of machine config pool {pool} "
-                f"{'is' if len(fullest) == 1 else 'are'} drained, its pods ask for {wanted} {unit} of {what}, and all "
+                f"When {names([node.metadata.name for node in nodes])} of machine config pool {pool} "
+                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {wanted} {unit} of {what}, and all "
                 f"other nodes have {left} left.",
-                fullest,
+                nodes,
                 fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
                 "what is asked.",
             )
 
 
-def _of(loads: Mapping[str, _Load], node: Node, what: str) -> int:
-    return getattr(loads.get(node.metadata.name, _NOTHING), what)  # type: ignore[no-any-return]
+def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapping[str, _Load]) -> _Load:
+    """What the nodes have left of each, together."""
+    room = _Load()
+    for node, capacity in zip(nodes, capacities, strict=True):
+        if capacity is None:
+            continue
+        load = loads.get(node.metadata.name, _NOTHING)
+        # No call for each of thousands; a node with more than it has takes nothing from the others.
+        if capacity.cpu > load.cpu:
+            room.cpu += capacity.cpu - load.cpu
+        if capacity.memory > load.memory:
+            room.memory += capacity.memory - load.memory
+    return room
 
 
-def _room(node: Node, loads: Mapping[str, _Load]) -> _Load:
-    """What the node has left of each."""
-    return _Load(
-        cpu=max(0, _allocatable(node, "cpu") - _of(loads, node, "cpu")),
-        memory=max(0, _allocatable(node, "memory") - _of(loads, node, "memory")),
-    )
+def _capacity(node: Node) -> _Load | None:
+    """What the node has for pods, None where no more may be put there."""
+    if not _takes_pods(node):
+        return None
+    return _Load(_milli(node.status.allocatable["cpu"]), _whole(node.status.allocatable["memory"]))
+
+
+@of_each
+def _capacities(node: Node, _: tuple[()]) -> _Load | None:
+    return _capacity(node)
 
 
 def _takes_pods(node: Node) -> bool:
@@ -152,12 +167,15 @@ def _takes_pods(node: Node) -> bool:
     return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints)
 
 
-def _allocatable(node: Node, what: str) -> int:
-    return int(_amount(node.status.allocatable[what]) * (1000 if what == "cpu" else 1))
-
-
 # Nodes are of a few sizes.
-_amount = lru_cache(4096)(parse_quantity)
+@lru_cache(4096)
+def _milli(quantity: str) -> int:
+    return int(parse_quantity(quantity) * 1000)
+
+
+@lru_cache(4096)
+def _whole(quantity: str) -> int:
+    return int(parse_quantity(quantity))
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, example=EXAMPLE)

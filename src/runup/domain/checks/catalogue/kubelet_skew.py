@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from runup.api.core_v1 import Node
 from runup.api.scheme import resource_of
@@ -79,6 +80,8 @@ def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> 
         )
 
 
+# Nodes run a few versions.
+@lru_cache(256)
 def _minor(version: str) -> tuple[int, int] | None:
     found = VERSION.match(version)
     return (int(found[1]), int(found[2])) if found else None

@@ -34,10 +34,10 @@ def source_minor(snapshot: Snapshot) -> int | None:
     except Unreadable as error:
         lacking = error
     try:
-        kubelets = [_minor(node.status.node_info.kubelet_version) for node in snapshot.all(Node)]
+        versions = {node.status.node_info.kubelet_version for node in snapshot.all(Node)}
     except Unreadable as error:
         raise lacking or error from error
-    return max((minor for minor in kubelets if minor is not None), default=None)
+    return max((minor for minor in map(_minor, versions) if minor is not None), default=None)
 
 
 def _minor(version: str) -> int | None:

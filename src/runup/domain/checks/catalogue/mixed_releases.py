@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
-from runup.domain.checks.catalogue.node_pools import pool_of
+from runup.domain.checks.catalogue.node_pools import by_pool
 from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, names
@@ -51,14 +51,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if not nodes:
         return
     pools = all_pools(snapshot)
-    by_pool: dict[str, list[Node]] = defaultdict(list)
-    for node in nodes:
-        pool = pool_of(node, pools)
-        if pool:
-            by_pool[pool].append(node)
     silent = [node for node in nodes if not node.status.node_info.kubelet_version]
-    for pool, members in sorted(by_pool.items()):
-        yield from _judge(pool, [node for node in members if node not in silent])
+    for pool, members in sorted(by_pool(nodes, pools).items()):
+        if pool:
+            yield from _judge(pool, [node for node in members if node.status.node_info.kubelet_version])
     if silent:
         yield unsure(
             NAME,

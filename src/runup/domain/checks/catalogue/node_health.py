@@ -35,9 +35,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _not_ready(nodes: Sequence[Node]) -> Iterator[Finding]:
-    ready = {node.metadata.name: find(node.status.conditions, "Ready") for node in nodes}
-    silent = [node for node in nodes if ready[node.metadata.name] is None]
-    broken = [(node, found) for node in nodes if (found := ready[node.metadata.name]) and found.status != "True"]
+    ready = [(node, find(node.status.conditions, "Ready")) for node in nodes]
+    silent = [node for node, found in ready if found is None]
+    broken = [(node, found) for node, found in ready if found is not None and found.status != "True"]
     if broken:
         nodes_broken = [node for node, _ in broken]
         reasons = _reasons([found for _, found in broken])
@@ -62,9 +62,9 @@ def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
     """By who cordoned them, since that says who may release them; those that somebody must see to come first."""
     cordoned = [node for node in nodes if node.spec.unschedulable]
     updating = [node for node in cordoned if _by_an_update(node)]
-    stuck = [node for node in updating if node.metadata.annotations.get(STATE) in STUCK]
-    going = [node for node in updating if node not in stuck]
-    by_hand = [node for node in cordoned if node not in updating]
+    stuck = [node for node in updating if _is_stuck(node)]
+    going = [node for node in updating if not _is_stuck(node)]
+    by_hand = [node for node in cordoned if not _by_an_update(node)]
     if by_hand:
         yield _finding(
             CORDONED,
@@ -95,6 +95,10 @@ def _by_an_update(node: Node) -> bool:
     desired = annotations.get(DESIRED_DRAIN, "")
     releasing = desired.startswith("uncordon-") and annotations.get(APPLIED_DRAIN, "") != desired
     return desired.startswith("drain-") or releasing or annotations.get(STATE) in ("Working", "Rebooting")
+
+
+def _is_stuck(node: Node) -> bool:
+    return node.metadata.annotations.get(STATE) in STUCK
 
 
 def _are(nodes: Sequence[Node]) -> str:

@@ -7,11 +7,14 @@ worker; in more than one custom pool a node is an error, and is left alone. Wind
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.of_last import of_each
 from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane, control_plane_first
 from runup.domain.checks.catalogue.wording import count, names, resource
@@ -24,8 +27,8 @@ BUILT_IN = ("master", "worker")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    nodes = [node for node in snapshot.all(Node) if node.metadata.labels.get("kubernetes.io/os") != "windows"]
-    if not nodes:
+    nodes = control_plane_first(snapshot.all(Node))
+    if all(_is_windows(node) for node in nodes):
         return
     pools = all_pools(snapshot)
     # Of a pool that could not be read nobody knows which nodes it selects; the engine says that it was not read.
@@ -33,9 +36,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
-    chosen = [(node, [pool for pool in pools if _selects(pool, node)]) for node in control_plane_first(nodes)]
-    none = [node for node, found in chosen if not found]
-    several = [(node, custom) for node, found in chosen if len(custom := _custom(found)) > 1]
+    chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
+    none = [node for node, found in chosen if not found.selecting and not _is_windows(node)]
+    several = [(node, found.custom) for node, found in chosen if len(found.custom) > 1 and not _is_windows(node)]
     if none and all_known:
         yield _finding(
             IN_NONE,
@@ -55,10 +58,31 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def pool_of(node: Node, pools: Sequence[MachineConfigPool]) -> str:
-    """The pool that updates the node; empty for one that none does, or that is in several custom ones."""
+def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
+    """The nodes that each pool updates; the empty name has those that none does, or that are in several custom ones."""
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node, found in zip(nodes, _chosen(nodes, pools), strict=True):
+        members[found.updating].append(node)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """Of a node: which pools select it, which of them are custom, and which one updates it (see `by_pool`)."""
+
+    selecting: list[str]
+    custom: list[str]
+    updating: str
+
+
+@of_each
+def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
     found = [pool.metadata.name for pool in pools if _selects(pool, node)]
     custom = sorted(set(found) - set(BUILT_IN))
+    return _Pools(found, custom, _updating(found, custom))
+
+
+def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
     if "master" in found:
         return "master"
     if custom:
@@ -66,15 +90,15 @@ def pool_of(node: Node, pools: Sequence[MachineConfigPool]) -> str:
     return "worker" if "worker" in found else ""
 
 
+def _is_windows(node: Node) -> bool:
+    return node.metadata.labels.get("kubernetes.io/os") == "windows"
+
+
 def _selects(pool: MachineConfigPool, node: Node) -> bool:
     selector = pool.spec.node_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return False
     return selector.matches(node.metadata.labels)
-
-
-def _custom(pools: Sequence[MachineConfigPool]) -> list[str]:
-    return sorted(pool.metadata.name for pool in pools if pool.metadata.name not in BUILT_IN)
 
 
 def _are(nodes: Sequence[Node]) -> str:

@@ -50,10 +50,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _is_held(node: Node, context: Context) -> bool:
+    if not any(taint.key in TAINTS for taint in node.spec.taints):
+        return False
     born = node.metadata.creation_timestamp
-    return (
-        any(taint.key in TAINTS for taint in node.spec.taints) and born is not None and context.now - born >= PATIENCE
-    )
+    return born is not None and context.now - born >= PATIENCE
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, example=EXAMPLE)

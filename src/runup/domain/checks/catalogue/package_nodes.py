@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from operator import attrgetter
 
 from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import MINOR, declared, risk, unsure
@@ -41,8 +43,8 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if _minor(context.target) < GONE_IN:
         return
-    nodes = sorted(snapshot.all(Node), key=lambda node: node.metadata.name)
-    found = [node for node in nodes if _PACKAGES.fullmatch(node.status.node_info.os_image)]
+    nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
+    found = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
     if found:
         told = names([f"{node.metadata.name} ({node.status.node_info.os_image})" for node in found])
         yield risk(
@@ -62,6 +64,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             silent,
             fix="See `oc get nodes -o wide`: the kubelet writes OS-IMAGE when it starts.",
         )
+
+
+# Nodes run a few systems.
+@lru_cache(256)
+def _is_made_of_packages(image: str) -> bool:
+    return _PACKAGES.fullmatch(image) is not None
 
 
 def _minor(version: Version) -> tuple[int, int]:

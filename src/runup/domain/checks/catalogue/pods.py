@@ -6,14 +6,24 @@ added up, why one waits is kept in words, and labels that many pods share are ke
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from sys import intern
 
-from runup.api.core_v1 import PlacedPod, PodPhase, PodPlace, RequestingContainer, WaitingContainer
-from runup.api.meta_v1 import ObjectMeta, OwnerReference
+from runup.api.core_v1 import (
+    PlacedPod,
+    PodCondition,
+    PodMeta,
+    PodOwner,
+    PodPhase,
+    PodPlace,
+    RequestingContainer,
+    WaitingContainer,
+)
+from runup.domain.checks.catalogue.of_last import of_last
 from runup.domain.checks.reads import Slim
-from runup.domain.conditions import status_of
 from runup.lang.quantity import parse_quantity
 
 # Why a container does not run, where waiting does not help (kubelet, pkg/kubelet/images and kuberuntime).
@@ -34,28 +44,47 @@ _STAY = ("DaemonSet", "Node")
 
 
 def _slim(pod: PlacedPod) -> PlacedPod:
-    """What checks look at; the labels and owners that pods of one workload share are one object."""
-    metadata = pod.metadata
+    """What checks look at; what pods of one workload have in common is one object."""
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    cpu_milli, memory_bytes = _requested(spec.containers)
     return PlacedPod(
-        metadata=ObjectMeta(
+        metadata=PodMeta(
             name=metadata.name,
-            namespace=_text(metadata.namespace),
+            namespace=intern(metadata.namespace),
             uid=metadata.uid,
             resource_version=metadata.resource_version,
-            labels=_labels(tuple(metadata.labels.items())),
             deletion_timestamp=metadata.deletion_timestamp,
-            owner_references=_owners(tuple((owner.kind, owner.name) for owner in metadata.owner_references)),
+            labels=_labels(tuple(metadata.labels.items())),
+            owner_references=_owners(metadata.owner_references),
         ),
-        spec=_place(_text(pod.spec.node_name), pod.spec.termination_grace_period_seconds),
-        status=_phase(_text(pod.status.phase)),
-        cpu_milli=_number(int(_requested(pod.spec.containers, "cpu") * 1000)),
-        memory_bytes=_number(int(_requested(pod.spec.containers, "memory"))),
-        ready=status_of(pod.status.conditions, "Ready") == "True",
-        waiting=_waiting((*pod.status.init_container_statuses, *pod.status.container_statuses)),
+        spec=_place(spec.node_name, spec.termination_grace_period_seconds),
+        status=_phase(status.phase),
+        cpu_milli=cpu_milli,
+        memory_bytes=memory_bytes,
+        ready=_is_ready(status.conditions),
+        waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
     )
 
 
 PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim)
+
+
+@of_last
+def by_node(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
+    """The pods on each node, those on none under the empty name."""
+    found: dict[str, list[PlacedPod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.spec.node_name].append(pod)
+    return dict(found)
+
+
+@of_last
+def by_namespace(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
+    """The pods of each namespace."""
+    found: dict[str, list[PlacedPod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.metadata.namespace].append(pod)
+    return dict(found)
 
 
 def drained(pod: PlacedPod) -> bool:
@@ -87,8 +116,11 @@ def selected(pods: Iterable[PlacedPod], namespace: str, labels: Mapping[str, str
     ]
 
 
-def _requested(containers: Iterable[RequestingContainer], what: str) -> Decimal:
-    return sum((_amount(container.resources.requests.get(what, 0)) for container in containers), start=Decimal(0))
+@lru_cache(4096)
+def _requested(containers: tuple[RequestingContainer, ...]) -> tuple[int, int]:
+    """Milli-cores and bytes that containers ask for together."""
+    asked = [container.resources.requests for container in containers]
+    return int(sum(_amount(each.cpu) for each in asked) * 1000), int(sum(_amount(each.memory) for each in asked))
 
 
 @lru_cache(4096)
@@ -100,24 +132,34 @@ def _amount(quantity: str | float) -> Decimal:
         return Decimal(0)
 
 
-def _waiting(containers: Iterable[WaitingContainer]) -> str:
+def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
+    # Asked of hundreds of thousands, as `stays`.
+    for condition in conditions:
+        if condition.type == "Ready":
+            return condition.status == "True"
+    return False
+
+
+def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
     for container in containers:
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in BROKEN:
-            return _text(f"{container.name}: {waiting.reason}")
+            return intern(f"{container.name}: {waiting.reason}")
     return ""
 
 
-@lru_cache(65_536)
+# Lists come sorted by name, pods of one workload beside each other: a few thousand are enough to share what they share.
+@lru_cache(4096)
 def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(items)
 
 
-@lru_cache(65_536)
-def _owners(owners: tuple[tuple[str, str], ...]) -> tuple[OwnerReference, ...]:
-    return tuple(OwnerReference(kind=kind, name=name) for kind, name in owners)
+@lru_cache(4096)
+def _owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
+    return owners
 
 
+# One for each node, which pods do not come sorted by.
 @lru_cache(65_536)
 def _place(node: str, grace_s: int) -> PodPlace:
     return PodPlace(node_name=node, termination_grace_period_seconds=grace_s)
@@ -126,14 +168,3 @@ def _place(node: str, grace_s: int) -> PodPlace:
 @lru_cache(16)
 def _phase(phase: str) -> PodPhase:
     return PodPhase(phase=phase)
-
-
-@lru_cache(65_536)
-def _number(number: int) -> int:
-    """The same number as one object: pods ask for a few amounts."""
-    return number
-
-
-@lru_cache(65_536)
-def _text(text: str) -> str:
-    return text

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
@@ -66,7 +67,13 @@ def _least(target: int) -> Number:
 
 
 def _version(node: Node) -> Number | None:
-    found = _CONTAINERD.fullmatch(node.status.node_info.container_runtime_version)
+    return _number(node.status.node_info.container_runtime_version)
+
+
+# Nodes run a few versions.
+@lru_cache(256)
+def _number(version: str) -> Number | None:
+    found = _CONTAINERD.fullmatch(version)
     return tuple(map(int, found.groups())) if found else None
 
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from operator import attrgetter
 
 from runup.api.config_v1 import Infrastructure
 from runup.api.core_v1 import Node
+from runup.domain.checks.catalogue.of_last import of_last
 from runup.domain.checks.model import Snapshot, Unreadable
 
-CONTROL_PLANE_ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"
+_NAME = attrgetter("metadata.name")
 
 
-def control_plane_first(nodes: Iterable[Node]) -> list[Node]:
+@of_last
+def control_plane_first(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The nodes that matter most first, then by name: lists are cut, and a control plane node must not be cut off."""
-    return sorted(nodes, key=lambda node: (not is_control_plane(node), node.metadata.name))
+    others = [node for node in nodes if not is_control_plane(node)]
+    first = [node for node in nodes if is_control_plane(node)] if len(others) < len(nodes) else []
+    return (*sorted(first, key=_NAME), *sorted(others, key=_NAME))
 
 
 def is_control_plane(node: Node) -> bool:
     """Whether the node runs the control plane, by today's label or the older one."""
-    return any(role in node.metadata.labels for role in CONTROL_PLANE_ROLES)
+    labels = node.metadata.labels
+    return TODAYS_ROLE in labels or OLDER_ROLE in labels
 
 
 def control_plane(snapshot: Snapshot) -> str:

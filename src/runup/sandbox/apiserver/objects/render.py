@@ -43,6 +43,8 @@ class Renderer:
             items = [_partial(entry.load(), version) for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
             return orjson.dumps({**head, "items": items})
+        if not kind.custom and not kind.stored_as:
+            return list_bytes(kind, metadata, [entry.raw for entry in entries])
         return list_bytes(kind, metadata, [self.raw(kind, entry) for entry in entries])
 
     def for_watch(self, kind: Kind, accepted: Accepted, include: str) -> Callable[[Entry], bytes]:

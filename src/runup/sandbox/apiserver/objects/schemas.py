@@ -91,6 +91,8 @@ class Schemas:
         """`seen` of each; what a webhook must be asked for is asked for at once."""
         if kind.converts:
             self.conversions.seen(kind, entries)
+        if not kind.custom:
+            return entries
         return [self.seen(kind, entry) for entry in entries]
 
     def _stored_default(self, kind: Kind, version: str, obj: JSON) -> JSON:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.journeys.conftest import RUNUP
+from tests.cli.conftest import Ran
+from tests.cli.release.typed import run
 
 from runup.oci.signatures import Keyring, generate_key, verify_signatures
 
@@ -25,11 +25,6 @@ metadata:
 TECH_PREVIEW = "release.openshift.io/feature-set: TechPreviewNoUpgrade"
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    """A command to its end."""
-    return subprocess.run([*RUNUP, "release", *words], capture_output=True, text=True, check=False, timeout=60)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A release with one manifest for all and one for technology preview."""
@@ -40,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def made(folder: Path, target: str, *more: str) -> subprocess.CompletedProcess[str]:
+def made(folder: Path, target: str, *more: str) -> Ran:
     """`release new` of the folder."""
     return run("new", "--from-dir", str(folder), "--version", "5.2.0", "--to", target, *more)
 
@@ -52,12 +47,12 @@ def test_an_image_is_made_signed_and_looked_into(folder: Path, tmp_path: Path) -
     signed = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
     first = made(folder, f"oci:{tmp_path / 'one'}", *signed)
     second = made(folder, f"oci:{tmp_path / 'two'}")
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    digest = first.stdout.splitlines()[0]
-    assert digest == second.stdout.splitlines()[0]
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    digest = first.out.splitlines()[0]
+    assert digest == second.out.splitlines()[0]
     signature = (tmp_path / "store" / digest.replace(":", "=") / "signature-1").read_bytes()
     verify_signatures(digest, [Keyring("k", key.public)], [signature], now=datetime.now(UTC))
-    told = json.loads(run("info", f"oci:{tmp_path / 'one'}", "-o", "json").stdout)
+    told = json.loads(run("info", f"oci:{tmp_path / 'one'}", "-o", "json").out)
     assert (told["name"], told["digest"], told["manifests"]) == ("5.2.0", digest, 2)
 
 
@@ -77,10 +72,10 @@ def test_which_manifests_a_cluster_would_get(
     folder: Path, tmp_path: Path, flags: tuple[str, ...], names: list[str]
 ) -> None:
     """Decided from the image alone."""
-    assert made(folder, f"oci:{tmp_path / 'image'}").returncode == 0
+    assert made(folder, f"oci:{tmp_path / 'image'}").code == 0
     done = run("manifests", f"oci:{tmp_path / 'image'}", "-o", "name", *flags)
-    assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if line] == names
+    assert done.code == 0, done.err
+    assert [line for line in done.out.splitlines() if line] == names
 
 
 @pytest.mark.parametrize(
@@ -97,17 +92,17 @@ def test_which_manifests_a_cluster_would_get(
 def test_what_cannot_be_used_is_one_error(words: tuple[str, ...], named: str) -> None:
     """It names the input; nothing is written."""
     done = run(*words)
-    assert done.returncode == 1
-    assert named in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 1
+    assert named in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_broken_manifest_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:
     """The error names the file, and there is no half-made layout."""
     (folder / "release-manifests" / "0000_50_a_02-broken.yaml").write_text("kind: [")
     done = made(folder, f"oci:{tmp_path / 'image'}")
-    assert done.returncode == 1
-    assert "0000_50_a_02-broken.yaml" in done.stderr
+    assert done.code == 1
+    assert "0000_50_a_02-broken.yaml" in done.err
     assert not (tmp_path / "image").exists()
 
 
@@ -165,9 +160,9 @@ def test_a_release_that_contradicts_itself(
     for name, text in brought.items():
         (folder / "release-manifests" / name).write_text(text)
     done = made(folder, f"oci:{tmp_path / 'image'}", *flags)
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 1
+    assert said in done.err
+    assert "Traceback" not in done.err
     assert not (tmp_path / "image").exists()
 
 
@@ -175,14 +170,14 @@ def test_no_signature_stays_for_an_image_that_found_no_place(folder: Path, tmp_p
     """The tag is another image's; neither that nor the store changes."""
     (tmp_path / "key").write_bytes(generate_key().secret)
     place = f"oci:{tmp_path / 'image'}"
-    assert made(folder, place).returncode == 0
+    assert made(folder, place).code == 0
     (folder / "release-manifests" / "0000_50_a_02-more.yaml").write_text(MANIFEST.format(name="more", more=""))
     flags = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
     done = made(folder, place, *flags)
-    assert done.returncode == 1
-    assert "is there already and is another image" in done.stderr
+    assert done.code == 1
+    assert "is there already and is another image" in done.err
     assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
-    assert made(folder, place, "--overwrite", *flags).returncode == 0
+    assert made(folder, place, "--overwrite", *flags).code == 0
     assert len(list((tmp_path / "store").rglob("signature-1"))) == 1
 
 
@@ -192,20 +187,17 @@ def test_where_a_signature_cannot_be_kept_no_image_is_made(folder: Path, tmp_pat
     (tmp_path / "store").touch()
     flags = ("--sign-key", str(tmp_path / "key"), "--signature-store", str(tmp_path / "store"))
     done = made(folder, f"oci:{tmp_path / 'image'}", *flags)
-    assert done.returncode == 1
-    assert "the signature cannot be written" in done.stderr
+    assert done.code == 1
+    assert "the signature cannot be written" in done.err
     assert not (tmp_path / "image").exists()
 
 
 def test_what_info_prints(folder: Path, tmp_path: Path) -> None:
     """As text: one line each, and the images by name."""
-    assert (
-        made(folder, f"oci:{tmp_path / 'i'}", "--image-reference", "tool=q.io/t@x", "--previous", "5.1.0").returncode
-        == 0
-    )
+    assert made(folder, f"oci:{tmp_path / 'i'}", "--image-reference", "tool=q.io/t@x", "--previous", "5.1.0").code == 0
     told = run("info", str(tmp_path / "i"))
-    lines = told.stdout.splitlines()
-    assert told.returncode == 0, told.stderr
+    lines = told.out.splitlines()
+    assert told.code == 0, told.err
     assert lines[0] == "name:         5.2.0"
     assert "previous:     5.1.0" in lines
     assert lines[lines.index("images:       1") + 1] == "  tool  q.io/t@x"
@@ -214,16 +206,16 @@ def test_what_info_prints(folder: Path, tmp_path: Path) -> None:
 
 def test_the_table_of_manifests(folder: Path) -> None:
     """Which is in, which is out, and why; a folder needs the two files of a release too."""
-    assert "release-manifests/release-metadata is missing" in run("manifests", str(folder)).stderr
+    assert "release-manifests/release-metadata is missing" in run("manifests", str(folder)).err
     (folder / "release-manifests" / "release-metadata").write_text(METADATA)
     (folder / "release-manifests" / "image-references").write_text(REFERENCES.replace("VERSION", "5.1.0"))
-    assert run("manifests", str(folder)).stdout == (
+    assert run("manifests", str(folder)).out == (
         "     MANIFEST                   FILE                                         REASON\n"
         "in   ConfigMap default/all      release-manifests/0000_50_a_00-all.yaml\n"
         'out  ConfigMap default/preview  release-manifests/0000_50_a_01-preview.yaml  "Default" is required, and '
         "release.openshift.io/feature-set=TechPreviewNoUpgrade\n"
     )
-    wide = run("manifests", str(folder), "-o", "wide", "--feature-set", "TechPreviewNoUpgrade").stdout
+    wide = run("manifests", str(folder), "-o", "wide", "--feature-set", "TechPreviewNoUpgrade").out
     assert wide == (
         "    MANIFEST                   FILE                                         REASON\n"
         "in  ConfigMap default/all      release-manifests/0000_50_a_00-all.yaml\n"
@@ -251,46 +243,44 @@ def odd(folder: Path) -> Path:
 def test_a_file_that_is_skipped_or_refused_hides_nothing(odd: Path) -> None:
     """Each is a row with its reason; what stands beside it, and beside a bad document in the same file, is there."""
     done = run("manifests", str(odd))
-    assert done.returncode == 0, done.stderr
-    rows = {line.split()[0] + " " + line.split("/")[-1].split()[0]: line for line in done.stdout.splitlines()[1:]}
+    assert done.code == 0, done.err
+    rows = {line.split()[0] + " " + line.split("/")[-1].split()[0]: line for line in done.out.splitlines()[1:]}
     assert "is more than this reads" in rows["skipped 0000_00_a_1-go.yaml"]
     assert "image 'none' is not in image-references" in rows["skipped 0000_00_a_2-image.yaml"]
     assert "did not find expected node content" in rows["refused 0000_60_b_0-broken.yaml"]
     assert "document 1: A has no metadata.name" in rows["refused 0000_60_b_1-nameless.yaml"]
     assert "ConfigMap default/named" in rows["in 0000_60_b_1-nameless.yaml"]
-    assert "ConfigMap default/all" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert "0000_60_b_2-\\x1b]0;owned\\x07.yaml" in done.stdout
+    assert "ConfigMap default/all" in done.out
+    assert "\x1b" not in done.out
+    assert "0000_60_b_2-\\x1b]0;owned\\x07.yaml" in done.out
 
 
 def test_the_profile_reaches_templates(odd: Path) -> None:
     """As the operator of such a cluster renders them."""
     done = run("manifests", str(odd), "--profile", "single-node-developer", "-o", "json")
-    assert "ConfigMap default/of-single-node-developer" in [
-        row["object"] for row in json.loads(done.stdout)["manifests"]
-    ]
-    assert "ConfigMap default/of-self-managed-high-availability" in run("manifests", str(odd)).stdout
+    assert "ConfigMap default/of-single-node-developer" in [row["object"] for row in json.loads(done.out)["manifests"]]
+    assert "ConfigMap default/of-self-managed-high-availability" in run("manifests", str(odd)).out
 
 
 def test_what_nothing_in_the_release_knows_is_said(odd: Path) -> None:
     """A word that was typed wrong excludes everything, or nothing, without an error."""
     flags = ("--profile", "single-nod", "--gates", "Some", "--major", "7")
     done = run("manifests", str(odd), *flags, "-o", "json")
-    told = json.loads(done.stdout)
+    told = json.loads(done.out)
     assert told["notes"] == [
         "no manifest is for profile single-nod; there are self-managed-high-availability",
         "no manifest names gate Some; none is named",
         "the release is 5.1.0; manifests are filtered as of major version 7",
     ]
-    assert done.stderr == "".join(f"note: {note}\n" for note in told["notes"])
-    assert run("manifests", str(odd)).stderr == ""
+    assert done.err == "".join(f"note: {note}\n" for note in told["notes"])
+    assert run("manifests", str(odd)).err == ""
 
 
 def test_the_data_has_version_filters_and_skipped_files(odd: Path, tmp_path: Path) -> None:
     """A program sees the same as the reader of the table; the value of a name is the name."""
     entry = {"kind": "ConfigMap", "group": "", "namespace": "default", "name": "all", "unmanaged": True}
     (tmp_path / "overrides.yaml").write_text(json.dumps([entry]))
-    told = json.loads(run("manifests", str(odd), "-o", "json", "--overrides", str(tmp_path / "overrides.yaml")).stdout)
+    told = json.loads(run("manifests", str(odd), "-o", "json", "--overrides", str(tmp_path / "overrides.yaml")).out)
     assert (told["version"], told["digest"]) == ("5.1.0", "")
     assert told["filters"] == {
         "featureSet": "Default",
@@ -333,11 +323,11 @@ def test_overrides_are_read_from_a_file(odd: Path, tmp_path: Path, text: str, sa
     file = tmp_path / "overrides.yaml"
     file.write_text(text)
     done = run("manifests", str(odd), "--overrides", str(file))
-    assert said in done.stdout + done.stderr
-    assert ("overridden" in done.stdout) == (said == "overridden")
-    assert (done.returncode == 1) == ("error: " in done.stderr)
-    if done.returncode:
-        assert "overrides.yaml" in done.stderr
+    assert said in done.out + done.err
+    assert ("overridden" in done.out) == (said == "overridden")
+    assert (done.code == 1) == ("error: " in done.err)
+    if done.code:
+        assert "overrides.yaml" in done.err
 
 
 @pytest.mark.parametrize(
@@ -356,5 +346,5 @@ def test_overrides_are_read_from_a_file(odd: Path, tmp_path: Path, text: str, sa
 def test_a_cluster_that_is_described_wrongly(folder: Path, flags: tuple[str, ...], said: str) -> None:
     """The word that nobody knows, and those that are known."""
     done = run("manifests", str(folder), *flags)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err

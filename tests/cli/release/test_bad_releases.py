@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.journeys.conftest import RUNUP
+from tests.cli.conftest import Ran
+from tests.cli.release.typed import run
 
 MANIFEST = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, annotations: {a: b}}\n"
 REFERENCES = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "5.2.0"}}
@@ -27,10 +27,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def info(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def info(folder: Path, *words: str) -> Ran:
     """`runup release info`."""
-    command = [*RUNUP, "release", "info", str(folder), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return run("info", str(folder), *words)
 
 
 OTHER = json.dumps(REFERENCES).replace("5.2.0", "5.1.0")
@@ -63,9 +62,9 @@ def test_what_is_no_release_is_one_error(folder: Path, name: str, text: str | No
     else:
         (folder / name).write_text(text)
     done = info(folder)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -99,6 +98,6 @@ def test_what_is_odd_is_a_warning(folder: Path, name: str, text: str | None, sai
     else:
         (folder / name).write_text(text)
     done = info(folder, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    (warning,) = json.loads(done.stdout)["warnings"]
+    assert done.code == 0, done.err
+    (warning,) = json.loads(done.out)["warnings"]
     assert said in warning

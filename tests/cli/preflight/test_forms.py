@@ -1,0 +1,139 @@
+"""A result for other programs: Markdown, JUnit, SARIF. What was accepted says why, what could not be judged says so."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+import pytest
+from msgspec.structs import replace
+
+from runup.api.meta_v1 import Condition
+from runup.cli.findings import COMPLETED, FAILED, Findings, Risk
+from runup.cli.render import preflight_forms as forms
+from runup.domain.preflight.report import CheckResult, ReportedCheck, ReportedResource
+
+NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)
+DISKS = Risk(
+    "SlowDisks",
+    "True",
+    accepted=False,
+    message="Disks are slow.",
+    url="https://example.com/disks",
+    fix="Take faster ones.",
+    severity="critical",
+    resources=(ReportedResource(kind="Node", name="a"),),
+)
+TOLD = replace(DISKS, name="Told", accepted=True, because="they are new", severity="info", fix="", resources=())
+BARE = replace(TOLD, name="Bare", because="", severity="warning")
+UNSURE = replace(DISKS, name="Unsure", applies="Unknown", severity="", message="Who knows.", fix="", resources=())
+OVER = replace(DISKS, name="Over", applies="False")
+"""A risk that does not apply stands nowhere."""
+
+
+def check(name: str, result: CheckResult, message: str = "") -> ReportedCheck:
+    """One check's row in a report."""
+    return ReportedCheck(name=name, result=result, message=message)
+
+
+JUDGED = Findings(
+    "5.0.0",
+    "5.2.0",
+    conditions=(Condition(type=COMPLETED, status="True", reason="R"),),
+    risks=(DISKS, UNSURE, TOLD, BARE, OVER),
+    checks=(check("etcd", "Clear"), check("old", "Skipped", "not for 5.2.0"), check("disks", "Applies")),
+    observed=NOON,
+)
+FAILURE = Condition(type=FAILED, status="True", reason="NotJudged", message="the dump is *empty*")
+FAILED_ONE = forms.One("beta", Findings("5.0.0", "5.2.0", conditions=(FAILURE,)))
+SILENT = forms.One("gamma", Findings("5.0.0", "5.2.0"))
+JUDGED_ONE = forms.One("alpha", JUDGED)
+
+
+def test_markdown_is_a_list_of_what_is_left_to_do() -> None:
+    """A box for each risk, ticked where it was accepted; a fix and a reason only where there is one."""
+    assert forms.markdown([JUDGED_ONE, FAILED_ONE, SILENT]) == (
+        "# alpha: 5.0.0 to 5.2.0\n\n"
+        "1 risk applies, 1 could not be told, 2 accepted, as of 2026-01-14T12:00:00Z.\n\n"
+        "- [ ] **SlowDisks** (critical, applies): Disks are slow.\n"
+        "  Fix: Take faster ones.\n"
+        "- [ ] **Unsure** (unknown severity, unknown): Who knows.\n"
+        "- [x] **Told** (info, accepted): Disks are slow.\n"
+        "  Why it may stay: they are new\n"
+        "- [x] **Bare** (warning, accepted): Disks are slow.\n"
+        "\nClear: etcd.\n"
+        "Not for this update: old.\n\n"
+        "# beta: could not be judged\n\nthe dump is \\*empty\\*\n\n"
+        "# gamma: could not be judged\n\n\n\n"
+    )
+    nothing = forms.markdown([forms.One("alpha", replace(JUDGED, risks=(), checks=()))])
+    assert nothing.endswith("\nClear: none.\nNot for this update: none.\n\n")
+
+
+def test_junit_counts_what_it_lists() -> None:
+    """A failure applies, an error is not known, what is accepted or not for this update is skipped."""
+    suites = ElementTree.fromstring(forms.junit([JUDGED_ONE, FAILED_ONE, SILENT]))
+    judged, failed, silent = suites
+    kinds = {case.get("name"): [(kind.tag, kind.get("message")) for kind in case] for case in judged}
+    assert kinds == {
+        "SlowDisks": [("failure", "Disks are slow.")],
+        "Unsure": [("error", "Who knows.")],
+        "Told": [("skipped", "accepted: they are new")],
+        "Bare": [("skipped", "accepted: ")],
+        "etcd": [],
+        "old": [("skipped", "not for 5.2.0")],
+    }
+    assert {key: judged.get(key) for key in ("name", "tests", "failures", "errors", "skipped")} == {
+        "name": "alpha: 5.2.0",
+        "tests": "6",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "3",
+    }
+    assert judged[0][0].text == "Take faster ones."
+    for suite, message in ((failed, "the dump is *empty*"), (silent, "no result")):
+        assert [(case.get("name"), case[0].tag, case[0].get("message")) for case in suite] == [
+            ("preflight", "error", message)
+        ]
+        assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+
+
+def test_sarif_has_a_result_for_each_risk_that_stands() -> None:
+    """What is not known is to be reviewed and has no level; what is accepted is suppressed, and says why."""
+    (run,) = json.loads(forms.sarif([JUDGED_ONE, FAILED_ONE, SILENT]))["runs"]
+    told = {each["ruleId"]: each for each in run["results"]}
+    assert {name: (each["kind"], each["level"]) for name, each in told.items()} == {
+        "SlowDisks": ("fail", "error"),
+        "Unsure": ("review", "none"),
+        "Told": ("fail", "note"),
+        "Bare": ("fail", "warning"),
+    }
+    assert {name: each["suppressions"][0] for name, each in told.items() if "suppressions" in each} == {
+        "Told": {"kind": "external", "justification": "they are new"},
+        "Bare": {"kind": "external", "justification": "accepted in the cluster"},
+    }
+    assert [name for each in told["SlowDisks"]["locations"] for name in each["logicalLocations"]] == [
+        {"fullyQualifiedName": "alpha: Node a"}
+    ]
+    assert told["Bare"]["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "alpha"}]
+    rules = {rule["id"]: rule["help"]["text"] for rule in run["tool"]["driver"]["rules"]}
+    assert (rules["SlowDisks"], rules["Unsure"]) == ("Take faster ones.", "Who knows.")
+    assert [each["executionSuccessful"] for each in run["invocations"]] == [True, False, False]
+    assert [each["toolExecutionNotifications"][0]["message"]["text"] for each in run["invocations"][1:]] == [
+        "beta: the dump is *empty*",
+        "gamma: no result",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "code"),
+    [("unknown", 2), ("info", 2), ("warning", 2), ("critical", 2), ("never", 0)],
+)
+def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
+    """The gravest that is open is critical; what is accepted is not open."""
+    assert forms.exit_code(JUDGED, fail_on) == code
+    milder = replace(JUDGED, risks=(replace(DISKS, severity="info"), TOLD, BARE))
+    assert forms.exit_code(milder, fail_on) == (2 if fail_on in ("unknown", "info") else 0)
+    unsaid = replace(JUDGED, risks=(replace(DISKS, severity=""), UNSURE))
+    assert forms.exit_code(unsaid, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)

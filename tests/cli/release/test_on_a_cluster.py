@@ -1,0 +1,247 @@
+"""`runup release diff --live`: what becomes of each object, by what the cluster has of it, serves and allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, release, run
+from tests.cli.rights import LOOKER, let_looker_read
+from tests.servers import CRD, CRDS, Server, eventually, serve
+
+from runup.api.config_v1 import ClusterOperator
+from runup.api.scheme import Resource, resource_of
+from runup.api.workloads_v1 import Deployment
+from runup.domain.payload.rendering import LABEL
+from runup.kube import calls
+from runup.kube.errors import NotFound
+
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
+OPERATORS = resource_of(ClusterOperator)
+DEPLOYMENTS = resource_of(Deployment)
+GROUP = "tools.example.com"
+DELETED = {"release.openshift.io/delete": "true"}
+CREATE_ONLY = "release.openshift.io/create-only"
+OWN = "cluster-version-operator"
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A cluster with one ConfigMap, one namespace, one operator, a proxy, and the operator's own Deployment."""
+    with contextmanager(serve)(tmp_path_factory.mktemp("there"), "CustomNoUpgrade") as server:
+        for name in ("0000_00_cluster-version-operator_01_clusteroperators", "0000_10_config-operator_01_proxies"):
+            server.client.send(calls.create(CRD, yaml.safe_load((CRDS / f"{name}.crd.yaml").read_text())))
+        eventually(lambda: _served(server, OPERATORS) and _served(server, PROXIES), "both kinds are served")
+        image = {"version": "5.0.0", "image": "registry.invalid/release@sha256:" + "50" * 32}
+        owner = server.set_cluster_version(status={"desired": image})["metadata"]["uid"]
+        server.client.send(calls.create(NAMESPACES, plain("Namespace", "apart")))
+        server.client.send(calls.create(NAMESPACES, plain("Namespace", "openshift-cluster-version")))
+        server.client.send(calls.create(OPERATORS, operator()))
+        proxy = server.client.send(calls.create(PROXIES, plain("Proxy", "cluster", "config.openshift.io/v1", spec={})))
+        status = {"httpProxy": "http://proxy:1", "noProxy": ".svc"}
+        server.client.send(calls.replace(PROXIES, {**proxy, "status": status}, subresource="status"))
+        for resource, obj in ((CONFIG_MAPS, config_map("a", x="1")), (DEPLOYMENTS, deployment("d"))):
+            obj["metadata"]["labels"] = {LABEL: "of-the-release-before"}
+            obj["metadata"]["ownerReferences"] = [{**OWNER, "uid": owner}]
+            server.client.send(calls.apply(resource, obj, field_manager=OWN, force=True))
+        theirs = {"metadata": {"labels": {"theirs": "kept"}}}
+        server.client.send(calls.merge_patch(CONFIG_MAPS, "a", theirs, "default"))
+        yield server
+
+
+OWNER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version", "controller": True}
+
+
+def _served(server: Server, resource: Resource) -> bool:
+    try:
+        server.client.send(calls.list_raw(resource))
+    except NotFound:
+        return False
+    return True
+
+
+def operator() -> JSON:
+    """The ClusterOperator of a component."""
+    return plain("ClusterOperator", "tool", "config.openshift.io/v1", spec={})
+
+
+def deployment(name: str, **annotations: str) -> JSON:
+    """A Deployment of one container `c`."""
+    pod = {"containers": [{"name": "c", "image": "registry.example/c:1"}]}
+    metadata = {"name": name, "namespace": "default", "annotations": {**ANNOTATIONS, **annotations}}
+    spec = {
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def definition(**annotations: str) -> JSON:
+    """The kind Tool."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"kind": "Tool", "plural": "tools", "singular": "tool", "listKind": "ToolList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]}
+    found = plain("CustomResourceDefinition", f"tools.{GROUP}", "apiextensions.k8s.io/v1", spec=spec)
+    found["metadata"] = {**found["metadata"], "annotations": {**ANNOTATIONS, **annotations}}
+    return found
+
+
+def deleted(obj: JSON) -> JSON:
+    """The manifest that takes it away."""
+    return {**obj, "metadata": {**obj["metadata"], "annotations": {**ANNOTATIONS, **DELETED}}}
+
+
+TOOL = plain("Tool", "one", f"{GROUP}/v1")
+NEW_SPACE = plain("Namespace", "new")
+
+
+@pytest.mark.parametrize(
+    ("brought", "state", "why"),
+    [
+        pytest.param([config_map("a", x="1")], "same", "", id="as it is, but for the mark of what was applied last"),
+        pytest.param([config_map("a", x="2")], "changed", "", id="another value"),
+        pytest.param([config_map("b", x="1")], "created", "", id="not there yet"),
+        pytest.param([deleted(config_map("a"))], "deleted", "", id="taken away"),
+        pytest.param([deleted(config_map("b"))], "same", "", id="taken away, and not there"),
+        pytest.param([deleted(TOOL)], "same", "the cluster has no such kind", id="taken away, of a kind nobody has"),
+        pytest.param([TOOL, definition()], "created", "its kind comes with the release", id="of a kind that comes"),
+        pytest.param(
+            [TOOL, definition(**DELETED)],
+            "refused",
+            f"the server knows no Tool of {GROUP}/v1",
+            id="of a kind that goes",
+        ),
+        pytest.param([TOOL], "refused", f"the server knows no Tool of {GROUP}/v1", id="of a kind that nobody knows"),
+        pytest.param(
+            [plain("Tool", "one", "v1")], "refused", "the server knows no Tool of v1", id="of a group that has no such"
+        ),
+        pytest.param(
+            [config_map("a", annotations={CREATE_ONLY: "True"}, x="2")],
+            "same",
+            "it is created where it is absent, and left alone otherwise",
+            id="created once, and there",
+        ),
+        pytest.param([config_map("b", annotations={CREATE_ONLY: "true"})], "created", "", id="created once, not there"),
+        pytest.param([config_map("a", annotations={CREATE_ONLY: "no"}, x="1")], "changed", "", id="created always"),
+        pytest.param([operator()], "same", "its operator keeps it", id="an operator's own status"),
+        pytest.param(
+            [plain("ClusterOperator", "new", "config.openshift.io/v1", spec={})], "created", "", id="a new operator"
+        ),
+        pytest.param(
+            [config_map("b", "new"), NEW_SPACE], "created", "its namespace comes with the release", id="in a new one"
+        ),
+        pytest.param(
+            [config_map("b", "apart"), plain("Namespace", "apart")], "created", "", id="in a namespace that is there"
+        ),
+        pytest.param(
+            [config_map("b", "new"), deleted(NEW_SPACE)], "unknown", 'namespaces "new" not found', id="in one that goes"
+        ),
+        pytest.param([config_map("b", "new")], "unknown", 'namespaces "new" not found', id="in one that nobody makes"),
+        pytest.param([{**config_map("a"), "data": {"x": 1}}], "refused", ".data.x", id="what the server does not take"),
+        pytest.param(
+            [deployment("d", **{"config.openshift.io/inject-proxy": "other"})],
+            "refused",
+            "names container 'other', which it does not have",
+            id="what nobody can make",
+        ),
+    ],
+)
+def test_what_becomes_of_an_object(there: Server, tmp_path: Path, brought: list[JSON], state: str, why: str) -> None:
+    """The first of what the release brings; afterwards the cluster is as before."""
+    before = _everything(there)
+    told = _live(there, release(tmp_path / "to", *brought))["objects"][0]
+    assert (told["state"], why in told["why"], bool(told["why"])) == (state, True, bool(why)), told
+    assert bool(told["changes"]) == (state == "changed")
+    assert told["file"] == "release-manifests/0000_50_a_00.yaml"
+    assert _everything(there) == before
+
+
+def test_only_what_differs_is_a_change(there: Server, tmp_path: Path) -> None:
+    """Neither what the server adds nor the mark of what was applied; another's label stays."""
+    told = _live(there, release(tmp_path / "to", config_map("a", x="2", z="3")))["objects"][0]
+    assert told["changes"] == [{"path": "data.x", "from": "1", "to": "2"}, {"path": "data.z", "to": "3"}]
+
+
+def test_what_the_cluster_gives_is_part_of_the_change(there: Server, tmp_path: Path) -> None:
+    """A container that asks for the proxy gets what the cluster's is."""
+    asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
+    found = _live(there, release(tmp_path / "to", asks))["objects"][0]["changes"]
+    told = {each["path"].rpartition(".")[2]: each.get("to") for each in found}
+    assert told["env"] == [
+        {"name": "HTTP_PROXY", "value": "http://proxy:1"},
+        {"name": "NO_PROXY", "value": ".svc"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("obj", "told"),
+    [
+        pytest.param(
+            config_map("a"),
+            ("left", "no part of the release any more, and nothing deletes it"),
+            id="there: it stays",
+        ),
+        pytest.param(config_map("b"), ("same", "it is not there, and no part of the release"), id="not there"),
+        pytest.param(TOOL, ("same", "it is not there, and no part of the release"), id="of a kind nobody has"),
+        pytest.param(deleted(config_map("a")), None, id="deleted by the release before"),
+    ],
+)
+def test_what_the_release_lacks(there: Server, tmp_path: Path, obj: JSON, told: tuple[str, str] | None) -> None:
+    """Told by what the cluster runs; what both have is told once."""
+    both = plain("Namespace", "apart")
+    running, target = release(tmp_path / "from", both, obj, version="5.0.0"), release(tmp_path / "to", both)
+    first, *others = _live(there, running, target)["objects"]
+    assert first["object"] == "Namespace apart"
+    assert [(each["state"], each["why"]) for each in others] == ([told] if told else [])
+
+
+def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path: Path) -> None:
+    """The update is told all the same; what it would leave behind is not known, which is not nothing."""
+    words = ["diff", "--live", str(release(tmp_path / "to", config_map("a", x="1"))), "--kubeconfig"]
+    ran = run(*words, str(there.kubeconfig))
+    assert ran.code == 3
+    assert ran.err.startswith("note: what the release would leave behind is not known, since the running one cannot")
+    assert ran.out == "The update to 5.2.0 would: 1 same\n"
+
+
+def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:
+    """A user who may read ClusterVersion alone: nothing is the same, created or left where nobody could tell."""
+    let_looker_read(there.client)
+    both = release(tmp_path / "to", config_map("a", x="1"), config_map("new", "new"), NEW_SPACE)
+    asks = deployment("d", **{"config.openshift.io/inject-proxy": "c"})
+    old = release(tmp_path / "from", config_map("gone"), asks, version="5.0.0")
+    told = _live(there, old, both, "--as", LOOKER, code=3)
+    assert {each["object"]: each["state"] for each in told["objects"]} == {
+        "ConfigMap default/a": "unknown",
+        "ConfigMap new/new": "unknown",
+        "Namespace new": "unknown",
+        "ConfigMap default/gone": "unknown",
+        "Deployment.apps default/d": "unknown",
+    }
+    assert all("forbidden" in each["why"] for each in told["objects"])
+    told = _live(there, old, release(tmp_path / "proxied", asks), "--as", LOOKER, code=3)
+    assert any(note.startswith("Proxy cluster could not be read, so what it gives") for note in told["notes"])
+
+
+def _live(there: Server, *words: Any, code: int = 0) -> JSON:
+    """What `diff --live` says as data; a release alone is compared with itself."""
+    folders = [str(word) for word in words if isinstance(word, Path)]
+    both = folders if len(folders) == 2 else folders * 2
+    options = [word for word in words if not isinstance(word, Path)]
+    ran = run("diff", "--live", *both, "-o", "json", "--kubeconfig", str(there.kubeconfig), *options)
+    said: JSON = json.loads(ran.out or "{}")
+    states = {each["state"] for each in said.get("objects", ())}
+    assert ran.code == (3 if "unknown" in states else code), ran.err
+    return said
+
+
+def _everything(there: Server) -> list[Any]:
+    return [there.client.send(calls.list_raw(each)) for each in (CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, OPERATORS)]
