@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from bench.mutants_made import ROOT, Mutant
+from bench.mutants_made import ROOT, Mutant, text_of
 
 LEFT_OUT = (".venv", ".git", ".hypothesis", "build", ".*_cache")
 BESIDE = ROOT.parent / "shared"
@@ -95,7 +95,7 @@ class Copy:
         try:
             yield
         finally:
-            here.write_text(mutant.path.read_text())
+            here.write_text(text_of(mutant.path))
             os.utime(here, ns=(was.st_atime_ns, was.st_mtime_ns))
             # Examples that failed under this mutant would be tried first under the next.
             shutil.rmtree(self.folder / ".hypothesis", ignore_errors=True)

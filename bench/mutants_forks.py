@@ -31,17 +31,20 @@ class Forks:
             process.wait()
 
     def killed(self, mutant: Mutant, lines: Lines) -> bool:
-        """Whether a test that runs the change fails, and passes alone without it."""
+        """Whether a test that runs the change fails, and passes alone without it.
+
+        What a row of a table had computed when it was collected shows only where all is imported again.
+        """
+        ways = ("",) if lines.at_import(mutant) else (mutant.room, "")
+        return any(self._killed(mutant, lines, way) for way in ways)
+
+    def _killed(self, mutant: Mutant, lines: Lines, room: str) -> bool:
         tests = {test: limit_s for test, limit_s in lines.tests(mutant).items() if self._alone.get(test, True)}
-        room = "" if lines.at_import(mutant) else mutant.room
         while tests:
             with self._copy.changed(mutant):
                 answer = self._ask(room, {"tests": tests, "file": mutant.inside, "code": mutant.code()})
-            if answer["code"] == CANNOT:
-                room = ""
-                continue
             failed = answer["failed"]
-            if answer["code"] in (0, OUT_OF_TIME):
+            if answer["code"] in (0, CANNOT, OUT_OF_TIME):
                 return False
             # Without a name it was no single test: the module cannot be imported.
             if not failed or self._passes_alone(room, failed, tests.get(failed, LEAST_S)):

@@ -48,6 +48,12 @@ class DropStatement(Operator):
         return ()
 
 
+@cache
+def text_of(path: Path) -> str:
+    """A module as it was when the sample was taken: whoever edits it meanwhile changes no mutant."""
+    return path.read_text()
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One change: the `occurrence`-th place of a module where `operator` finds something to change."""
@@ -69,7 +75,7 @@ class Mutant:
 
     def code(self) -> str:
         """The whole module, changed."""
-        text = mutate_code(self.path.read_text(), _operators()[self.operator], self.occurrence)
+        text = mutate_code(text_of(self.path), _operators()[self.operator], self.occurrence)
         assert text is not None
         return text
 
@@ -82,7 +88,7 @@ class Mutant:
 
     def told(self) -> dict[str, Any]:
         """The change as somebody reads it."""
-        before, after = self.path.read_text().splitlines(), self.code().splitlines()
+        before, after = text_of(self.path).splitlines(), self.code().splitlines()
         changed = next((i for i, pair in enumerate(itertools.zip_longest(before, after)) if pair[0] != pair[1]), 0)
         return {
             "file": self.inside,
@@ -105,7 +111,7 @@ def _operators() -> dict[str, Operator]:
 @cache
 def mutants_of(path: Path) -> dict[int, list[Mutant]]:
     """Every mutant of a module, by line; what only says how a value is typed or stored is left alone."""
-    text = path.read_text()
+    text = text_of(path)
     passive = set(_passive_lines(ast.parse(text)))
     found: dict[int, list[Mutant]] = defaultdict(list)
     nodes = list(ast_nodes(get_ast(text)))

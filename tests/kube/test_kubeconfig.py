@@ -169,6 +169,21 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "cannot be read: No such file or directory"), (b" \n", "is empty")],
+    ids=["none", "empty"],
+)
+def test_a_token_file_that_gives_nothing(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """Without a token from before there is none to go on with."""
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        TokenFile(path).credential(NOW)
+    assert str(caught.value) == f"the token file {path} {said}"
+
+
+@pytest.mark.parametrize(
     "content", [b"one\ntwo", b"\xff\xfe", b"caf\xc3\xa9"], ids=["two lines", "no text", "no ASCII"]
 )
 def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> None:
@@ -200,6 +215,12 @@ def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> Non
         pytest.param({"user": {"client-key-data": "S0VZ"}}, "given together", id="a key without a certificate"),
         pytest.param({"user": {"client-key-data": "%"}}, "not base64", id="data that is no base64"),
         pytest.param({"user": {"as-groups": ["g"]}}, "needs a user name", id="impersonating a group alone"),
+        pytest.param({"user": {"as": "a\nb"}}, "what the kubeconfig impersonates", id="impersonating two lines"),
+        pytest.param(
+            {"user": {"as": "a", "as-user-extra": {"s\r": ["x"]}}},
+            "what the kubeconfig impersonates",
+            id="impersonating with an extra of two lines",
+        ),
         pytest.param({"user": {"auth-provider": {"name": "gcp"}}}, "credential plugin", id="an auth provider"),
         pytest.param({"user": {"token": 7}}, "error loading config file", id="a token that is a number"),
     ],

@@ -194,6 +194,7 @@ async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Elect
     await election.pass_time(one, 2)
     await asyncio.wait_for(one.task, 90)
     assert election.diary == ["one leads", "two leads", "one stops"]
+    assert (one.elector.leading, two.elector.leading) == (False, True)
     assert election.server.lease is not None
     assert election.server.lease["spec"]["holderIdentity"] == "two"
 
@@ -205,6 +206,7 @@ async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Electio
     await one.stop()
     assert election.server.writes[-1]["holderIdentity"] == ""
     assert one.holder_when_stopped == "one"
+    assert (one.elector.leading, one.elector.lost) == (False, "")
     await election.pass_time(two, 2)
     assert election.diary == ["one leads", "one stops", "two leads"]
 
@@ -266,6 +268,8 @@ async def test_whoever_writes_second_does_not_lead(election: Election) -> None:
     two = await election.stands("two")
     assert not two.leading
     assert election.server.holder() == "three"
+    # It was answered, so it asks again at its time, and not soon as after trouble.
+    assert two.clock.sleeping[0] == pytest.approx(2)
 
 
 @pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)])

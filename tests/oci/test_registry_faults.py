@@ -520,6 +520,19 @@ def test_a_size_that_cannot_be_is_refused(made: BuiltImage, tmp_path: Path, size
     assert [path for path in odd.paths() if "blobs" in path] == []
 
 
+def test_a_layer_by_another_digest_than_sha256_is_refused(made: BuiltImage) -> None:
+    """What cannot be verified is not read."""
+    layout = Layout.open(made.layout)
+    manifest = open_image(layout).manifest
+    layer = msgspec.structs.replace(manifest.layers[0], digest="sha512:" + "1" * 128)
+    data = msgspec.json.encode(msgspec.structs.replace(manifest, layers=(layer,)))
+    layout.add_blob(data)
+    with odd_registry(layout) as odd:
+        with pytest.raises(BadImage, match="is no sha256 digest"):
+            RegistryClient(quick()).read_file(parse(f"{odd.host}/a@{sha256(data)}"), FILE)
+        assert [path for path in odd.paths() if "sha512" in path] == []
+
+
 def test_an_image_of_too_many_layers_is_refused(made: BuiltImage, tmp_path: Path) -> None:
     """By its manifest, before a byte of them is fetched."""
     layout = Layout.open(made.layout)

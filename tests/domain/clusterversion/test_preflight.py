@@ -270,6 +270,21 @@ def test_a_target_that_fails(container: dict[str, Any], reason: str, final: bool
         assert world.observed.deployment is not None
 
 
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [
+        pytest.param(300, "(ImagePullBackOff): >" + "x" * 298 + "<", id="as long as is told"),
+        pytest.param(301, "(ImagePullBackOff): ..." + "x" * 299 + "<", id="a character more"),
+    ],
+)
+def test_of_words_without_end_their_end_is_told(length: int, shown: str) -> None:
+    """The kubelet's and the target's own: what went wrong stands last."""
+    words = f">{'x' * (length - 2)}<"
+    waiting = ContainerStateWaiting(reason="ImagePullBackOff", message=words)
+    world = started().pod(state=ContainerState(waiting=waiting)).settle()
+    assert shown in world.message("PreflightFailed")
+
+
 @pytest.mark.parametrize("kills", [1, 2])
 def test_killed_for_memory_less_than_three_times_goes_on(kills: int) -> None:
     """One or two kills are tried again."""

@@ -1,0 +1,34 @@
+"""A cache that is given a whole list again: listeners hear of what is another, and of nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from runup.api.core_v1 import Node
+from runup.api.meta_v1 import ObjectMeta
+from runup.kube.cache import Cache
+
+
+def node(label: str, *, version: str = "", uid: str = "u") -> Node:
+    """A node; a server that writes no resourceVersion sends none."""
+    return Node(metadata=ObjectMeta(name="a", uid=uid, resource_version=version, labels={"color": label}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "heard"),
+    [
+        pytest.param(node("red", version="1"), node("red", version="1"), [], id="the same version"),
+        pytest.param(node("red", version="1"), node("red", version="2"), ["MODIFIED"], id="another version"),
+        pytest.param(node("red", version="1"), node("red", version="1", uid="v"), ["MODIFIED"], id="a namesake"),
+        pytest.param(node("red"), node("red"), [], id="no version, and nothing else"),
+        pytest.param(node("red"), node("blue"), ["MODIFIED"], id="no version, and another label"),
+    ],
+)
+def test_what_is_another_object(before: Node, after: Node, heard: list[str]) -> None:
+    """By uid and version where there is a version, else by all that it says."""
+    cache, said = Cache(Node), list[str]()
+    cache.replace([before], "1")
+    cache.add_listener(lambda change, _old, _new: said.append(change))
+    said.clear()
+    cache.replace([after], "2")
+    assert said == heard
