@@ -640,6 +640,23 @@ ROWS = (
     Row("attaching: an old error of one that is attached", "VolumeAttachmentStuck", (("detachError", "attachError"),)),
     Row("registry: a volume", "ImageRegistryEphemeral", (("emptyDir: {}", "pvc: {claim: registry}"),)),
     Row("registry: removed", "ImageRegistryEphemeral", (("Managed", "Removed"),)),
+    Row(
+        "next catalog: has its channel",
+        "OperatorNotInTargetCatalog",
+        (("name: stable-6.2", "name: stable-5.8"), ("logging.v6.2.0", "logging.v5.8.1")),
+    ),
+    Row(
+        "next catalog: a catalog that stays",
+        "OperatorNotInTargetCatalog",
+        (("managed-by: marketplace-operator", "managed-by: me"),),
+    ),
+    Row(
+        "next catalog: one that was not read",
+        "OperatorNotInTargetCatalog",
+        (("redhat-operator-index:v5.0", "certified:v5.0"),),
+        ("OperatorNotInTargetCatalogUnknown?",),
+    ),
+    Row("next catalog: a patch brings none", "OperatorNotInTargetCatalog", (), (), PATCH),
     Row("proxy: no authority of its own", "ProxyTrustBroken", (("trustedCA: {name: user-ca-bundle}", ""),)),
     Row(
         "proxy: an empty bundle",
@@ -692,7 +709,7 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
 def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says of its example."""
     snapshot, usual = page.example(check)
-    judged = replace(given, manifests=usual.manifests) if given else usual
+    judged = replace(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
     outcome = run_check(check, snapshot, judged)
     assert "the check failed" not in outcome.message
     for finding in outcome.findings:
