@@ -638,6 +638,49 @@ ROWS = (
     Row("volumes: no Kubernetes told", "RemovedVolumePlugin", (), ("RemovedVolumePluginUnknown?",), NO_KUBERNETES),
     Row("attaching: a moment ago", "VolumeAttachmentStuck", (("08:00:00Z", "09:55:00Z"),)),
     Row("attaching: an old error of one that is attached", "VolumeAttachmentStuck", (("detachError", "attachError"),)),
+    Row("driver: registered", "CSIDriverNotReady", (("csi.example.com", "ebs.csi.aws.com"),)),
+    Row("driver: the volume is not there yet", "CSIDriverNotReady", (("attached: true", "attached: false"),)),
+    Row(
+        "driver: the node is gone", "CSIDriverNotReady", (("metadata: {name: worker-0}", "metadata: {name: worker-1}"),)
+    ),
+    Row(
+        "driver: none is registered",
+        "CSIDriverNotReady",
+        (("spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}", "spec: {drivers: null}"),),
+        ("CSIDriverNotReady",),
+    ),
+    Row("zone: has another node", "ZoneLockedVolumes", (("eu-1b", "eu-1a"),)),
+    Row("zone: the volume may be in two", "ZoneLockedVolumes", (("values: [eu-1a]", "values: [eu-1a, eu-1b]"),)),
+    Row(
+        "zone: one of two terms will do",
+        "ZoneLockedVolumes",
+        (
+            (
+                "values: [eu-1a]}]",
+                "values: [eu-1a]}]\n      - matchExpressions: "
+                "[{key: topology.ebs.csi.aws.com/zone, operator: In, values: [eu-1b]}]",
+            ),
+        ),
+    ),
+    Row("zone: not attached", "ZoneLockedVolumes", (("attached: true", "attached: false"),)),
+    Row(
+        "zone: bound to a machine by design",
+        "ZoneLockedVolumes",
+        (("topology.ebs.csi.aws.com/zone, operator", "kubernetes.io/hostname, operator"),),
+    ),
+    Row("zone: an operator that is not read", "ZoneLockedVolumes", (("operator: In", "operator: NotIn"),)),
+    Row("zone: no affinity", "ZoneLockedVolumes", (("nodeAffinity:", "accessModes: [ReadWriteMany]\n  other:"),)),
+    Row(
+        "zone: the only node",
+        "ZoneLockedVolumes",
+        (
+            (
+                "\n---\napiVersion: v1\nkind: Node\n"
+                "metadata: {name: worker-1, labels: {topology.ebs.csi.aws.com/zone: eu-1b}}",
+                "",
+            ),
+        ),
+    ),
     Row("registry: a volume", "ImageRegistryEphemeral", (("emptyDir: {}", "pvc: {claim: registry}"),)),
     Row("registry: removed", "ImageRegistryEphemeral", (("Managed", "Removed"),)),
     Row(
@@ -755,3 +798,12 @@ def test_an_empty_cluster(name: str) -> None:
     outcome = run_check(BY_NAME[name], snapshot_of(BY_NAME[name].reads, ()), context())
     found = tuple(each.name + ("" if each.applies.value == "True" else "?") for each in outcome.findings)
     assert EMPTY.get(name, ()) == found
+
+
+def test_a_zone_whose_nodes_are_not_all_known_has_perhaps_another() -> None:
+    """What is not in the list is not taken for missing; the engine says that the list is not whole."""
+    check = BY_NAME["ZoneLockedVolumes"]
+    snapshot, given = page.example(check)
+    nodes = next(read for read in check.reads if read.kind == "Node")
+    outcome = run_check(check, replace(snapshot, incomplete={nodes: ("the rest was cut off",)}), given)
+    assert {finding.applies.value for finding in outcome.findings} == {"Unknown"}

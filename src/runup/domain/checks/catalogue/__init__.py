@@ -15,6 +15,7 @@ from runup.domain.checks.catalogue import (
     crd_conversion,
     crd_established,
     crd_stored_versions,
+    csi_driver,
     deprecated_api_requested,
     drain_blocked,
     dual_stack,
@@ -69,6 +70,7 @@ from runup.domain.checks.catalogue import (
     volume_attachments,
     webhook_blocks,
     webhook_removed_version,
+    zone_locked,
 )
 from runup.domain.checks.model import Check
 
@@ -136,6 +138,8 @@ CHECKS: tuple[Check, ...] = (
     unmanaged_pods.CHECK,
     removed_volumes.CHECK,
     volume_attachments.CHECK,
+    csi_driver.CHECK,
+    zone_locked.CHECK,
     registry_storage.CHECK,
     proxy_trust.CHECK,
     etcd_backup.CHECK,
