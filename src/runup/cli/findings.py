@@ -56,7 +56,8 @@ class Risk(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """A target's preflight as it stands now. `conditions` are the preflight's own three, where they are about it.
 
-    `ended`: it had a result, and nobody looks any more whether that still holds.
+    `ended`: it had a result, and nobody looks any more whether that still holds. `of_dump`: of a cluster that is not at
+    hand.
     """
 
     source: str
@@ -67,6 +68,7 @@ class Findings(msgspec.Struct, frozen=True):
     checks: tuple[ReportedCheck, ...] = msgspec.field(default=())
     observed: datetime | None = None
     ended: bool = False
+    of_dump: bool = False
 
     @property
     def known(self) -> bool:

@@ -22,6 +22,7 @@ from runup.oci.errors import BadCredentials
 from runup.oci.reference import DOCKER_HUB, Reference
 
 HELPER_TIMEOUT_S = 30.0
+MAX_BYTES = 16 * 1024**2
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # Docker writes its own registry's key as the URL that it once had.
@@ -136,9 +137,13 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
 
 def _read(path: Path) -> AuthFile:
     try:
-        return parse(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise BadCredentials(f"{path}: no credential file is larger than {MAX_BYTES // 1024**2} MiB")
+    return parse(data, str(path))
 
 
 def _login(entry: Any, where: str) -> Login | None:

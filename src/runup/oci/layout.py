@@ -57,9 +57,12 @@ class Layout:
     def index(self) -> Index:
         """What the layout names; raises BadImage."""
         try:
-            data = (self.path / "index.json").read_bytes()
+            with (self.path / "index.json").open("rb") as file:
+                data = file.read(images.MAX_DOCUMENT_BYTES + 1)
         except OSError as error:
             raise ImageNotFound(f"{self.path}: index.json cannot be read: {error.strerror}") from error
+        if len(data) > images.MAX_DOCUMENT_BYTES:
+            raise BadImage(f"{self.path}: index.json is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         return images.decode(Index, data, f"{self.path}/index.json")
 
     def resolve(self, name: str = "") -> Descriptor:

@@ -35,13 +35,22 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_a_skeleton_is_read_and_does_not_pass_unchanged(made: Path, run: Run) -> None:
     """It is a check without a mistake, and its cases are still to be written; once they are, they pass."""
     ran = run("checks", "lint", made, "--strict")
-    assert (ran.code, ran.out) == (0, "1 checks read, 0 errors, 0 notes\n")
+    assert (ran.code, ran.out) == (0, "1 check read, 0 errors, 0 notes\n")
     ran = run("checks", "test", made)
     assert ran.code == 1
     assert ran.out.count("FAIL") == len(ran.out.splitlines()) == 4
     edit(made / "old-routes.test.yaml", cases.REPLACE, "shop")
     ran = run("checks", "test", made)
     assert (ran.code, ran.out.count("ok   old-routes: ")) == (0, 4)
+
+
+@pytest.mark.parametrize("words", [["."], ["..", "."], ["old-routes.yaml"], [""]], ids=repr)
+def test_the_folder_that_one_stands_in(words: list[str], made: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `new` says what to type next; a check's own file brings that of its cases."""
+    monkeypatch.chdir(made)
+    assert run("checks", "lint", *words).code == 0
+    ran = run("checks", "test", *words)
+    assert (ran.code, ran.out.count("FAIL old-routes: "), ran.err) == (1, 4, "")
 
 
 CHANGES = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,76 @@ def test_a_dump_is_judged_for_the_next_minor(one: Path, run: Run) -> None:
     (pods,) = [risk for risk in found["risks"] if risk["name"] == "SystemPodsFailingUnknown"]
     assert "the dump holds no pods" in pods["message"]
     assert found["exitCode"] == 2
+
+
+def test_a_dump_that_one_stands_in_has_its_folders_name(one: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed as `.`, in the machine form and where it is no dump at all."""
+    monkeypatch.chdir(one)
+    assert found_in(Path(), run)["cluster"] == "one"
+    (one / "0.json").unlink()
+    assert found_in(Path(), run)["cluster"] == "one"
+
+
+NO_UPDATES: dict[str, tuple[str, str]] = {
+    "back": ("4.14.9", "4.14.9 is older than 4.15.3, and no downgrade is supported; choose a newer target"),
+    "nowhere": ("4.15.3", "the cluster is at 4.15.3 already; choose a newer target, or another image of it by digest"),
+    "too far": ("7.0.0", "7.0.0 is more than 2 major versions away from 4.15.3; check a nearer release first"),
+}
+
+
+@pytest.mark.parametrize(("target", "said"), NO_UPDATES.values(), ids=list(NO_UPDATES))
+def test_no_update_leads_there(one: Path, run: Run, target: str, said: str) -> None:
+    """The operator refuses such a target, so nothing is judged for it."""
+    result = run("preflight", "run", "--dump", one, "--to", target)
+    assert (result.code, result.out) == (1, "")
+    assert result.err == f"error: {said}\n"
+
+
+EMPTY = "apiVersion: v1\nitems: []\nkind: List\nmetadata: {resourceVersion: ''}\n"
+
+
+@pytest.mark.parametrize("tree", [False, True], ids=["a flat folder", "a tree of must-gather"])
+def test_a_dump_says_what_to_collect(tmp_path: Path, run: Run, tree: bool) -> None:
+    """In a line for the shell; once its lists are there, nothing is unknown for want of a list."""
+    folder = tmp_path / "it's one"
+    if tree:
+        objects = folder / "image" / "cluster-scoped-resources" / "config.openshift.io" / "clusterversions"
+        objects.parent.mkdir(parents=True)
+        dump(objects, CLUSTER)
+    else:
+        dump(folder, CLUSTER)
+    told = run("preflight", "run", "--dump", folder)
+    assert told.out.count("for kind in ") == 1
+    line = told.out.splitlines()[-1].strip()
+    kinds = line.removeprefix("for kind in ").partition(";")[0].split()
+    assert {"nodes", "pods", "apiservices.apiregistration.k8s.io", "clusteroperators.config.openshift.io"} <= {*kinds}
+    assert kinds == found_in(folder, run)["lacking"]
+    # The line as a shell takes it, with an `oc` that finds nothing of any kind.
+    oc = f'oc() {{ test "$*" = "get --all-namespaces -o yaml $kind" && printf %s {shlex.quote(EMPTY)}; }}; '
+    subprocess.run(["sh", "-ec", oc + line], check=True)
+    assert len(list(folder.glob("*.yaml"))) == len(kinds)
+    then = found_in(folder, run)
+    assert "lacking" not in then
+    assert not [risk["message"] for risk in then["risks"] if "the dump holds no" in risk["message"]]
+
+
+def test_what_cannot_be_added_to_is_told_without_a_command(tmp_path: Path, run: Run) -> None:
+    """One file, or an archive: the kinds alone."""
+    file = tmp_path / "cv.json"
+    file.write_text(json.dumps(CLUSTER))
+    told = run("preflight", "run", "--dump", file).out
+    assert "for kind in" not in told
+    assert told.splitlines()[-1].endswith("Collect them, too.")
+    assert " nodes, " in told.splitlines()[-1]
+
+
+def test_what_a_dump_lacks_is_nothing_to_accept(one: Path, run: Run) -> None:
+    """Only what was found can be accepted, and where it was found."""
+    told = run("preflight", "run", "--dump", one).out
+    (verdict,) = [line for line in told.splitlines() if line.startswith("Verdict: ")]
+    assert verdict.endswith(
+        " Fix them, or accept them by name, on the cluster: runup upgrade accept ClusterOperatorDegraded-dns"
+    )
 
 
 def test_a_kind_that_no_definition_makes_is_not_there(tmp_path: Path, run: Run) -> None:

@@ -322,6 +322,13 @@ def test_why_a_cluster_gets_a_manifest(clean: Sandbox, tmp_path: Path) -> None:
         "verdict": "fails",
         "why": "feature gate NobodyOpensIt is required but not enabled",
     } in (found["rules"])
+    again = json.loads(
+        clean.run("release", "explain", "configmap", "default/gated", "--release", folder, "-o", "json").out
+    )
+    assert again["manifests"] == told["manifests"]
+    done = clean.run("release", "explain", "configmap", "other/gated", "--release", folder)
+    assert done.code == 1
+    assert "has no configmap gated in namespace other; it has ConfigMap default/gated" in done.err
     done = clean.run("release", "explain", "secret", "gated", "--release", folder)
     assert done.code == 1
     assert "has no secret gated; it has ConfigMap default/gated" in done.err

@@ -24,6 +24,8 @@ SPACES = "cluster-scoped-resources/core/namespaces"
 PDBS = ("policy", "poddisruptionbudgets")
 POOLS = ("machineconfiguration.openshift.io", "machineconfigpools")
 NODES = ("", "nodes")
+VOLUMES = ("", "persistentvolumes")
+SERVICES = ("apiregistration.k8s.io", "apiservices")
 WHOLE, PARTLY, ABSENT = "whole", "partly", "absent"
 
 ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
@@ -35,12 +37,28 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     "an empty list of nobody knows what": ({"cv.yaml": CV, "x.yaml": EMPTY}, PDBS, ABSENT),
     "an empty list of another kind": ({"cv.yaml": CV, "nodes.yaml": EMPTY}, PDBS, ABSENT),
     "an empty list of a case": ({"a-cv.yaml": CV, "a-mcp.yaml": EMPTY}, POOLS, WHOLE),
+    "an empty list, named by resource and group": (
+        {"cv.yaml": CV, "apiservices.apiregistration.k8s.io.yaml": EMPTY}, SERVICES, WHOLE,
+    ),
+    "an empty list of the core group": ({"cv.yaml": CV, "persistentvolumes.yaml": EMPTY}, VOLUMES, WHOLE),
+    "a file of no bytes, named by resource": ({"cv.yaml": CV, "persistentvolumes.yaml": ""}, VOLUMES, ABSENT),
+    "a file with a date in its name": ({"cv.yaml": CV, "2026-11-22.yaml": EMPTY}, NODES, ABSENT),
     "one object of a namespace": ({"cv.yaml": CV, "b.yaml": BUDGET}, PDBS, PARTLY),
     "a file of that name that is broken": ({"cv.yaml": CV, "nodes.yaml": "a: ["}, NODES, ABSENT),
     "an inspected resource without objects": (
         {TREE_CV: CV, f"cluster-scoped-resources/{POOLS[0]}/{POOLS[1]}/": ""}, POOLS, WHOLE,
     ),
     "an inspected resource that is not there": ({TREE_CV: CV}, POOLS, ABSENT),
+    "an empty list beside a tree": ({TREE_CV: CV, "persistentvolumes.yaml": EMPTY}, VOLUMES, WHOLE),
+    "budgets beside a tree that has some of them": (
+        {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b"),
+         "namespaces/a/policy/poddisruptionbudgets.yaml": BUDGET, "poddisruptionbudgets.policy.yaml": EMPTY},
+        PDBS, WHOLE,
+    ),
+    "a broken file in a tree, collected again beside it": (
+        {TREE_CV: CV, f"{NODE_FILES}/n.yaml": "a: [", "nodes.yaml": EMPTY}, NODES, WHOLE,
+    ),
+    "a broken file beside a tree": ({TREE_CV: CV, "nodes.yaml": "a: ["}, NODES, ABSENT),
     "a broken file of nodes": ({TREE_CV: CV, f"{NODE_FILES}/n.yaml": "a: ["}, NODES, ABSENT),
     "budgets of one of two namespaces": (
         {TREE_CV: CV, f"{SPACES}/a.yaml": NAMESPACE, f"{SPACES}/b.yaml": NAMESPACE.replace("NS", "b"),

@@ -10,6 +10,7 @@ import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
+from runup.cli.named_files import contents
 
 if TYPE_CHECKING:
     from runup.cli.checks.files import Found
@@ -59,8 +60,12 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
     if not number and not errors:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     bad = len(errors) + (len(notes) if strict else 0)
-    _write(f"{number} checks read, {len(errors)} errors, {len(notes)} notes\n")
+    _write(f"{_some(number, 'check')} read, {_some(len(errors), 'error')}, {_some(len(notes), 'note')}\n")
     return 1 if bad else 0
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @checks.command("test")
@@ -249,7 +254,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
         source, _, target = typed.partition("..")
         return [(_version(source, "--update"), _version(target, "--update"))]
     try:
-        graph = json.loads(Path(typed).read_text(encoding="utf-8"))
+        graph = json.loads(contents(typed))
         versions = [_version(node["version"], "--update") for node in graph["nodes"]]
         plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
         return plain + [

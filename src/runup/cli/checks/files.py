@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runup.cli.errors import CommandError
+from runup.cli.named_files import contents
 from runup.domain.checks import cases, rights
 from runup.domain.checks.cases import BadCases, Cases
 from runup.domain.checks.catalogue import CHECKS
@@ -50,13 +51,14 @@ def _paths(path: Path) -> list[Path]:
 
 def with_cases(words: Sequence[str]) -> tuple[str, ...]:
     """`words`, and beside each file of a check that of its cases, where there is one."""
-    beside = (Path(word).with_suffix(f".test{Path(word).suffix}") for word in words if not is_cases(word))
+    files = [Path(word) for word in words if Path(word).is_file() and not is_cases(word)]
+    beside = (file.with_suffix(f".test{file.suffix}") for file in files)
     return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
 
 
 def _read(path: Path) -> Found:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = contents(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         return Found(path, errors=(f"{path}: cannot be read: {error}",))
     documents, broken = _documents(path, text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from runup.cli.errors import CommandError
+from runup.cli.named_files import contents
 from runup.cli.release import shared
 from runup.domain.errors import Terminal
 from runup.domain.updates import building, graph_data
@@ -87,7 +88,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _built(path: Path) -> Source:
-    body = path.read_bytes()
+    body = contents(path)
     try:
         parse_graph(body)
     except BadGraph as error:
@@ -136,7 +137,7 @@ def _documents(folder: Path) -> dict[str, Any]:
 
 def _parsed(file: Path) -> Any:
     try:
-        return kyaml.load(file.read_bytes(), name=str(file))
+        return kyaml.load(contents(file), name=str(file))
     except kyaml.YamlError as error:
         raise CommandError(str(error)) from error
 

@@ -21,17 +21,19 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     Nothing is written unless all of it can be. The release's files are below / or $PAYLOAD_OVERRIDE; $CLUSTER_PROFILE
     is the cluster's profile.
     """
+    from runup.cli.named_files import read_file
     from runup.domain.release import bootstrap
     from runup.domain.release.inclusion import DEFAULT_PROFILE
     from runup.oci.places import files_in
 
-    feature_set, gates = bootstrap.feature_gate(_read("--feature-gate-manifest-path", gate), gate) if gate else ("", ())
+    flag = "--feature-gate-manifest-path"
+    feature_set, gates = bootstrap.feature_gate(read_file(flag, gate), gate) if gate else ("", ())
     name = "--cluster-version-manifest-path"
     cluster = bootstrap.Cluster(
         profile=os.environ.get("CLUSTER_PROFILE") or DEFAULT_PROFILE,
         feature_set=feature_set,
         gates=frozenset(gates),
-        overrides=bootstrap.overrides(_read(name, version), version) if version else (),
+        overrides=bootstrap.overrides(read_file(name, version), version) if version else (),
     )
     files = files_in(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
     found = bootstrap.rendered(files, release_image, cluster)
@@ -45,27 +47,19 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
 def image(name: str) -> int:
     """Print the pull spec of a component's image in this release."""
     from runup.cli.errors import CommandError
+    from runup.cli.named_files import read_file
     from runup.domain.release.metadata import MetadataError, parse_image_references
     from runup.domain.release.payload import IMAGE_REFERENCES_FILE
 
     path = Path(os.environ.get(PAYLOAD) or "/") / IMAGE_REFERENCES_FILE
     try:
-        images = parse_image_references(_read("image-references", str(path))).images
+        images = parse_image_references(read_file("image-references", str(path))).images
     except MetadataError as error:
         raise CommandError(f"{path}: {error}") from error
     if name not in images:
         raise CommandError(f"this release has no image {name}; it has {', '.join(sorted(images)) or 'none'}")
     click.echo(images[name])
     return 0
-
-
-def _read(flag: str, path: str) -> bytes:
-    from runup.cli.errors import CommandError
-
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise CommandError(f"{flag}: {path} cannot be read: {error.strerror}") from error
 
 
 def _write(files: dict[str, bytes], root: Path) -> None:

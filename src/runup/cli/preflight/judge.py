@@ -24,7 +24,7 @@ from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.findings import Accepted, accepted, accepted_names
 from runup.cli.place import operator_namespace
-from runup.cli.preflight import catalogs
+from runup.cli.preflight import catalogs, collect
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
@@ -34,6 +34,7 @@ from runup.domain.checks.model import Check, Context
 from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed
+from runup.domain.clusterversion.targets import check_distance
 from runup.domain.errors import Terminal
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
@@ -72,7 +73,8 @@ class Judged:
     """What one cluster came to: its report, or `problem`, why there is none. `where` is what was looked at.
 
     `cluster` is what the cluster says of itself, where it does, `accepted` the names that count; `notes` are about
-    the dump.
+    the dump, `lacking` the kinds that it does not have in full and a check that could not tell reads, `collect` the
+    command that adds them.
     """
 
     where: str
@@ -81,6 +83,9 @@ class Judged:
     accepted: Accepted = field(default_factory=dict)
     problem: str = ""
     notes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
+    of_dump: bool = False
 
 
 def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
@@ -172,18 +177,19 @@ class _Quiet:
 
 def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
     """Judge the dump at `path`, at its own time; what is wrong with it is the result's `problem`."""
-    from runup.sandbox.dump.layout import BadDump
+    from runup.sandbox.dump.layout import BadDump, name_of
     from runup.sandbox.dump.load import moment_of
     from runup.sandbox.dump.load import read as read_dump
 
     extra = python_checks()
     try:
         dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release))
-        return _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        judged = _of_dump(dump, wanted, moment_of(dump) or now, extra)
+        return replace(judged, collect=collect.command(path, dump.style, judged.lacking), of_dump=True)
     except BadDump as error:
-        return Judged(path.name, problem=error.message)
+        return Judged(name_of(path), problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
-        return Judged(path.name, problem=getattr(error, "message", "") or str(error))
+        return Judged(name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
@@ -259,8 +265,15 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         engine_version=__version__,
         documentation_base=release.documentation_base,
     )
-    report = completed(header, evaluate(checks, snapshot, context), now)
-    return Judged(dump.name, report, cluster, accepted(cluster, _texts(dump), now), notes=tuple(dump.problems))
+    outcomes = evaluate(checks, snapshot, context)
+    return Judged(
+        dump.name,
+        completed(header, outcomes, now),
+        cluster,
+        accepted(cluster, _texts(dump), now),
+        notes=tuple(dump.problems),
+        lacking=collect.kinds(outcomes, snapshot),
+    )
 
 
 def _texts(dump: Dump) -> dict[str, str]:
@@ -289,12 +302,14 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
 
 
 def _target(wanted: Wanted, cluster: ClusterVersion) -> str:
-    """What was asked for, else what the release is, else the next minor version."""
-    named = wanted.target or wanted.release.version
-    if named:
-        return str(_version(named, "target"))
+    """What was asked for, else what the release is, else the next minor version. Raises Terminal as the operator."""
     source = _version(wanted.source or cluster.status.desired.version, "source")
-    return f"{source.major}.{source.minor + 1}.0"
+    named = wanted.target or wanted.release.version
+    if not named:
+        return f"{source.major}.{source.minor + 1}.0"
+    target = str(_version(named, "target"))
+    check_distance(str(source), target, another_image=bool(wanted.image or wanted.release.version))
+    return target
 
 
 def _version(text: str, whose: str) -> Version:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
+from runup.cli.named_files import contents
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
 from runup.cli.preflight.catalogs import images_of
@@ -90,7 +91,7 @@ def _suppressions(path: str) -> tuple[suppress.Suppression, ...]:
     if not path:
         return ()
     try:
-        return suppress.parse(Path(path).read_text(encoding="utf-8"), path)
+        return suppress.parse(contents(path).decode("utf-8"), path)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
 
@@ -105,7 +106,7 @@ def _findings(
         whole = findings_of(one)
         risks, over = suppress.applied(whole.risks, rules, one.where, today)
         notes += over
-        found.append(forms.One(one.where, replace(whole, risks=ordered(risks))))
+        found.append(forms.One(one.where, replace(whole, risks=ordered(risks)), one.lacking, one.collect))
     notes += suppress.unused(rules, [(one.where, one.found.risks) for one in found])
     return found, list(dict.fromkeys(notes))
 
@@ -124,6 +125,7 @@ def findings_of(judged: judge.Judged) -> Findings:
         risks=ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks),
         checks=report.checks,
         observed=report.observed_time,
+        of_dump=judged.of_dump,
     )
 
 

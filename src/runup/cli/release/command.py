@@ -172,9 +172,9 @@ def manifests(
     """
 
     def run() -> int:
+        from runup.cli.named_files import read_file
         from runup.cli.output import screen_of, write
         from runup.cli.release import read as release_read
-        from runup.cli.release.new import read_file
         from runup.domain.release.listing import filters_of, overrides_in
 
         described: dict[str, Any] = {

@@ -83,9 +83,12 @@ def explain(
             facts = live.read(client)
             release = image or image_of(facts.cluster_version)
             payload, digest = read.load(release, access(**registry), profile=live.profile(facts), keep_going=True)
-        found = named((*payload.manifests, *payload.checks), kind, name, namespace)
+        # As all that is printed here names an object.
+        within, _, alone = name.rpartition("/")
+        within = namespace or within
+        found = named((*payload.manifests, *payload.checks), kind, alone, within)
         if not found:
-            raise CommandError(texts.no_such(payload, kind, name, namespace, release))
+            raise CommandError(texts.no_such(payload, kind, alone, within, release))
         described = describe(facts, major=payload.metadata.semver.major)
         told = tuple(explained(manifest, described.filters, described.unreadable) for manifest in found)
         if output:

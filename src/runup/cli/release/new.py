@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from runup.cli.errors import CommandError
+from runup.cli.named_files import read_file
 from runup.cli.release import components
 from runup.domain import documentation
 from runup.domain.checks import packing, rights
@@ -66,14 +67,6 @@ def make(wanted: Wanted, access: Access) -> tuple[str, str]:
     for note in notes:
         click.echo(f"note: {note}", err=True)
     return built.digest, name
-
-
-def read_file(flag: str, path: str) -> bytes:
-    """The bytes of a file that `flag` named; raises CommandError."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise CommandError(f"{flag}: {path} cannot be read: {error.strerror}") from error
 
 
 def _signing_key(path: str) -> SigningKey:

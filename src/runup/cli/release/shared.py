@@ -32,7 +32,7 @@ def access(
     registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
 ) -> Access:
     """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
-    from runup.cli.release.new import read_file
+    from runup.cli.named_files import read_file
     from runup.oci import credentials, mirrors
     from runup.oci.access import Access
 

@@ -116,8 +116,13 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         accepted = counts(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
         return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.",)
-    names = ",".join(risk.name for risk in found.risks if risk.open)
-    return f"Verdict: {counted(found.risks)}. Fix them, or accept them by name:", f"runup upgrade accept {names}"
+    # What a dump lacks, the cluster has: there is nothing to accept.
+    names = [risk.name for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
+    if not names:
+        return (f"Verdict: {counted(found.risks)}.",)
+    where = ", on the cluster" if found.of_dump else ""
+    text = f"Verdict: {counted(found.risks)}. Fix them, or accept them by name{where}:"
+    return text, f"runup upgrade accept {','.join(names)}"
 
 
 def _advice(found: Findings) -> str:

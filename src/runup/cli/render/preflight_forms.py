@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from runup import __version__
 from runup.cli.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk, counts
 from runup.cli.render import preflight, preflight_page
-from runup.cli.render.screen import PIPE, Drawn, Screen
-from runup.cli.render.table import Column, Row, Table, drawn
+from runup.cli.render.screen import PIPE, Drawn, Screen, joined
+from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
 
 LEVELS = ("critical", "warning", "info", "unknown", "never")
@@ -23,10 +23,15 @@ _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """What was found of one cluster; `where` is its name in a table."""
+    """What was found of one cluster; `where` is its name in a table.
+
+    Of a dump, `lacking` are the kinds that it does not have in full, `collect` the command that adds them.
+    """
 
     where: str
     found: Findings
+    lacking: tuple[str, ...] = ()
+    collect: str = ""
 
 
 def exit_code(found: Findings, fail_on: str) -> int:
@@ -48,8 +53,21 @@ def worst(codes: Iterable[int]) -> int:
 
 
 def text(one: One, screen: Screen = PIPE) -> Drawn:
-    """One cluster, as `--wait` ends."""
-    return preflight.result(one.found, screen)
+    """One cluster, as `--wait` ends; of a dump what to collect, too."""
+    told = preflight.result(one.found, screen)
+    if not one.lacking:
+        return told
+    words, *command = _to_collect(one)
+    return joined(told, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
+
+
+def _to_collect(one: One) -> tuple[str, ...]:
+    several = len(one.lacking) > 1
+    kinds, them = ("kinds", "them") if several else ("kind", "it")
+    text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
+    if one.collect:
+        return f"{text}. Where the cluster can be reached, add {them}, and check again:", one.collect
+    return (f"{text}: {', '.join(one.lacking)}. Collect {them}, too.",)
 
 
 def table_of(found: Sequence[One], screen: Screen = PIPE) -> Iterator[Drawn]:
@@ -80,7 +98,8 @@ def _line(one: One) -> tuple[str, ...]:
 
 def data(one: One) -> dict[str, Any]:
     """The machine form, with the cluster's name."""
-    return {"cluster": one.where, **preflight.as_data(one.found)}
+    lacking = {"lacking": list(one.lacking)} if one.lacking else {}
+    return {"cluster": one.where, **preflight.as_data(one.found), **lacking}
 
 
 def markdown(found: Sequence[One]) -> str:

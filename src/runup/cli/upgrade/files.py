@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.named_files import contents
 
 MARK = "-cv.yaml"
 _NO_FILE = "no such file or directory"
@@ -269,8 +270,7 @@ def _document(path: str) -> Any:
     from runup.lang import yaml as kyaml
 
     try:
-        with open(path, "rb") as opened:
-            return kyaml.load(opened.read(), name=path)
+        return kyaml.load(contents(path), name=path)
     except FileNotFoundError as error:
         raise CommandError(f"open {path}: {_NO_FILE}") from error
     except kyaml.YamlError as error:

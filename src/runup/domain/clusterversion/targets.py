@@ -179,26 +179,30 @@ def _check_version(update: Update, found: str) -> None:
 
 
 def _check_distance(update: Update, current: Release, target: Release) -> None:
-    here, there = parse(current.version), parse(target.version)
+    check_distance(current.version, target.version, another_image=_is_another_image(update, current, target))
+
+
+def check_distance(source: str, target: str, *, another_image: bool) -> None:
+    """Raise Terminal where no update leads from one version to the other; `another_image`: of the same version."""
+    here, there = parse(source), parse(target)
     if here is None or there is None:
         raise Terminal(
-            f"{current.version or 'the current version'} or {target.version or 'the target'} is no semantic version",
+            f"{source or 'the current version'} or {target or 'the target'} is no semantic version",
             reason="InvalidTargetVersion",
         )
-    if there == here and not _is_another_image(update, current, target):
+    if there == here and not another_image:
         raise Terminal(
-            f"the cluster is at {target.version} already; choose a newer target, or another image of it by digest",
+            f"the cluster is at {target} already; choose a newer target, or another image of it by digest",
             reason="TargetIsCurrent",
         )
     if there < here:
         raise Terminal(
-            f"{target.version} is older than {current.version}, and no downgrade is supported; choose a newer target",
+            f"{target} is older than {source}, and no downgrade is supported; choose a newer target",
             reason="TargetIsDowngrade",
         )
     if _majors(here, there) > MAX_MAJORS:
         raise Terminal(
-            f"{target.version} is more than {MAX_MAJORS} major versions away from {current.version}; "
-            "check a nearer release first",
+            f"{target} is more than {MAX_MAJORS} major versions away from {source}; check a nearer release first",
             reason="TargetTooFar",
         )
 

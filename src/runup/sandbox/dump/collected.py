@@ -7,6 +7,7 @@ collected for a namespace: it is whole only where every namespace of the dump wa
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -20,18 +21,21 @@ from runup.sandbox.scenario.folder import Collected
 from runup.sandbox.scenario.manifests import JSON, identity
 
 Resource = tuple[str, str]  # group, plural
+_CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
+podtemplates replicationcontrollers resourcequotas secrets serviceaccounts services"""
 # What a file of a case or a folder may be called, where a list without items does not say of what it is one.
 _STEMS: dict[str, Resource] = {
     plural: (group, plural)
     for group, plurals in {
-        "": ("nodes", "pods", "namespaces", "configmaps"),
         "config.openshift.io": ("clusterversions", "clusteroperators", "featuregates", "infrastructures", "networks"),
         "machineconfiguration.openshift.io": ("machineconfigpools", "machineconfigs"),
         "policy": ("poddisruptionbudgets",),
         "apps": ("deployments",),
+        "": _CORE_KINDS.split(),
     }.items()
     for plural in plurals
 }
+_PLURAL = re.compile("[a-z][a-z0-9]*")
 _SHORT = {
     "node": "nodes",
     "co": "clusteroperators",
@@ -62,10 +66,13 @@ def collected(
         (namespaced if namespace else clusterwide).add((group, plural_of[group, kind]))
     tree = list(_places(layout.root)) if layout.style == "inspect" else []
     where = _where(place for place in tree if place.file not in broken)
-    proven = set(_of_tree(tree, where, broken)) if tree else set(_of_lists(lists, plural_of))
+    flat = {file for file in {*lists, *broken} if not tree or file.parent == layout.root}
+    told = {*_of_lists({file: found for file, found in lists.items() if file in flat - broken}, plural_of)}
+    proven = {*_of_tree(tree, where, broken)} if tree else told
     lost = {place.resource for place in tree if place.file in broken}
-    lost |= {resource for file in broken if not tree and (resource := _named(file))}
-    whole = frozenset((clusterwide | proven) - lost)
+    lost |= {resource for file in flat & broken if (resource := _named(file))}
+    # What lies beside a tree was collected again.
+    whole = frozenset((clusterwide | proven) - lost | (told if tree else set()))
     partly = frozenset(namespaced | clusterwide) - whole
     return Collected(whole, partly, {resource: frozenset(where[resource] - {""}) for resource in partly & where.keys()})
 
@@ -81,13 +88,14 @@ def _of_lists(lists: Mapping[Path, tuple[Listed, ...]], plural_of: Mapping[tuple
 
 
 def _named(file: Path) -> Resource | None:
-    """The resource that a file is called by: `poddisruptionbudgets.yaml`, `NAME-node.yaml`."""
+    """The resource that a file is called by: `poddisruptionbudgets.yaml`, `NAME-node.yaml`, `PLURAL.GROUP.yaml`."""
     for word in (file.stem, file.stem.rpartition("-")[2]):
         plural, _, group = word.lower().partition(".")
         plural = _SHORT.get(plural, plural)
         if plural in _STEMS and group in ("", _STEMS[plural][0]):
             return _STEMS[plural]
-    return None
+    plural, _, group = file.stem.partition(".")
+    return (group, plural) if group and _PLURAL.fullmatch(plural) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Which files of a folder make up a dump: a path in, the files to read out.
 
 Four layouts, told apart by what is there: the `NAME-cv.yaml` families of `oc`'s own test cases, trees of must-gather
-and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and JSON.
+and `oc adm inspect`, archives of the Insights operator, and any other folder, or one file, of YAML and JSON. Lists that
+were collected later lie beside the folders of a tree.
 """
 
 from __future__ import annotations
@@ -57,14 +58,24 @@ def _folder(path: Path) -> Layout:
         raise BadDump(f"{path} holds {len(cases)} dumps; import one of them:\n{listed}", reason="SeveralDumps")
     tree = tuple(_inspect_files(path))
     if tree:
-        return Layout("inspect", path.name, tree, path)
+        return Layout("inspect", name_of(path), (*tree, *_beside(path)), path)
     gathered = _insights_root(path)
     if gathered is not None:
-        return Layout("insights", path.name, tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
+        return Layout("insights", name_of(path), tuple(sorted((gathered / "config").rglob("*.json"))), gathered)
     files = tuple(sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file()))
     if not files:
         raise BadDump(f"{path} holds no YAML or JSON file; give the folder of a dump", reason="EmptyDump")
-    return Layout("folder", path.name, files, path)
+    return Layout("folder", name_of(path), files, path)
+
+
+def name_of(path: Path) -> str:
+    """What the dump at `path` is called, typed as `.`, too."""
+    return path.name if path.name.strip(".") else path.resolve().name
+
+
+def _beside(root: Path) -> Iterator[Path]:
+    """What `oc get` added to a tree: a file each kind, at its top."""
+    yield from sorted(file for file in root.iterdir() if file.suffix in SUFFIXES and file.is_file())
 
 
 def _cases(folder: Path) -> list[str]:

@@ -79,7 +79,7 @@ def load(layout: Layout, only: Collection[str] = ()) -> Dump:
     problems: list[str] = []
     skipped = 0
     for file in layout.files:
-        if only and layout.style == "inspect" and not {file.stem, *file.parts} & set(only):
+        if only and layout.style == "inspect" and not {file.stem.partition(".")[0], *file.parts} & set(only):
             continue
         contents = objects.read(file, layout.style)
         lists[file] = contents.lists
@@ -138,7 +138,7 @@ def _named(obj: JSON) -> str:
 
 def _plural_of(file: Path, layout: Layout) -> str:
     """`.../<group>/<plural>/<name>.yaml`, or `.../<group>/<plural>.yaml` for a list, in a tree of `oc adm inspect`."""
-    if layout.style != "inspect":
+    if layout.style != "inspect" or file.parent == layout.root:
         return ""
     parts = file.parts
     root = max(index for index, part in enumerate(parts) if part in {"cluster-scoped-resources", "namespaces"})
@@ -147,6 +147,10 @@ def _plural_of(file: Path, layout: Layout) -> str:
     return candidate if _PLURAL.fullmatch(candidate) else ""
 
 
+def _files(layout: Layout) -> str:
+    return "1 file" if len(layout.files) == 1 else f"{len(layout.files)} files"
+
+
 def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
-    text = f"the dump {layout.name} ({len(layout.files)} files) has no ClusterVersion 'version', so it is no cluster"
+    text = f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it is no cluster"
     return "\n".join([text, *(f"  {problem}" for problem in problems[:5])])
