@@ -36,6 +36,13 @@ class Row(NamedTuple):
     context: Context | None = None
 
 
+def budget(namespace: str) -> str:
+    """What comes before an example, for a budget over its pods."""
+    spec = "spec: {selector: {matchLabels: {app: web}}}"
+    metadata = f"metadata: {{name: web, namespace: {namespace}}}"
+    return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
+
+
 ROWS = (
     Row("overrides: one that is managed again", "ClusterVersionOverrides", (("true", "false"),)),
     Row("overrides: a patch is not held back", "ClusterVersionOverrides", (), (), PATCH),
@@ -626,6 +633,29 @@ ROWS = (
     Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),
     Row("grace: an hour", "LongTerminationGrace", (("7200", "3600"),)),
     Row("grace: of a DaemonSet's pod", "LongTerminationGrace", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row("one node: they are on two", "SpreadOnOneNode", (("worker-0, hostname", "worker-1, hostname"),)),
+    Row("one node: one waits for a node", "SpreadOnOneNode", (("nodeName: worker-0, hostname", "hostname"),)),
+    Row("one node: a budget takes them one by one", "SpreadOnOneNode", (("\napiVersion", budget("shop")),)),
+    Row(
+        "one node: a budget of another namespace",
+        "SpreadOnOneNode",
+        (("\napiVersion", budget("other")),),
+        ("SpreadOnOneNode",),
+    ),
+    Row("one node: of the platform", "SpreadOnOneNode", (("namespace: shop", "namespace: openshift-console"),)),
+    Row("one node: a Job", "SpreadOnOneNode", (("kind: StatefulSet", "kind: Job"),)),
+    Row("one node: they have ended", "SpreadOnOneNode", (("phase: Running", "phase: Succeeded"),)),
+    Row(
+        "one node: the only one",
+        "SpreadOnOneNode",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: config.openshift.io/v1\nkind: Infrastructure\nmetadata: {name: cluster}\n"
+                "status: {controlPlaneTopology: SingleReplica}\n---\napiVersion",
+            ),
+        ),
+    ),
     Row("unmanaged: of the platform", "UnmanagedPods", (("namespace: shop", "namespace: openshift-etcd"),)),
     Row(
         "unmanaged: has an owner",
@@ -800,10 +830,11 @@ def test_an_empty_cluster(name: str) -> None:
     assert EMPTY.get(name, ()) == found
 
 
-def test_a_zone_whose_nodes_are_not_all_known_has_perhaps_another() -> None:
+@pytest.mark.parametrize(("name", "kind"), [("ZoneLockedVolumes", "Node"), ("SpreadOnOneNode", "Pod")])
+def test_a_list_that_is_not_whole_has_perhaps_another(name: str, kind: str) -> None:
     """What is not in the list is not taken for missing; the engine says that the list is not whole."""
-    check = BY_NAME["ZoneLockedVolumes"]
+    check = BY_NAME[name]
     snapshot, given = page.example(check)
-    nodes = next(read for read in check.reads if read.kind == "Node")
-    outcome = run_check(check, replace(snapshot, incomplete={nodes: ("the rest was cut off",)}), given)
+    cut = next(read for read in check.reads if read.kind == kind)
+    outcome = run_check(check, replace(snapshot, incomplete={cut: ("the rest was cut off",)}), given)
     assert {finding.applies.value for finding in outcome.findings} == {"Unknown"}

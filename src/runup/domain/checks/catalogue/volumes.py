@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from runup.api.meta_v1 import ObjectMeta
 from runup.api.platform_v1 import PersistentVolume
 from runup.api.scheme import resource_of
@@ -14,7 +16,7 @@ AFFINITY = "nodeAffinity"
 
 def _slim(volume: PersistentVolume) -> PersistentVolume:
     metadata = volume.metadata
-    kept = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
+    kept: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
     return PersistentVolume(
         metadata=ObjectMeta(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version),
         spec=kept | ({AFFINITY: volume.spec[AFFINITY]} if AFFINITY in volume.spec else {}),
