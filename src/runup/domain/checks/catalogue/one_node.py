@@ -49,6 +49,8 @@ status: {phase: Running}
 
 # Namespace, kind and name of a workload.
 Key = tuple[str, str, str]
+# A workload with pods on several nodes, or one that has none yet.
+_SPREAD: list[PlacedPod] = []
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
@@ -93,24 +95,25 @@ def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
 @of_last
 def _together(pods: tuple[PlacedPod, ...]) -> dict[Key, tuple[PlacedPod, ...]]:
     """The workloads with pods on one node alone; a pod that has no node yet may come to another one."""
-    places: dict[Key, str] = {}
-    spread: set[Key] = set()
     several: dict[Key, list[PlacedPod]] = {}
     for pod in pods:
-        owners = pod.metadata.owner_references
-        if not owners or owners[0].kind not in WORKLOADS:
+        metadata = pod.metadata
+        if not metadata.owner_references:
             continue
-        if pod.status.phase in ENDED or pod.metadata.deletion_timestamp is not None:
+        owner = metadata.owner_references[0]
+        key = (metadata.namespace, owner.kind, owner.name)
+        there = several.get(key)
+        # Asked of hundreds of thousands: of a workload that is known to be spread, no more.
+        if there is _SPREAD or owner.kind not in WORKLOADS:
             continue
-        key = (pod.metadata.namespace, owners[0].kind, owners[0].name)
-        node = pod.spec.node_name
-        if key in spread:
+        if pod.status.phase in ENDED or metadata.deletion_timestamp is not None:
             continue
-        if not node or places.setdefault(key, node) != node:
-            spread.add(key)
-            several.pop(key, None)
-            continue
-        several.setdefault(key, []).append(pod)
+        if there is None:
+            several[key] = [pod] if pod.spec.node_name else _SPREAD
+        elif pod.spec.node_name == there[0].spec.node_name:
+            there.append(pod)
+        else:
+            several[key] = _SPREAD
     return {key: tuple(found) for key, found in several.items() if len(found) > 1 and not is_system(key[0])}
 
 
