@@ -17,7 +17,7 @@ from runup.oci import images
 from runup.oci.build import Layer, build_image
 from runup.oci.errors import BadImage, CannotWrite, OciError
 from runup.oci.images import Execution
-from runup.oci.layers import Image, open_image, read_folders, unpack
+from runup.oci.layers import Image, Pick, open_image, read_folders, unpack
 from runup.oci.layout import Layout
 from runup.oci.reference import sha256
 from runup.oci.tarstream import Budget, Hidden, find_in_layer
@@ -204,11 +204,11 @@ def test_an_image_that_is_too_large(tmp_path: Path) -> None:
     """Both ways of reading end at their limit, by what the layer claims, before the bytes are taken."""
     found = image(tmp_path, [Entry("m/a", bytes(1000)), Entry("m/b", bytes(1000))])
     with pytest.raises(BadImage, match="m hold more than 1999 bytes"):
-        read_folders(found, ("m",), limit=1999)
+        read_folders(found, ("m",), Pick(limit=1999))
     with pytest.raises(BadImage, match="unpacks to more than 1999 bytes"):
         unpack(found, tmp_path / "unpacked", limit=1999)
     assert not (tmp_path / "unpacked").exists()
-    assert read_folders(found, ("m",), limit=2000)
+    assert read_folders(found, ("m",), Pick(limit=2000))
 
 
 def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,9 +182,10 @@ class PodPhase(Wire, frozen=True):
 
 
 class PodOwner(Wire, frozen=True):
-    """What kind of object a Pod belongs to."""
+    """Which object a Pod belongs to."""
 
     kind: str = ""
+    name: str = ""
 
 
 class PodMeta(Wire, frozen=True):

@@ -168,9 +168,16 @@ class CatalogSourceStatus(Wire, frozen=True):
     message: str = ""
 
 
+class CatalogSourceSpec(Wire, frozen=True):
+    """`spec` of a CatalogSource; a catalog that is served elsewhere has no image."""
+
+    image: str = ""
+
+
 class CatalogSource(Object, frozen=True):
     """A catalog of operators."""
 
+    spec: CatalogSourceSpec = CatalogSourceSpec()
     status: CatalogSourceStatus = CatalogSourceStatus()
 
 

@@ -22,11 +22,18 @@ class VolumeError(Wire, frozen=True):
     message: str = ""
 
 
+class VolumeAttachmentSource(Wire, frozen=True):
+    """Which volume is attached."""
+
+    persistent_volume_name: str = ""
+
+
 class VolumeAttachmentSpec(Wire, frozen=True):
     """`spec` of a VolumeAttachment."""
 
     attacher: str = ""
     node_name: str = ""
+    source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
 class VolumeAttachmentStatus(Wire, frozen=True):
@@ -42,6 +49,24 @@ class VolumeAttachment(Object, frozen=True):
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
     status: VolumeAttachmentStatus = VolumeAttachmentStatus()
+
+
+class CSINodeDriver(Wire, frozen=True):
+    """A driver that is registered with a kubelet."""
+
+    name: str = ""
+
+
+class CSINodeSpec(Wire, frozen=True):
+    """`spec` of a CSINode."""
+
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(Object, frozen=True):
+    """The storage drivers of the node of that name."""
+
+    spec: CSINodeSpec = CSINodeSpec()
 
 
 class ConditionsStatus(Wire, frozen=True):

@@ -128,6 +128,7 @@ RESOURCES: dict[str, Resource] = {
         "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
     ),
     "platform_v1.PersistentVolume": Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False),
+    "platform_v1.CSINode": Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False),
     "platform_v1.VolumeAttachment": Resource(
         "storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False
     ),

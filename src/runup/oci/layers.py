@@ -10,14 +10,14 @@ import contextlib
 import posixpath
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from runup.oci import images
-from runup.oci.errors import BadImage, CannotWrite
+from runup.oci.errors import BadImage, BeyondLimits, CannotWrite
 from runup.oci.images import Config, Descriptor, Manifest
 from runup.oci.layout import Layout
 from runup.oci.tar import Archive, Entry
@@ -38,6 +38,22 @@ MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 
 MAX_LAYERS = 128
 """Most layers of an image; container engines stop at 127."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which files are read, and what is kept of one: of a file that `reads` refuses its name alone, without a byte.
+
+    `limit` is for what is read in all, `file_limit` for one file, both before `keeps` makes it less.
+    """
+
+    limit: int = MAX_PAYLOAD_BYTES
+    file_limit: int = MAX_PAYLOAD_BYTES
+    reads: Callable[[str], bool] = lambda _path: True
+    keeps: Callable[[str, bytes], bytes] = lambda _path, data: data
+
+
+ALL_OF_A_RELEASE = Pick()
 
 
 class Blobs(Protocol):
@@ -114,8 +130,11 @@ def for_architecture(index: images.Index, architecture: str, what: str) -> Descr
     raise BadImage(f"{what} has no image for linux/{architecture}; it has {known or 'none'}")
 
 
-def read_folders(image: Layered, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
-    """The regular files below `folders` as path to bytes, without unpacking the rest; raises BadImage."""
+def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A_RELEASE) -> dict[str, bytes]:
+    """The regular files below `folders` as path to bytes, without unpacking the rest.
+
+    Raises BadImage, and what `pick` raises.
+    """
     found: dict[str, bytes] = {}
     total = 0
     budget = Budget.of(image.digest)
@@ -129,10 +148,16 @@ def read_folders(image: Layered, folders: tuple[str, ...], *, limit: int = MAX_P
                 _replace(lower, path, entry)
                 if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
                     continue
+                if not pick.reads(path):
+                    found[path] = b""
+                    continue
                 total += entry.size
-                if total > limit:
-                    raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {limit} bytes")
-                found[path] = _bytes_of(archive, entry, path, lower | found, image)
+                if total > pick.limit:
+                    raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
+                if entry.size > pick.file_limit:
+                    raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
+                data = _bytes_of(archive, entry, path, lower | found, image)
+                found[path] = pick.keeps(path, data) if entry.isreg() else data
         found = lower | found
     return dict(sorted(found.items()))
 

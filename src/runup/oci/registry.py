@@ -19,7 +19,7 @@ from runup.oci import images, mirrors
 from runup.oci.access import Access
 from runup.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
 from runup.oci.images import Config, Descriptor, Manifest
-from runup.oci.layers import MAX_LAYERS, for_architecture, read_folders
+from runup.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
 from runup.oci.layout import Layout, media_type_of
 from runup.oci.reference import Reference, is_digest, sha256
 from runup.oci.search import Search, Searched, Sought
@@ -60,7 +60,7 @@ class RegistryClient:
 
     def resolve(self, reference: Reference) -> str:
         """The digest that `reference` stands for now: its own, or that of its tag."""
-        return reference.digest or sha256(self._manifest(reference))
+        return reference.digest or self._from_any(reference, lambda source: sha256(self._manifest(source)))
 
     def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:
         """Bring the image and all its blobs into `layout`, which knows it by digest then; gives the digest.
@@ -77,13 +77,18 @@ class RegistryClient:
         return self._from_any(reference, lambda source: self._read_file(source, path, architecture))
 
     def read_folders(
-        self, reference: Reference, folders: tuple[str, ...], *, architecture: str = "amd64"
+        self,
+        reference: Reference,
+        folders: tuple[str, ...],
+        pick: Pick = ALL_OF_A_RELEASE,
+        *,
+        architecture: str = "amd64",
     ) -> dict[str, bytes]:
-        """The regular files below `folders` as path to bytes, without keeping any of the image.
+        """The regular files below `folders` as path to bytes, as `pick` makes them, without keeping any of the image.
 
         Every layer arrives once and is read as it arrives: what a lower one has counts, unless an upper one hides it.
         """
-        return self._from_any(reference, lambda source: self._read_folders(source, folders, architecture))
+        return self._from_any(reference, lambda source: self._read_folders(source, folders, pick, architecture))
 
     def search(self, reference: Reference, sought: Sought, *, architecture: str = "amd64") -> Searched:
         """Look for files in the image, the uppermost layer first, and no further than until they were found.
@@ -186,7 +191,9 @@ class RegistryClient:
                 break
         raise FileNotFound(f"{reference}: the image has no file {path}")
 
-    def _read_folders(self, reference: Reference, folders: tuple[str, ...], architecture: str) -> dict[str, bytes]:
+    def _read_folders(
+        self, reference: Reference, folders: tuple[str, ...], pick: Pick, architecture: str
+    ) -> dict[str, bytes]:
         _, data = self._image(reference, architecture)
         manifest = images.decode(Manifest, data, str(reference))
         _check_sizes(manifest, reference)
@@ -195,7 +202,7 @@ class RegistryClient:
         described = b"".join(self._verified(reference, manifest.config))
         config = images.decode(Config, described, f"config of {reference}")
         arriving = _Arriving(lambda blob: self._verified(reference, blob), manifest)
-        return read_folders(_Remote(arriving, str(reference), manifest, config), folders)
+        return read_folders(_Remote(arriving, str(reference), manifest, config), folders, pick)
 
     def _search(self, reference: Reference, sought: Sought, architecture: str) -> Searched:
         _, data = self._image(reference, architecture)

@@ -401,7 +401,7 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
         return " ".join(risk["message"] for risk in found["risks"] if "InTargetCatalog" in risk["name"])
 
     assert "it has no channel stable-5, but stable-6" in told(f"oci:{layout}:next")
-    assert "it has none of configs/cluster-logging" in told(f"oci:{layout}:none")
+    assert "it is no file-based catalog: it has no folder configs" in told(f"oci:{layout}:none")
     assert f"{tmp_path}/gone" in told(f"oci:{tmp_path}/gone:next")
     ran = run("preflight", "run", "--dump", subject, "--target-catalog", "redhat-operators")
     assert (ran.code, "give SOURCE=IMAGE" in ran.err) == (1, True)

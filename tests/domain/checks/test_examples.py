@@ -36,6 +36,13 @@ class Row(NamedTuple):
     context: Context | None = None
 
 
+def budget(namespace: str) -> str:
+    """What comes before an example, for a budget over its pods."""
+    spec = "spec: {selector: {matchLabels: {app: web}}}"
+    metadata = f"metadata: {{name: web, namespace: {namespace}}}"
+    return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
+
+
 ROWS = (
     Row("overrides: one that is managed again", "ClusterVersionOverrides", (("true", "false"),)),
     Row("overrides: a patch is not held back", "ClusterVersionOverrides", (), (), PATCH),
@@ -657,6 +664,29 @@ ROWS = (
     Row("going: a pod on no node", "StuckTerminating", (("kind: Namespace", "kind: Pod"),)),
     Row("grace: an hour", "LongTerminationGrace", (("7200", "3600"),)),
     Row("grace: of a DaemonSet's pod", "LongTerminationGrace", (("kind: StatefulSet", "kind: DaemonSet"),)),
+    Row("one node: they are on two", "SpreadOnOneNode", (("worker-0, hostname", "worker-1, hostname"),)),
+    Row("one node: one waits for a node", "SpreadOnOneNode", (("nodeName: worker-0, hostname", "hostname"),)),
+    Row("one node: a budget takes them one by one", "SpreadOnOneNode", (("\napiVersion", budget("shop")),)),
+    Row(
+        "one node: a budget of another namespace",
+        "SpreadOnOneNode",
+        (("\napiVersion", budget("other")),),
+        ("SpreadOnOneNode",),
+    ),
+    Row("one node: of the platform", "SpreadOnOneNode", (("namespace: shop", "namespace: openshift-console"),)),
+    Row("one node: a Job", "SpreadOnOneNode", (("kind: StatefulSet", "kind: Job"),)),
+    Row("one node: they have ended", "SpreadOnOneNode", (("phase: Running", "phase: Succeeded"),)),
+    Row(
+        "one node: the only one",
+        "SpreadOnOneNode",
+        (
+            (
+                "\napiVersion",
+                "\napiVersion: config.openshift.io/v1\nkind: Infrastructure\nmetadata: {name: cluster}\n"
+                "status: {controlPlaneTopology: SingleReplica}\n---\napiVersion",
+            ),
+        ),
+    ),
     Row("unmanaged: of the platform", "UnmanagedPods", (("namespace: shop", "namespace: openshift-etcd"),)),
     Row(
         "unmanaged: has an owner",
@@ -669,8 +699,68 @@ ROWS = (
     Row("volumes: no Kubernetes told", "RemovedVolumePlugin", (), ("RemovedVolumePluginUnknown?",), NO_KUBERNETES),
     Row("attaching: a moment ago", "VolumeAttachmentStuck", (("08:00:00Z", "09:55:00Z"),)),
     Row("attaching: an old error of one that is attached", "VolumeAttachmentStuck", (("detachError", "attachError"),)),
+    Row("driver: registered", "CSIDriverNotReady", (("csi.example.com", "ebs.csi.aws.com"),)),
+    Row("driver: the volume is not there yet", "CSIDriverNotReady", (("attached: true", "attached: false"),)),
+    Row(
+        "driver: the node is gone", "CSIDriverNotReady", (("metadata: {name: worker-0}", "metadata: {name: worker-1}"),)
+    ),
+    Row(
+        "driver: none is registered",
+        "CSIDriverNotReady",
+        (("spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}", "spec: {drivers: null}"),),
+        ("CSIDriverNotReady",),
+    ),
+    Row("zone: has another node", "ZoneLockedVolumes", (("eu-1b", "eu-1a"),)),
+    Row("zone: the volume may be in two", "ZoneLockedVolumes", (("values: [eu-1a]", "values: [eu-1a, eu-1b]"),)),
+    Row(
+        "zone: one of two terms will do",
+        "ZoneLockedVolumes",
+        (
+            (
+                "values: [eu-1a]}]",
+                "values: [eu-1a]}]\n      - matchExpressions: "
+                "[{key: topology.ebs.csi.aws.com/zone, operator: In, values: [eu-1b]}]",
+            ),
+        ),
+    ),
+    Row("zone: not attached", "ZoneLockedVolumes", (("attached: true", "attached: false"),)),
+    Row(
+        "zone: bound to a machine by design",
+        "ZoneLockedVolumes",
+        (("topology.ebs.csi.aws.com/zone, operator", "kubernetes.io/hostname, operator"),),
+    ),
+    Row("zone: an operator that is not read", "ZoneLockedVolumes", (("operator: In", "operator: NotIn"),)),
+    Row("zone: no affinity", "ZoneLockedVolumes", (("nodeAffinity:", "accessModes: [ReadWriteMany]\n  other:"),)),
+    Row(
+        "zone: the only node",
+        "ZoneLockedVolumes",
+        (
+            (
+                "\n---\napiVersion: v1\nkind: Node\n"
+                "metadata: {name: worker-1, labels: {topology.ebs.csi.aws.com/zone: eu-1b}}",
+                "",
+            ),
+        ),
+    ),
     Row("registry: a volume", "ImageRegistryEphemeral", (("emptyDir: {}", "pvc: {claim: registry}"),)),
     Row("registry: removed", "ImageRegistryEphemeral", (("Managed", "Removed"),)),
+    Row(
+        "next catalog: has its channel",
+        "OperatorNotInTargetCatalog",
+        (("name: stable-6.2", "name: stable-5.8"), ("logging.v6.2.0", "logging.v5.8.1")),
+    ),
+    Row(
+        "next catalog: a catalog that stays",
+        "OperatorNotInTargetCatalog",
+        (("managed-by: marketplace-operator", "managed-by: me"),),
+    ),
+    Row(
+        "next catalog: one that was not read",
+        "OperatorNotInTargetCatalog",
+        (("redhat-operator-index:v5.0", "certified:v5.0"),),
+        ("OperatorNotInTargetCatalogUnknown?",),
+    ),
+    Row("next catalog: a patch brings none", "OperatorNotInTargetCatalog", (), (), PATCH),
     Row("proxy: no authority of its own", "ProxyTrustBroken", (("trustedCA: {name: user-ca-bundle}", ""),)),
     Row(
         "proxy: an empty bundle",
@@ -723,7 +813,7 @@ def changed(check: Check, changes: tuple[tuple[str, str], ...]) -> Check:
 def said(check: Check, given: Context | None = None) -> tuple[str, ...]:
     """What the check says of its example."""
     snapshot, usual = page.example(check)
-    judged = replace(given, manifests=usual.manifests) if given else usual
+    judged = replace(given, manifests=usual.manifests, catalogs=usual.catalogs) if given else usual
     outcome = run_check(check, snapshot, judged)
     assert "the check failed" not in outcome.message
     for finding in outcome.findings:
@@ -782,3 +872,13 @@ def test_pods_that_do_not_end_are_told_by_name() -> None:
     (finding,) = run_check(check, *page.example(check)).findings
     told = finding.message
     assert told.index("shop/a") < told.index("shop/b") < told.index("shop/c")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ZoneLockedVolumes", "Node"), ("SpreadOnOneNode", "Pod")])
+def test_a_list_that_is_not_whole_has_perhaps_another(name: str, kind: str) -> None:
+    """What is not in the list is not taken for missing; the engine says that the list is not whole."""
+    check = BY_NAME[name]
+    snapshot, given = page.example(check)
+    cut = next(read for read in check.reads if read.kind == kind)
+    outcome = run_check(check, replace(snapshot, incomplete={cut: ("the rest was cut off",)}), given)
+    assert {finding.applies.value for finding in outcome.findings} == {"Unknown"}

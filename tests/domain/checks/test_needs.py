@@ -117,5 +117,7 @@ def test_the_account_is_given_what_checks_read_and_no_more() -> None:
             assert _right(read) in granted or (read.group, read.plural) in wide
     asked = {(read.group, read.plural) for check in CHECKS for read in check.reads}
     asked |= {("config.openshift.io", "clusterversions"), ("config.openshift.io", "featuregates")}
+    asked |= {("config.openshift.io", f"image{what}mirrorsets") for what in ("digest", "tag")}
+    asked |= {("operator.openshift.io", "imagecontentsourcepolicies")}
     assert {(group, plural) for group, plural, _ in granted} == asked
     assert [rights.why_not(right) for right in given if rights.why_not(right)] == []

@@ -27,6 +27,10 @@ spec:
 """
 
 
+# Where images are asked for, which is every target's business.
+MIRRORS = {"imagedigestmirrorsets", "imagetagmirrorsets", "imagecontentsourcepolicies"}
+
+
 def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
     """A file as an image may hold it."""
     return json.dumps({"format": format_, "reads": reads}).encode()
@@ -88,7 +92,7 @@ def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
     found, refused = rights.of_file(declared(read, {"group": "", "resource": "pods"}))
     assert len(refused) == 1
     names = {right.resource for right in found}
-    assert names == {"pods", "clusterversions", "featuregates"}
+    assert names == {"pods", "clusterversions", "featuregates"} | MIRRORS
     rules = accounts.read_rules(found)
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 

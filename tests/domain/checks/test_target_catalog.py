@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.factories import context
 
-from runup.api.olm_v1alpha1 import Subscription
+from runup.api import codec
+from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.api.scheme import resource_of
-from runup.domain.checks.catalogue.olm_target_catalog import TargetCatalog, with_catalogs
+from runup.domain.checks.catalogue.olm_catalog_images import Expected, of_source, wanted
+from runup.domain.checks.catalogue.olm_target_catalog import CHECK
 from runup.domain.checks.catalogue.presence import DEFINITIONS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.file_based_catalog import BadCatalog, Entry, Package, folders, parse
-from runup.domain.checks.model import Snapshot
+from runup.domain.checks.engine import CheckOutcome, run_check
+from runup.domain.checks.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
+from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.objects import snapshot_of
+from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
 
 SUBSCRIPTION: dict[str, Any] = {
     "apiVersion": "operators.coreos.com/v1alpha1",
@@ -24,12 +29,9 @@ SUBSCRIPTION: dict[str, Any] = {
     "spec": {"name": "cluster-logging", "channel": "stable-6", "source": "redhat-operators"},
     "status": {"installedCSV": "logging.v6.0.1", "currentCSV": "logging.v6.0.1"},
 }
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "subscriptions.operators.coreos.com"},
-    "spec": {"group": "operators.coreos.com", "names": {"plural": "subscriptions", "kind": "Subscription"}},
-}
+INDEX = "registry.example/index:v5.2"
+NAMED = {"redhat-operators": INDEX}
+ALONE = frozenset({"cluster-logging"})
 PACKAGE = {"schema": "olm.package", "name": "cluster-logging", "defaultChannel": "stable-7"}
 
 
@@ -41,7 +43,13 @@ def channel(name: str, *entries: dict[str, Any]) -> dict[str, Any]:
 def catalog(*parts: dict[str, Any]) -> TargetCatalog:
     """What a catalog's file comes to."""
     data = "\n".join(json.dumps(part) for part in (PACKAGE, *parts)).encode()
-    return TargetCatalog("registry.example/index:v5.2", parse({"configs/cluster-logging/catalog.json": data}))
+    return TargetCatalog(INDEX, parse({"configs/cluster-logging/catalog.json": data}), looked_for=ALONE)
+
+
+def judged(objects: list[dict[str, Any]], catalogs: Catalogs, update: Context | None = None) -> CheckOutcome:
+    """What the check says of a cluster with OLM."""
+    snapshot = snapshot_of(CHECK.reads, objects)
+    return run_check(CHECK, snapshot, replace(update or context(), catalogs=catalogs))
 
 
 def deprecations(**message: str) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def deprecations(**message: str) -> dict[str, Any]:
 
 
 HERE = {"name": "logging.v6.0.1"}
-OTHER = TargetCatalog("registry.example/index:v5.2", {"other": Package("other")})
+OTHER = TargetCatalog(INDEX, {"other": Package("other")}, looked_for=ALONE)
 
 
 @pytest.mark.parametrize(
@@ -100,29 +108,247 @@ OTHER = TargetCatalog("registry.example/index:v5.2", {"other": Package("other")}
             id="its channel and version are at their end",
         ),
         pytest.param(
-            TargetCatalog("registry.example/index:v5.2", problem="no route to host"),
+            TargetCatalog(INDEX, problem="no route to host"),
             "Unknown",
-            "registry.example/index:v5.2: no route to host",
+            f"{INDEX}: no route to host",
             id="the image cannot be read",
         ),
-        pytest.param(None, "Unknown", "no image of redhat-operators for the target is named", id="no image is named"),
+        pytest.param(
+            TargetCatalog(INDEX, looked_for=frozenset({"other"})),
+            "Unknown",
+            "package cluster-logging was not looked for yet",
+            id="it was installed after the image was read",
+        ),
+        pytest.param(None, "Unknown", f"{INDEX}: it is being read", id="nobody has read it yet"),
     ],
 )
 def test_an_operator_and_the_next_catalog(found: TargetCatalog | None, result: str, words: str) -> None:
     """Whether there is a way on; where the catalog is not known, it is not fine."""
-    check = with_catalogs({"redhat-operators": found} if found else {})
-    objects = [SUBSCRIPTION, DEFINITION]
-    outcome = run_check(check, snapshot_of(check.reads, objects, lacking=lambda _read: ""), context())
+    outcome = judged([SUBSCRIPTION], Catalogs(NAMED, {INDEX: found} if found else {}, "it is being read"))
     assert outcome.result == result, outcome
     assert words in " ".join(finding.message for finding in outcome.findings)
+    assert [each.name for finding in outcome.findings for each in finding.resources] == ["logging"] * bool(words)
+
+
+def source(name: str, image: str, *, namespace: str = "openshift-marketplace", **notes: str) -> dict[str, Any]:
+    """A CatalogSource; `managed` and `template` are the annotations that count."""
+    keys = {"managed": "operatorframework.io/managed-by", "template": "olm.catalogImageTemplate"}
+    annotations = {keys[key]: text for key, text in notes.items()}
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "CatalogSource",
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+        "spec": {"image": image},
+    }
+
+
+OWN = "marketplace-operator"
+MINE = "quay.io/mine/catalog"
+KUBE = "{kube_major_version}.{kube_minor_version}"
+
+
+@pytest.mark.parametrize(
+    ("found", "brought", "kubernetes", "expected"),
+    [
+        pytest.param(
+            source("redhat-operators", "r.example/index:v5.0", managed=OWN),
+            (),
+            "",
+            Expected("r.example/index:v5.2"),
+            id="one of the platform's follows the release",
+        ),
+        pytest.param(
+            source("redhat-operators", "r.example/index:v5.2", managed=OWN),
+            (),
+            "",
+            Expected(),
+            id="one of the platform's that is there already",
+        ),
+        pytest.param(
+            source("redhat-operators", "r.example/index:v5.0"), (), "", Expected(), id="its name, of somebody else"
+        ),
+        pytest.param(
+            source("redhat-operators-4-13", "r.example/index:v4.13", managed=OWN),
+            (),
+            "",
+            Expected(),
+            id="its annotation, copied to a catalog that was pinned",
+        ),
+        pytest.param(
+            source("redhat-operators", "r.example/index:v5.0", managed=OWN, namespace="shop"),
+            (),
+            "",
+            Expected(),
+            id="in another namespace",
+        ),
+        pytest.param(
+            source("community-operators", "r.example/catalog:latest", managed=OWN),
+            (),
+            "",
+            Expected(),
+            id="a tag that names no release",
+        ),
+        pytest.param(
+            source("redhat-operators", f"r.example:5000/index@sha256:{'5' * 64}", managed=OWN),
+            (),
+            "",
+            Expected(),
+            id="a digest",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1.36", template=f"{MINE}:v{KUBE}"),
+            (),
+            "1.38.1",
+            Expected(f"{MINE}:v1.38"),
+            id="a template follows Kubernetes",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1.36", template=f"{MINE}:v{KUBE}.{{kube_patch_version}}"),
+            (),
+            "v1.38.1+bd9e442",
+            Expected(f"{MINE}:v1.38.1"),
+            id="to its patch, of a build",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1.38", template=f"{MINE}:v{KUBE}"),
+            (),
+            "1.38.1",
+            Expected(),
+            id="a template that comes to the same",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1.36", template=f"{MINE}:v{KUBE}"),
+            (),
+            "",
+            Expected(
+                problem="which Kubernetes the target has is not known, by which its olm.catalogImageTemplate chooses"
+            ),
+            id="a template, and no Kubernetes told",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:1", template=f"{MINE}:{{group:a,kind:B,jsonpath:c}}"),
+            (),
+            "1.38.1",
+            Expected(
+                problem="its olm.catalogImageTemplate has variables that only OLM knows: "
+                f"{MINE}:{{group:a,kind:B,jsonpath:c}}"
+            ),
+            id="a template of an object on the cluster",
+        ),
+        pytest.param(source("mine", f"{MINE}:v1"), (), "1.38.1", Expected(), id="neither: it stays as it is"),
+        pytest.param(source("mine", ""), (), "1.38.1", Expected(), id="served by an address"),
+        pytest.param(
+            source("mine", f"{MINE}:v1"),
+            (source("mine", f"{MINE}:v2"), source("other", f"{MINE}:v3")),
+            "",
+            Expected(f"{MINE}:v2"),
+            id="the release brings it",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1"),
+            (source("mine", f"{MINE}:v1"),),
+            "",
+            Expected(),
+            id="the release brings it as it is",
+        ),
+        pytest.param(
+            source("mine", f"{MINE}:v1"),
+            (source("mine", f"{MINE}:v1", template=f"{MINE}:v{KUBE}"),),
+            "1.38.1",
+            Expected(f"{MINE}:v1.38"),
+            id="the release brings a template",
+        ),
+    ],
+)
+def test_which_image_a_catalog_will_have(
+    found: dict[str, Any], brought: tuple[dict[str, Any], ...], kubernetes: str, expected: Expected
+) -> None:
+    """As the platform chooses it; what nobody changes stays, and is not read."""
+    update = replace(context(kubernetes=kubernetes), manifests=brought)
+    assert of_source(codec.convert(CatalogSource, found), update) == expected
+
+
+FROM_MARKETPLACE = {**SUBSCRIPTION, "spec": {**SUBSCRIPTION["spec"], "sourceNamespace": "openshift-marketplace"}}
+NOT_INSTALLED = {**FROM_MARKETPLACE, "metadata": {"name": "new", "namespace": "shop"}, "status": {}}
+MOVED = source("redhat-operators", "registry.example/index:v5.0", managed=OWN)
+HEALTHY = catalog(channel("stable-6", HERE))
+GONE = catalog(channel("stable-7", HERE))
+
+
+@pytest.mark.parametrize(
+    ("objects", "read", "expected"),
+    [
+        pytest.param([FROM_MARKETPLACE, MOVED], {INDEX: HEALTHY}, "Clear", id="it has a way on"),
+        pytest.param([FROM_MARKETPLACE, MOVED], {INDEX: GONE}, "Applies", id="its channel is gone"),
+        pytest.param([FROM_MARKETPLACE, MOVED], {}, "Unknown", id="its catalog was not read"),
+        pytest.param([FROM_MARKETPLACE], {INDEX: HEALTHY}, "Unknown", id="its catalog is not on the cluster"),
+        pytest.param([SUBSCRIPTION, MOVED], {INDEX: HEALTHY}, "Unknown", id="a catalog of its own namespace is not"),
+        pytest.param([NOT_INSTALLED, MOVED], {}, "Clear", id="nothing is installed"),
+        pytest.param(
+            [FROM_MARKETPLACE, source("redhat-operators", "mirror.example/index:v5.0")],
+            {},
+            "Clear",
+            id="a catalog that stays as it is",
+        ),
+        pytest.param([MOVED], {}, "Clear", id="no operators"),
+    ],
+)
+def test_a_cluster_and_the_catalogs_of_the_target(
+    objects: list[dict[str, Any]], read: Mapping[str, TargetCatalog], expected: str
+) -> None:
+    """Found out from the cluster's own catalogs, without a flag."""
+    assert judged(objects, Catalogs(read=read)).result == expected
+
+
+def test_only_operators_of_a_catalog_that_cannot_be_read_are_unknown() -> None:
+    """Another catalog's are judged all the same."""
+    other = {**FROM_MARKETPLACE, "metadata": {"name": "mine", "namespace": "shop"}}
+    other["spec"] = {
+        **SUBSCRIPTION["spec"],
+        "source": "certified-operators",
+        "sourceNamespace": "openshift-marketplace",
+    }
+    certified = source("certified-operators", "registry.example/certified:v5.0", managed=OWN)
+    refused = TargetCatalog("registry.example/certified:v5.2", problem="it wants a login", looked_for=ALONE)
+    outcome = judged([FROM_MARKETPLACE, other, MOVED, certified], Catalogs(read={INDEX: GONE, refused.image: refused}))
+    assert [(found.name, found.applies.value) for found in outcome.findings] == [
+        ("OperatorNotInTargetCatalog-logging", "True"),
+        ("OperatorNotInTargetCatalogUnknown", "Unknown"),
+    ]
+    assert "shop/mine: registry.example/certified:v5.2: it wants a login" in outcome.findings[1].message
+
+
+def test_what_is_read_is_what_changes_and_is_installed() -> None:
+    """Nothing of a catalog that stays, nor for a Subscription that has installed nothing."""
+    subs = [codec.convert(Subscription, each) for each in (FROM_MARKETPLACE, NOT_INSTALLED)]
+    sources = [codec.convert(CatalogSource, each) for each in (MOVED, source("mine", f"{MINE}:v1"))]
+    assert wanted(subs, sources, context()) == {INDEX: ALONE}
+    assert wanted(subs, (), replace(context(), catalogs=Catalogs(NAMED))) == {INDEX: ALONE}
 
 
 def test_an_empty_cluster_needs_no_catalog() -> None:
-    """Nor does one without OLM; one whose Subscriptions may not be listed is Unknown."""
-    check = with_catalogs({})
-    assert run_check(check, snapshot_of(check.reads, [], lacking=lambda _read: ""), context()).result == "Clear"
+    """Nor does one without OLM, nor a patch; one whose Subscriptions may not be listed is Unknown."""
+    assert judged([], Catalogs()).result == "Clear"
+    assert judged([FROM_MARKETPLACE, MOVED], Catalogs(), context("5.2.0", "5.2.9")).result == "Skipped"
     forbidden = Snapshot({DEFINITIONS: ()}, {resource_of(Subscription): "not allowed to list"})
-    assert run_check(check, forbidden, context()).result == "Unknown"
+    assert run_check(CHECK, forbidden, context()).result == "Unknown"
+
+
+def test_bundles_are_left_out_and_nothing_else() -> None:
+    """They are most of a catalog, and nobody here looks at them."""
+    bundle = {"schema": "olm.bundle", "package": "cluster-logging", "properties": ["x" * 9999]}
+    parts = (PACKAGE, bundle, channel("stable-6", HERE), deprecations(package="old"), {"schema": 7})
+    data = "\n".join(json.dumps(part) for part in parts).encode()
+    slimmed = slim("configs/a/catalog.json", data)
+    assert len(slimmed) < 999
+    assert parse({"a.json": slimmed}) == parse({"a.json": data})
+    assert parse({"a.json": slim("a.yaml", YAML)}) == parse({"a.yaml": YAML})
+
+
+def test_a_large_catalog_of_yaml_is_not_parsed_for_minutes() -> None:
+    """Those are JSON; the error says so."""
+    with pytest.raises(BadCatalog, match=r"configs/x/catalog\.yaml: of YAML"):
+        slim("configs/x/catalog.yaml", b" " * (MAX_YAML_BYTES + 1))
 
 
 YAML = b"""---

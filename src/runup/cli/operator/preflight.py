@@ -68,6 +68,14 @@ OPTIONS = (
         help="A Prometheus or Thanos for checks that are queries; '' asks nobody.",
     ),
     click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it."),
+    click.option(
+        "--catalogs",
+        envvar="PREFLIGHT_CATALOGS",
+        type=click.Choice(["read", "skip"]),
+        default="read",
+        show_default=True,
+        help="Whether the catalogs of operators that the target brings are read out of their registries.",
+    ),
     click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
 )
 
@@ -154,6 +162,7 @@ def _request(flags: Mapping[str, Any], version: str) -> Request:
         prometheus_url=flags["prometheus_url"],
         prometheus_ca=flags["prometheus_ca"] or _authorities(),
         prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
+        reads_catalogs=flags["catalogs"] == "read",
     )
 
 

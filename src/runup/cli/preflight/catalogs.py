@@ -1,17 +1,18 @@
-"""`--target-catalog SOURCE=IMAGE`: which packages a cluster has installed, and what those images have of them."""
+"""`--target-catalog SOURCE=IMAGE`, `--read-catalogs`: what the target's catalogs have of what a dump has installed.
+
+On a cluster the target's own code reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from runup.api.olm_v1alpha1 import Subscription
 from runup.cli.errors import CommandError
-from runup.domain.checks import file_based_catalog as catalogs
-from runup.domain.checks.catalogue.olm_target_catalog import Catalogs, TargetCatalog
-from runup.domain.checks.file_based_catalog import BadCatalog
 
 if TYPE_CHECKING:
+    from runup.domain.checks.model import Context, Snapshot
+    from runup.domain.checks.target_catalogs import Catalogs
     from runup.oci.access import Access
 
 
@@ -26,37 +27,19 @@ def images_of(typed: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def read(images: dict[str, str], subscriptions: Iterable[Subscription], access: Access) -> Catalogs:
-    """What each image has of the packages that are subscribed to out of its source; never raises for one of them."""
-    wanted: dict[str, set[str]] = {}
-    for sub in subscriptions:
-        wanted.setdefault(sub.spec.source, set()).add(sub.spec.name)
-    return {source: _read(image, wanted.get(source, set()), access) for source, image in images.items()}
+async def _read(
+    named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
+) -> Catalogs:
+    from runup.controllers.kernelmodules.registries import GivenRegistries
+    from runup.controllers.preflight_target.catalog_images import CatalogImages
+    from runup.kube.clock import SystemClock
+
+    images = CatalogImages(GivenRegistries(access), SystemClock(), lambda: None, named=named, reads=reads)
+    return await images.settled(snapshot, context)
 
 
-def _read(image: str, packages: set[str], access: Access) -> TargetCatalog:
-    from runup.oci.errors import OciError
+def read(named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool) -> Catalogs:
+    """What those images have, and with `reads` what those have that the target brings."""
+    import asyncio
 
-    if not packages:
-        return TargetCatalog(image)
-    try:
-        files = _files(image, catalogs.folders(packages), access)
-        if not files:
-            # A catalog of another make has its packages elsewhere: that none is found says nothing then.
-            return TargetCatalog(image, problem=f"it has none of {', '.join(catalogs.folders(packages))}")
-        return TargetCatalog(image, catalogs.parse(files))
-    except (OciError, BadCatalog) as error:
-        return TargetCatalog(image, problem=str(error))
-
-
-def _files(image: str, folders: tuple[str, ...], access: Access) -> dict[str, bytes]:
-    """Only those folders, out of layers that are streamed: an index of operators has a gigabyte."""
-    from runup.oci.layers import open_image, read_folders
-    from runup.oci.layout import Layout
-    from runup.oci.places import LayoutPlace, place_of
-    from runup.oci.registry import RegistryClient
-
-    place = place_of(image)
-    if isinstance(place, LayoutPlace):
-        return read_folders(open_image(Layout.open(place.folder), place.name), folders)
-    return RegistryClient(access).read_folders(place, folders)
+    return asyncio.run(_read(named, snapshot, context, access, reads=reads))

@@ -233,6 +233,11 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     metavar="SOURCE=IMAGE",
     help="What a CatalogSource will be on the target: its operators' channels are looked up there; may be repeated.",
 )
+@click.option(
+    "--read-catalogs",
+    is_flag=True,
+    help="Read the catalogs of operators that the target brings out of their registries: a gigabyte each.",
+)
 @click.option("--dump", "dumps", multiple=True, metavar="DIR", help="A must-gather or another dump; may be repeated.")
 @click.option(
     "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
@@ -259,6 +264,7 @@ def run(
     to_image: str,
     release_dir: str,
     catalogs: tuple[str, ...],
+    read_catalogs: bool,
     dumps: tuple[str, ...],
     output: str | None,
     fail_on: str,
@@ -295,5 +301,6 @@ def run(
         prometheus_url,
         prometheus_ca,
         catalogs,
+        read_catalogs,
     )
     return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

@@ -7,7 +7,7 @@ read; a dump is read as the sandbox's import and `upgrade status --dump` read it
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,8 +18,7 @@ from runup import __version__
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.api.core_v1 import ConfigMap
-from runup.api.olm_v1alpha1 import Subscription
-from runup.api.scheme import Resource, resource_of
+from runup.api.scheme import Resource
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -30,7 +29,6 @@ from runup.controllers.preflight_target.release import TargetRelease, load_relea
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.checks import manifests
 from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.olm_target_catalog import with_catalogs
 from runup.domain.checks.engine import evaluate
 from runup.domain.checks.model import Check, Context
 from runup.domain.checks.objects import snapshot_of
@@ -44,7 +42,6 @@ from runup.domain.preflight.report import Report, read
 from runup.domain.version import Version, VersionError
 
 if TYPE_CHECKING:
-    from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.kube.config import ClusterConfig
     from runup.oci.access import Access
     from runup.sandbox.dump.load import Dump
@@ -65,8 +62,9 @@ class Wanted:
     check_timeout_s: float = 10.0
     prometheus_url: str = ""
     prometheus_ca: str = ""
-    # What CatalogSources will be on the target: name -> image, and how it is reached.
+    # What CatalogSources will be on the target: name -> image, whether others are found out and read, and how.
     catalogs: Mapping[str, str] = field(default_factory=dict)
+    reads_catalogs: bool = False
     access: Access | None = None
 
 
@@ -147,9 +145,10 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             engine_version=__version__,
             prometheus_url=wanted.prometheus_url,
             prometheus_ca=wanted.prometheus_ca,
+            reads_catalogs=wanted.reads_catalogs,
+            catalogs=wanted.catalogs,
         )
         timing = Timing(check_limit_s=wanted.check_timeout_s)
-        extra = (*python_checks(), *_of_catalogs(wanted, await _subscriptions(client, wanted)))
         run = PreflightTarget(
             client,
             request,
@@ -157,7 +156,7 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             kept,
             SystemClock(),
             _Quiet(),
-            extra=extra,
+            extra=python_checks(),
             timing=timing,
             registries=ClusterRegistries(client, wanted.access) if wanted.access else None,
         )
@@ -167,34 +166,6 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
     return Judged("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
-
-
-async def _subscriptions(client: ReadOnlyClient, wanted: Wanted) -> tuple[Subscription, ...]:
-    """Which packages to look for; where they cannot be listed the check itself says so."""
-    from runup.kube.errors import ApiError
-
-    if not wanted.catalogs:
-        return ()
-    try:
-        return tuple((await client.listing(Subscription)).items)
-    except ApiError:
-        return ()
-
-
-def _subscribed(dump: Dump) -> Iterator[Subscription]:
-    """Those that are as they should be; of others the check itself says so."""
-    of_olm = resource_of(Subscription).api_version
-    for obj in dump.objects:
-        if (obj["apiVersion"], obj["kind"]) == (of_olm, "Subscription"):
-            with suppress(codec.DecodeError):
-                yield codec.convert(Subscription, obj)
-
-
-def _of_catalogs(wanted: Wanted, subscriptions: Iterable[Subscription]) -> tuple[Check, ...]:
-    """The check that judges by the target's catalogs, where they were named."""
-    if not wanted.catalogs or wanted.access is None:
-        return ()
-    return (with_catalogs(catalogs.read(dict(wanted.catalogs), subscriptions, wanted.access)),)
 
 
 class _Quiet:
@@ -266,8 +237,7 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
     source = _version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
-    of_catalogs = _of_catalogs(wanted, _subscribed(dump) if wanted.catalogs else ())
-    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra, *of_catalogs)
+    checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     held = None if release.manifests is None else manifests.for_cluster(release.manifests, filters)
     context = Context(
         source,
@@ -284,6 +254,9 @@ def _of_dump(dump: Dump, wanted: Wanted, now: datetime, extra: Sequence[Check]) 
         lacking=lambda resource: _lacking(dump, resource),
         partly=lambda resource: _partly(dump, resource),
     )
+    if wanted.access is not None:
+        read_of = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
+        context = replace(context, catalogs=read_of)
     header = Header(
         source_version=str(source),
         target_version=target,

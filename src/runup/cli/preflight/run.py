@@ -50,6 +50,7 @@ class Flags:
     prometheus_url: str = ""
     prometheus_ca: str = ""
     catalogs: tuple[str, ...] = ()
+    reads_catalogs: bool = False
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -72,6 +73,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         flags.prometheus_url,
         flags.prometheus_ca,
         images_of(flags.catalogs),
+        flags.reads_catalogs,
         reached,
     )
     now = SystemClock().now()

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as replaced
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from runup.api.codec import DecodeError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
+from runup.controllers.preflight_target.catalog_images import CatalogImages
 from runup.controllers.preflight_target.containers import Containers, waiting
 from runup.controllers.preflight_target.module_images import ModuleImages
 from runup.controllers.preflight_target.reads import Reads
@@ -86,6 +88,9 @@ class Request:
     prometheus_ca: str = ""
     # Whether many clusters share it, and a query is asked for this one.
     prometheus_hosted: bool = False
+    # Whether catalogs of operators are read out of their registries, and images by CatalogSource that were named.
+    reads_catalogs: bool = True
+    catalogs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -122,6 +127,13 @@ class PreflightTarget:
         registries = self.registries or ClusterRegistries(self.client)
         toolkit = self.release.images.get(TOOLKIT, "")
         self._images = ModuleImages(registries, toolkit, self.clock, self._changed.set)
+        self._catalogs = CatalogImages(
+            registries,
+            self.clock,
+            self._changed.set,
+            named=self.request.catalogs,
+            reads=self.request.reads_catalogs,
+        )
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluate until cancelled, or once. Raises Terminal where the request cannot be evaluated at all."""
@@ -181,6 +193,7 @@ class PreflightTarget:
                 await self._until_changed()
         finally:
             await self._images.close()
+            await self._catalogs.close()
             following.cancel()
             await prometheus.close()
             with suppress(asyncio.CancelledError):
@@ -269,17 +282,21 @@ class PreflightTarget:
             self.request.target_image,
             seen,
         )
+        catalogs = self._catalogs
+        read = await catalogs.settled(snapshot, context) if self._once else catalogs.seen(snapshot, context)
+        context = replaced(context, catalogs=read)
         queries = [check.query for check in checks if check.query and check.applies_to(context)]
         prometheus.want(list(dict.fromkeys(queries)), self._cluster_id)
         unanswered = {query for query in queries if prometheus.state.configured} - set(prometheus.state.answers)
         header = self._header(str(source))
         outcomes: list[CheckOutcome] = []
         of_containers = await containers.look(context)
-        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.query in unanswered))
+        open_ = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
+        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in open_))
         for check in checks:
             if self._shows_progress():
                 await self._write(running(header, outcomes, len(checks), now), containers.wanted)
-            if check.container is None and check.query not in unanswered:
+            if check.container is None and check.name not in open_:
                 outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])

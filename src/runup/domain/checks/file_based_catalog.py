@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from runup.lang import yaml as kyaml
 
 ROOT = "configs"
 PACKAGE = "olm.package"
+MAX_YAML_BYTES = 4 * 1024 * 1024
+"""Some seconds of parsing; catalogs that are larger are JSON."""
+_KEPT = (PACKAGE, "olm.channel", "olm.deprecations")
 
 
 class BadCatalog(ValueError):
@@ -49,9 +54,14 @@ def folders(packages: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{ROOT}/{name}" for name in sorted(set(packages)))
 
 
+def slim(path: str, data: bytes) -> bytes:
+    """The file `path` as JSON without what nobody here looks at: bundles, which are most of it; raises BadCatalog."""
+    return b"\n".join(msgspec.json.encode(part) for part in _parts(path, data) if part.get("schema") in _KEPT)
+
+
 def parse(files: Mapping[str, bytes]) -> dict[str, Package]:
     """The packages in `files` (path -> bytes); raises BadCatalog."""
-    parts = [part for path in sorted(files) for part in _parts(path, files[path])]
+    parts = [part for path in sorted(files) for part in _parts(path, files[path]) if part.get("schema") in _KEPT]
     names = dict.fromkeys(_text(part, "name") for part in parts if part.get("schema") == PACKAGE)
     return {name: _package(name, [part for part in parts if _owner(part) == name]) for name in names if name}
 
@@ -93,6 +103,8 @@ def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
     if path.endswith(".json"):
         yield from _objects(path, data)
     elif path.endswith((".yaml", ".yml")):
+        if len(data) > MAX_YAML_BYTES:
+            raise BadCatalog(f"{path}: of YAML, {MAX_YAML_BYTES} bytes are read at most, and it has {len(data)}")
         try:
             found = kyaml.load_all(data, name=path)
         except kyaml.YamlError as error:

@@ -1,4 +1,5 @@
-"""The target's own manifests, as far as checks judge a cluster by them: definitions, requests for accounts, gates.
+"""The target's own manifests, as far as checks judge a cluster by them: definitions, requests for accounts,
+catalogs of operators, gates.
 
 A payload has hundreds of files of several megabytes. Only those are parsed in which one of these kinds can be, and of a
 definition only names and versions are kept.
@@ -12,7 +13,7 @@ from typing import Any
 from runup.domain.release.inclusion import Excluded, Filters, include
 from runup.domain.release.manifest import Manifest, parse_manifests
 
-KINDS = frozenset({"CustomResourceDefinition", "CredentialsRequest"})
+KINDS = frozenset({"CatalogSource", "CustomResourceDefinition", "CredentialsRequest"})
 GATES = "admin-gates"
 JSON = Mapping[str, Any]
 

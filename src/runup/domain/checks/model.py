@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 from runup.api.codec import Undecodable
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
+from runup.domain.checks.target_catalogs import NONE_READ, Catalogs
 from runup.domain.kernelmodules.verdict import Seen
 from runup.domain.preflight.report import ReportedResource, Severity
 from runup.domain.updates.promql import NOTHING, Known
@@ -124,6 +125,8 @@ class Context:
     # The target's pull spec, where it is known, and what its kernels' modules are known to be; None: nobody looked.
     target_image: str = ""
     kernel_modules: Seen | None = None
+    # The catalogs of operators that the target brings.
+    catalogs: Catalogs = NONE_READ
 
 
 @dataclass(frozen=True, slots=True)

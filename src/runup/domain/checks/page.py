@@ -6,11 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from runup.api.scheme import Resource
 from runup.domain.checks.engine import run_check
+from runup.domain.checks.file_based_catalog import parse
 from runup.domain.checks.model import Check, Context, Snapshot
 from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.reads import namespace_of
+from runup.domain.checks.target_catalogs import NONE_READ, Catalogs, TargetCatalog
 from runup.domain.version import Version
 from runup.lang import yaml as kyaml
 
@@ -19,6 +23,8 @@ OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Sou
 _NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 _SOURCE, _TARGET, _KUBERNETES = "5.0.0", "5.2.0", "1.38.1"
 _IMAGE = "quay.io/example/release@sha256:5"
+# Documents with a `schema` are what this image has: the catalog of operators that the target brings.
+_CATALOG = "registry.example/redhat-operator-index:v5.2"
 
 
 def page(check: Check) -> str:
@@ -62,8 +68,15 @@ def example(check: Check) -> tuple[Snapshot, Context]:
     """The check's example as it is judged."""
     documents = [each for each in kyaml.load_all(check.example) if isinstance(each, dict)]
     target = [each for each in documents if _is_targets(each)]
-    return snapshot_of(check.reads, (each for each in documents if not _is_targets(each))), Context(
-        Version(_SOURCE), Version(_TARGET), _NOW, _KUBERNETES, manifests=tuple(target), target_image=_IMAGE
+    cluster = (each for each in documents if not _is_targets(each) and "schema" not in each)
+    return snapshot_of(check.reads, cluster), Context(
+        Version(_SOURCE),
+        Version(_TARGET),
+        _NOW,
+        _KUBERNETES,
+        manifests=tuple(target),
+        target_image=_IMAGE,
+        catalogs=_catalogs([each for each in documents if "schema" in each]),
     )
 
 
@@ -81,6 +94,13 @@ def problems(check: Check) -> Iterator[str]:
             yield f"its docstring has no paragraph that begins with {opening!r}"
     if not messages(check):
         yield "it does not apply to its own example"
+
+
+def _catalogs(parts: Sequence[dict[str, Any]]) -> Catalogs:
+    if not parts:
+        return NONE_READ
+    found = parse({"catalog.json": b"\n".join(msgspec.json.encode(part) for part in parts)})
+    return Catalogs(read={_CATALOG: TargetCatalog(_CATALOG, found, looked_for=frozenset(found))})
 
 
 def _is_targets(obj: dict[str, Any]) -> bool:

@@ -27,8 +27,13 @@ MAX_READS = 500
 # Each takes a Role and its binding.
 MAX_NAMESPACES = 20
 MAX_BYTES = 256 * 1024
-# The process itself reads them: which version runs, and which checks the cluster gets.
-_ALWAYS = tuple(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate)))
+# The process itself reads them: which version runs, which checks the cluster gets, and where images are asked for.
+_ALWAYS = (
+    *(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate))),
+    Right("config.openshift.io", "imagedigestmirrorsets"),
+    Right("config.openshift.io", "imagetagmirrorsets"),
+    Right("operator.openshift.io", "imagecontentsourcepolicies"),
+)
 _GROUP = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*)?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 # Whoever reads these can act as somebody else, or has what only its owner should have. A MachineConfig is a node's

@@ -212,6 +212,10 @@ def _report_sink(place: Workplace, text: str) -> Workplace:
     return replace(place, report_sink=cast("Any", _one_of(text, ("volume", "configmap"))))
 
 
+def _catalogs(place: Workplace, text: str) -> Workplace:
+    return replace(place, catalogs=cast("Any", _one_of(text, ("read", "skip"))))
+
+
 def _one_of(text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise Unusable(f"is neither {' nor '.join(allowed)}")
@@ -237,6 +241,7 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
     "serviceAccount": _service_account,
     "reportSink": _report_sink,
     "documentationBase": _documentation_base,
+    "catalogs": _catalogs,
 }
 
 

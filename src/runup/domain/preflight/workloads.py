@@ -78,6 +78,8 @@ class Workplace(msgspec.Struct, frozen=True):
     prometheus_url: str = ""
     prometheus_ca: str = ""
     prometheus_hosted: bool = False
+    # Whether the target reads the catalogs of operators that it brings out of their registries.
+    catalogs: Literal["read", "skip"] = "read"
 
     @property
     def account(self) -> str:
@@ -231,6 +233,7 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
     env |= {"PREFLIGHT_PROMETHEUS_URL": place.prometheus_url} if place.prometheus_url else {}
     env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if place.prometheus_url and place.prometheus_hosted else {}
+    env |= {"PREFLIGHT_CATALOGS": place.catalogs} if place.catalogs != "read" else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 

@@ -2,86 +2,92 @@
 
 Applies when the package of a Subscription is not in the target's catalog, its channel is not, or nothing in that
 channel is or follows the installed version; and when the catalog says that one of them is at the end of its life.
-Each Subscription is a risk of its own. It runs where `runup preflight run --target-catalog SOURCE=IMAGE` names the
-image that a CatalogSource will have on the target, such as
-`redhat-operators=registry.example/redhat-operator-index:v4.17`; of a source for which none is named, it is Unknown.
+Each Subscription is a risk of its own. Which image its CatalogSource will have then is said by the target's own
+manifests, by the annotation `olm.catalogImageTemplate` for the target's Kubernetes, and for the four catalogs of the
+platform's marketplace by their tag, which is the release's minor version: `redhat-operator-index:v4.17`. A catalog that
+none of these changes stays as it is, and takes no way away. In a cluster the target reads the image itself
+([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or is told by
+`--target-catalog SOURCE=IMAGE`. What could not be read is Unknown, for the operators of that catalog alone.
 
 Why it matters once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
 them gets no update any more, and one whose channel is gone stays where it is without a word.
 
 What to do change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
-updated; `oc get packagemanifest NAME -o yaml` shows those of today.
+updated; `oc get packagemanifest NAME -o yaml` shows those of today, `oc get subscription NAME -o yaml` what it has.
 
 Accepting it means that this operator stays at its version.
 
 Source of the rule operator-registry, `alpha/declcfg` (file-based catalogs); operator-lifecycle-manager,
-`pkg/controller/registry/resolver` (replaces, skips, skipRange).
+`pkg/controller/registry/resolver` (replaces, skips, skipRange) and `pkg/controller/registry/catalogtemplate`;
+operator-marketplace, `defaults/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 
-from runup.api.olm_v1alpha1 import Subscription
+from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.domain.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
-from runup.domain.checks.catalogue.olm import READS, target_name
-from runup.domain.checks.catalogue.presence import all_or_none
-from runup.domain.checks.catalogue.wording import names
+from runup.domain.checks.catalogue.olm import target_name
+from runup.domain.checks.catalogue.olm_catalog_images import UNTOUCHED, of_subscription
+from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
+from runup.domain.checks.catalogue.wording import LONGEST_CAUSE, names
 from runup.domain.checks.file_based_catalog import Entry, Package
-from runup.domain.checks.model import Check, Context, Finding, Snapshot
+from runup.domain.checks.model import Context, Finding, Snapshot
+from runup.domain.checks.target_catalogs import TargetCatalog
+from runup.lang.cut import cut
 
 NAME = "OperatorNotInTargetCatalog"
 DEPRECATED = "OperatorDeprecatedInTarget"
 EXAMPLE = """
 apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata:
+  name: redhat-operators
+  namespace: openshift-marketplace
+  annotations: {operatorframework.io/managed-by: marketplace-operator}
+spec: {image: 'registry.example/redhat-operator-index:v5.0'}
+---
+apiVersion: operators.coreos.com/v1alpha1
 kind: Subscription
 metadata: {name: logging, namespace: openshift-logging}
-spec: {name: logging, channel: stable-5.8, source: redhat-operators}
+spec: {name: logging, channel: stable-5.8, source: redhat-operators, sourceNamespace: openshift-marketplace}
 status: {state: AtLatestKnown, installedCSV: logging.v5.8.1, currentCSV: logging.v5.8.1}
+---
+# what registry.example/redhat-operator-index:v5.2 has
+schema: olm.package
+name: logging
+defaultChannel: stable-6.2
+---
+schema: olm.channel
+package: logging
+name: stable-6.2
+entries: [{name: logging.v6.2.0}]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class TargetCatalog:
-    """What was read of the image of one CatalogSource: the packages that were looked for, or why it could not be."""
-
-    image: str
-    packages: Mapping[str, Package] = field(default_factory=dict)
-    problem: str = ""
-
-
-Catalogs = Mapping[str, TargetCatalog]
-_EXAMPLE_CATALOGS: Catalogs = {
-    "redhat-operators": TargetCatalog(
-        "registry.example/index:v5.2",
-        {"logging": Package("logging", "stable-6.2", {"stable-6.2": (Entry("logging.v6.2.0"),)})},
-    )
-}
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    # What is not installed cannot be left behind.
+    subs = [each for each in sorted(all_or_none(snapshot, Subscription), key=named) if each.status.installed_csv]
+    unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
+    sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
+    for sub in subs:
+        expected = of_subscription(sub, sources, context)
+        if expected.problem:
+            yield _unknown(sub, expected.problem)
+        elif expected != UNTOUCHED:
+            catalog = context.catalogs.of(expected.image, sub.spec.name)
+            yield from [_unknown(sub, _why(catalog))] if catalog.problem else _judged(sub, catalog, context)
 
 
-def with_catalogs(catalogs: Catalogs) -> Check:
-    """The check, judging by these: name of a CatalogSource -> what its image has for the target."""
-    return replace(CHECK, run=lambda snapshot, context: _run(snapshot, context, catalogs))
+def _why(catalog: TargetCatalog) -> str:
+    return f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
 
 
-def _run(snapshot: Snapshot, context: Context, catalogs: Catalogs) -> Iterator[Finding]:
-    for sub in sorted(all_or_none(snapshot, Subscription), key=named):
-        if not sub.status.installed_csv:
-            continue  # nothing is installed that could be left behind
-        catalog = catalogs.get(sub.spec.source)
-        if catalog is None or catalog.problem:
-            yield _unknown(sub, catalog)
-            continue
-        yield from _judged(sub, catalog, context)
-
-
-def _unknown(sub: Subscription, catalog: TargetCatalog | None) -> Finding:
-    source = sub.spec.source or "SOURCE"
-    why = f"{catalog.image}: {catalog.problem}" if catalog else f"no image of {source} for the target is named"
-    return unsure(
-        NAME, f"{named(sub)}: {why}", [sub], fix=f"Name one that can be read: --target-catalog {source}=IMAGE."
-    )
+def _unknown(sub: Subscription, why: str) -> Finding:
+    option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
+    fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
+    return unsure(NAME, f"{named(sub)}: {why}", [sub], fix=fix)
 
 
 def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
@@ -136,9 +142,8 @@ CHECK = declared(
     __doc__,
     NAME,
     "operator-lifecycle-manager",
-    (*READS, Subscription),
-    lambda snapshot, context: _run(snapshot, context, _EXAMPLE_CATALOGS),
+    (Subscription, CatalogSource, DEFINITIONS),
+    _run,
     updates=MINOR,
     example=EXAMPLE,
 )
-"""As its page shows it; `with_catalogs` is what judges."""

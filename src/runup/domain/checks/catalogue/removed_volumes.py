@@ -17,18 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.platform_v1 import PersistentVolume
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.kubernetes import target_minor
+from runup.domain.checks.catalogue.volumes import REMOVED_PLUGINS, VOLUMES
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.checks.reads import Slim
 from runup.domain.checks.tables import table
 
 NAME = "RemovedVolumePlugin"
-_KNOWN = frozenset(plugin for row in table("removed-volumes").removed.values() for plugin in row)
 EXAMPLE = """
 apiVersion: v1
 kind: PersistentVolume
@@ -37,20 +33,8 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 """
 
 
-def _slim(volume: PersistentVolume) -> PersistentVolume:
-    metadata = volume.metadata
-    return PersistentVolume(
-        metadata=ObjectMeta(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version),
-        spec={key: {} for key in volume.spec if key in _KNOWN},
-    )
-
-
-_PV = resource_of(PersistentVolume)
-VOLUMES = Slim(_PV.group, _PV.version, _PV.kind, _PV.plural, namespaced=False, type=PersistentVolume, keep=_slim)
-
-
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    old = [volume for volume in snapshot.listed(VOLUMES) if volume.spec]
+    old = [volume for volume in snapshot.listed(VOLUMES) if REMOVED_PLUGINS & volume.spec.keys()]
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
@@ -59,7 +43,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     gone = {plugin: minor for minor, row in table("removed-volumes").between(0, target or 0) for plugin in row}
     lost = sorted((each for each in old if gone.keys() & each.spec.keys()), key=lambda each: each.metadata.name)
     if lost:
-        told = names([f"{each.metadata.name} ({names(sorted(each.spec))})" for each in lost])
+        told = names([f"{each.metadata.name} ({names(sorted(REMOVED_PLUGINS & each.spec.keys()))})" for each in lost])
         yield risk(
             NAME,
             f"{count(len(lost), 'volume')} cannot be mounted by Kubernetes {context.target_kubernetes}: {told}.",

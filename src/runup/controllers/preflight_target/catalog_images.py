@@ -1,0 +1,186 @@
+"""What a preflight knows of the catalogs of operators that the target brings, read beside the checks.
+
+In: snapshots, as the checks see them. Out: `Catalogs`, at once, and a call of `changed` when more is known. An image is
+read again only where its tag stands for another digest, or a package is installed that was not looked for. Images are
+read one after the other: memory and the line belong to the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from runup.api.codec import DecodeError
+from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.api.scheme import resource_of
+from runup.controllers.kernelmodules.images import asked
+from runup.controllers.kernelmodules.registries import Registries
+from runup.controllers.sources.catalogs import read_catalog, unread
+from runup.domain.checks.catalogue import olm_target_catalog
+from runup.domain.checks.catalogue.olm_catalog_images import wanted
+from runup.domain.checks.catalogue.wording import minor_or_major
+from runup.domain.checks.model import Context, Snapshot
+from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
+from runup.kube.clock import Clock
+from runup.oci.errors import OciError
+from runup.oci.layers import open_image, read_folders
+from runup.oci.layout import Layout
+from runup.oci.places import LayoutPlace, place_of
+from runup.oci.reference import Reference, parse
+from runup.oci.registry import RegistryClient
+
+SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
+WITHIN_S = 300.0
+"""Time for one image, in seconds."""
+
+FIRST_S = 120.0
+"""How long a first report waits for the first answers: an image that takes longer is Unknown in it."""
+
+AGAIN_S, RETRY_S = 1800.0, 180.0
+"""When a tag is asked for its digest again, in seconds, and when an image that could not be read is tried again."""
+
+READING = "it is being read"
+SWITCHED_OFF = "catalogs of the target are not read here"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An answer, the digest that it is of, and when it came."""
+
+    found: TargetCatalog
+    digest: str
+    at: float
+
+    def is_due(self, packages: frozenset[str], now: float) -> bool:
+        """Whether another answer may be had by now."""
+        age_s = now - self.at
+        return not packages <= self.found.looked_for or age_s >= (RETRY_S if self.found.problem else AGAIN_S)
+
+
+class CatalogImages:
+    """The catalogs of one target. `named` are images by CatalogSource; without `reads` no others are read."""
+
+    def __init__(
+        self,
+        registries: Registries,
+        clock: Clock,
+        changed: Callable[[], None],
+        *,
+        named: Mapping[str, str] | None = None,
+        reads: bool = True,
+        within_s: float = WITHIN_S,
+    ) -> None:
+        self._registries = registries
+        self._clock = clock
+        self._changed = changed
+        self._named = named or {}
+        self._reads = reads
+        self._within_s = within_s
+        self._known: dict[str, _Known] = {}
+        self._reading: asyncio.Task[None] | None = None
+        self._began_at: float | None = None
+
+    def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
+        """What is known by now for the update in `context`; what is not is asked for."""
+        images = self._wanted(snapshot, context)
+        self._known = {image: known for image, known in self._known.items() if image in images}
+        now = self._clock.monotonic()
+        due = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
+        if due and self._reading is None:
+            self._began_at = now if self._began_at is None else self._began_at
+            self._reading = asyncio.create_task(self._read_all(due))
+        read = {image: known.found for image, known in self._known.items()}
+        return Catalogs(self._named, read, READING if self._reads else SWITCHED_OFF)
+
+    async def settled(self, snapshot: Snapshot, context: Context) -> Catalogs:
+        """The same once nothing is being read any more."""
+        seen = self.seen(snapshot, context)
+        while self._reading is not None:
+            await self._reading
+            seen = self.seen(snapshot, context)
+        return seen
+
+    def awaited(self, check: str) -> bool:
+        """Whether a first report should wait for what is being read for `check`."""
+        if check != olm_target_catalog.NAME or self._reading is None or self._began_at is None:
+            return False
+        return self._clock.monotonic() - self._began_at < FIRST_S
+
+    async def close(self) -> None:
+        """Read no further."""
+        if (reading := self._reading) is not None:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    def _wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
+        if not minor_or_major(context):
+            return {}
+        subs, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
+        images = wanted(subs, sources, replace(context, catalogs=Catalogs(self._named)))
+        return {image: found for image, found in images.items() if self._reads or image in self._named.values()}
+
+    def _is_due(self, image: str, packages: frozenset[str], now: float) -> bool:
+        return image not in self._known or self._known[image].is_due(packages, now)
+
+    async def _read_all(self, due: Mapping[str, frozenset[str]]) -> None:
+        try:
+            for image, packages in due.items():
+                self._known[image] = await self._answer(image, packages)
+                self._changed()
+        finally:
+            # Before whoever was told looks again.
+            self._reading = None
+        self._changed()
+
+    async def _answer(self, image: str, packages: frozenset[str]) -> _Known:
+        try:
+            return await self._read(image, packages)
+        except Exception as error:  # noqa: BLE001 - a bug there costs this answer, not the preflight
+            return self._failed(image, packages, f"{type(error).__name__}: {error}")
+
+    async def _read(self, image: str, packages: frozenset[str]) -> _Known:
+        notes: list[str] = []
+        try:
+            place = place_of(image) if image in self._named.values() else parse(image)
+            if isinstance(place, LayoutPlace):
+                return self._of_layout(image, place, packages)
+            access = await self._registries.access("", "", notes)
+            known = await asked(
+                place, access, lambda client: self._look(client, image, place, packages), within_s=self._within_s
+            )
+            return _noted(known, notes)
+        except TimeoutError:
+            return self._failed(image, packages, f"it was not read within {self._within_s:g} s")
+        except DecodeError as error:
+            return self._failed(image, packages, f"the cluster's answer is not clear: {error}")
+        except OciError as error:
+            return _noted(self._failed(image, packages, error.message), notes)
+
+    def _look(self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]) -> _Known:
+        """In a thread: read the image unless it is the one that is known. Raises OciError."""
+        digest = client.resolve(place)
+        known = self._known.get(image)
+        if known is not None and known.digest == digest and packages <= known.found.looked_for:
+            return replace(known, at=self._clock.monotonic())
+        found = read_catalog(
+            image, packages, lambda folders, pick: client.read_folders(place, folders, pick, architecture="")
+        )
+        return _Known(found, "" if found.problem else digest, self._clock.monotonic())
+
+    def _of_layout(self, image: str, place: LayoutPlace, packages: frozenset[str]) -> _Known:
+        layout = open_image(Layout.open(place.folder), place.name, architecture="")
+        found = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
+        return _Known(found, "", self._clock.monotonic())
+
+    def _failed(self, image: str, packages: frozenset[str], problem: str) -> _Known:
+        return _Known(unread(image, problem, packages), "", self._clock.monotonic())
+
+
+def _noted(known: _Known, notes: Sequence[str]) -> _Known:
+    """With what could not be read of the cluster, such as its pull secret: whoever was refused must know."""
+    if not known.found.problem or not notes:
+        return known
+    return replace(known, found=replace(known.found, problem=f"{known.found.problem} ({'; '.join(notes)})"))

@@ -1,0 +1,128 @@
+"""All pods of a workload are on one node, and are gone together when it is drained.
+
+Applies when a ReplicaSet or StatefulSet outside the platform's namespaces has two pods or more, all of them are on one
+node, and no PodDisruptionBudget selects them: with one, a drain takes them one after the other. All such workloads are
+one risk. On a cluster of one node it says nothing.
+
+Why it matters somebody asked for more than one pod so that one is always there; while that node is updated none is.
+
+What to do spread them (`topologySpreadConstraints` or anti-affinity by `kubernetes.io/hostname`), or give them a
+PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows where they are.
+
+Accepting it is right where these workloads may be down for as long as new pods take to start.
+
+Source of the rule kubectl drain (pkg/drain: all evictions of a node are asked for at once) and policy/v1 (a budget
+holds an eviction up; without one there is none to ask).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.codec import Undecodable
+from runup.api.config_v1 import Infrastructure
+from runup.api.core_v1 import PlacedPod
+from runup.api.workloads_v1 import PodDisruptionBudget
+from runup.domain.checks.catalogue.declaring import declared, risk
+from runup.domain.checks.catalogue.of_last import of_last
+from runup.domain.checks.catalogue.pods import ENDED, PODS
+from runup.domain.checks.catalogue.system_pods import is_system
+from runup.domain.checks.catalogue.topology import control_plane
+from runup.domain.checks.catalogue.wording import count, names
+from runup.domain.checks.model import Context, Finding, Snapshot
+
+NAME = "SpreadOnOneNode"
+WORKLOADS = ("ReplicaSet", "StatefulSet")
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+spec: {nodeName: worker-0, hostname: web-1}
+status: {phase: Running}
+"""
+
+# Namespace, kind and name of a workload.
+Key = tuple[str, str, str]
+# A workload with pods on several nodes, or one that has none yet.
+_SPREAD: list[PlacedPod] = []
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    together = _together(snapshot.listed(PODS))
+    if not together or snapshot.incomplete.get(PODS):
+        return  # one that is not in the list may be on another node; that the list is not whole is told for every check
+    unread = snapshot.undecoded.get(PODS, ())
+    together = {key: pods for key, pods in together.items() if not any(_may_be(bad, key) for bad in unread)}
+    budgets = snapshot.all(PodDisruptionBudget)
+    alone = {key: pods for key, pods in together.items() if not any(_over(budget, pods[0]) for budget in budgets)}
+    if alone:
+        told = names([_told(key, pods) for key, pods in sorted(alone.items())])
+        yield risk(
+            NAME,
+            f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {told}.",
+            [pod for _, pods in sorted(alone.items()) for pod in pods],
+            severity="info",
+            fix="Spread them, or give them a PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows them.",
+            kind=PODS,
+        )
+
+
+def _may_be(bad: Undecodable, key: Key) -> bool:
+    """Whether a pod that cannot be read may be the workload's, by its name; it may be anywhere."""
+    namespace, _, name = key
+    return bad.namespace == namespace and bad.name.startswith(f"{name}-")
+
+
+def _told(key: Key, pods: Sequence[PlacedPod]) -> str:
+    namespace, kind, name = key
+    return f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
+
+
+def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
+    if budget.metadata.namespace != pod.metadata.namespace or budget.spec.selector is None:
+        return False
+    return budget.spec.selector.matches(pod.metadata.labels)
+
+
+@of_last
+def _together(pods: tuple[PlacedPod, ...]) -> dict[Key, tuple[PlacedPod, ...]]:
+    """The workloads with pods on one node alone; a pod that has no node yet may come to another one."""
+    several: dict[Key, list[PlacedPod]] = {}
+    for pod in pods:
+        metadata = pod.metadata
+        if not metadata.owner_references:
+            continue
+        owner = metadata.owner_references[0]
+        key = (metadata.namespace, owner.kind, owner.name)
+        there = several.get(key)
+        # Asked of hundreds of thousands: of a workload that is known to be spread, no more.
+        if there is _SPREAD or owner.kind not in WORKLOADS:
+            continue
+        if pod.status.phase in ENDED or metadata.deletion_timestamp is not None:
+            continue
+        if there is None:
+            several[key] = [pod] if pod.spec.node_name else _SPREAD
+        elif pod.spec.node_name == there[0].spec.node_name:
+            there.append(pod)
+        else:
+            several[key] = _SPREAD
+    return {key: tuple(found) for key, found in several.items() if len(found) > 1 and not is_system(key[0])}
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config",
+    (PODS, PodDisruptionBudget, Infrastructure),
+    _run,
+    severity="info",
+    example=EXAMPLE,
+)
