@@ -16,12 +16,10 @@ from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.domain.updatestatus.alerts import Alert as Alert
+from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL, WORKER_POOL
 from runup.domain.updatestatus.unreadable import Unreadable as Unreadable
 
 T = TypeVar("T")
-
-CONTROL_PLANE_POOL = "master"
-WORKER_POOL = "worker"
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
