@@ -61,6 +61,12 @@ def _said(code: str) -> str:
             id="a name that is told is had without reading",
         ),
         pytest.param(
+            "from threading import local; before = unread('threading'); import threading as it; me = it.main_thread();"
+            "print(before, unread('threading'), it.local is local, me.ident == it.get_ident())",
+            "True False True True",
+            id="click's local is that of threading, whose main thread is the one that reads it",
+        ),
+        pytest.param(
             "import _datetime; from datetime import datetime, UTC; before = unread('datetime');"
             "import datetime as it; missing = [n for n in it.__all__ if not hasattr(_datetime, n)];"
             "it.sys; print(before, unread('datetime'), missing, it.datetime is datetime, it.UTC is UTC)",

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from runup.api.codec import DecodeError, Undecodable
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap, Node, Pod
 from runup.api.meta_v1 import Object
+from runup.api.owned_v1 import Owned
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
 from runup.kube import calls, reviews
 from runup.kube.errors import Gone
 from runup.kube.pages import UndecodedEvent
-from runup.kube.request import Request, segment
+from runup.kube.request import Request, segment, server_url
 
 NODES, PODS, MAPS = resource_of(Node), resource_of(Pod), resource_of(ConfigMap)
 VERSIONS, DEPLOYMENTS = resource_of(ClusterVersion), resource_of(Deployment)
@@ -170,6 +174,8 @@ def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         "application/json",
     ]
+    assert dict(calls.list_page(Owned, resource=NODES).request.headers)["Accept"].split(",") == accept.split(",")
+    assert dict(calls.list_page(Node).request.headers)["Accept"] == "application/json"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
@@ -179,6 +185,47 @@ def test_a_name_that_is_another_path_is_refused(name: str) -> None:
         segment(name)
     with pytest.raises(ValueError, match="cannot be the name"):
         calls.delete(NODES, name)
+
+
+_ANY = st.text("aZ09._~-:@ +&=%é\n")
+
+
+@given(_ANY.filter(lambda text: text not in ("", ".", "..") and "%" not in text))
+def test_a_name_is_quoted_as_in_any_path(name: str) -> None:
+    """Most names need no quoting, and get none by a way of their own."""
+    assert segment(name) == quote(name, safe=":@!$&'()*+,;=")
+
+
+@given(st.lists(st.tuples(_ANY, _ANY), min_size=1))
+def test_a_query_is_encoded_as_any_form_is(query: list[tuple[str, str]]) -> None:
+    """So do most queries."""
+    assert Request("GET", "/p", tuple(query)).target == f"/p?{urlencode(query)}"
+
+
+def _parts(text: str) -> tuple[str, str | None, int | None, str] | type[ValueError]:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme, parts.hostname, parts.port, parts.path
+    except ValueError:
+        return ValueError
+
+
+@given(st.text("aZ09.-:@[]/?#%é"), st.sampled_from(["https://", "http://", "HTTPS://", ""]))
+@example("api.example.com:6443", "https://")
+@example("h:65535", "https://")
+@example("h:65536", "https://")
+@example("h:0", "https://")
+@example("h:", "https://")
+@example("h:٣", "https://")
+def test_the_parts_of_a_server_s_url(rest: str, scheme: str) -> None:
+    """Most servers are a host and a port, and are taken apart by a way of their own."""
+    try:
+        found = server_url(scheme + rest)
+        read = (found.scheme, found.hostname, found.port, found.path)
+    except ValueError:
+        assert _parts(scheme + rest) is ValueError
+    else:
+        assert read == _parts(scheme + rest)
 
 
 def test_one_namespaced_object_needs_its_namespace() -> None:

@@ -4,7 +4,7 @@ Field names are snake_case here and camelCase on the wire; `runup.api.codec` is 
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -121,8 +121,12 @@ class Status(Wire, frozen=True):
 
 
 class Object(Wire, frozen=True):
-    """Any object, as far as its identity goes; the base of every kind."""
+    """Any object, as far as its identity goes; the base of every kind.
 
+    Of a kind that says `metadata_alone` nothing else is asked of a server, as of an Object itself.
+    """
+
+    metadata_alone: ClassVar[bool] = False
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

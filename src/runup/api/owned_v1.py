@@ -3,7 +3,7 @@
 Nothing else of it is decoded, so that a kind with secrets in it costs and shows nothing.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ class OwnedMeta(ObjectMeta, frozen=True):
 class Owned(Object, frozen=True):
     """Metadata alone. `owned` is what is kept of the fields that we applied, as JSON."""
 
+    metadata_alone: ClassVar[bool] = True
     metadata: OwnedMeta = OwnedMeta()
     owned: bytes = b""
 

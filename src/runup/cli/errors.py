@@ -6,11 +6,10 @@ layer raises; `describe` turns it into bytes. Anything that it does not know is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import click
 
 from runup.lang.gotext import quoted
+from runup.lang.value import Value
 
 
 class CommandError(Exception):
@@ -26,7 +25,7 @@ class UsageProblem(click.UsageError):
     """The command line itself is wrong; `oc` adds where the help is."""
 
 
-class Failure(NamedTuple):
+class Failure(Value):
     """What stderr gets, and the exit code."""
 
     text: str

@@ -7,12 +7,14 @@ that it would decode. What is not as it should be (a dump is anybody's text) cou
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from runup.lang.value import Value
 
 JSON = dict[str, Any]
 
 
-class Condition(NamedTuple):
+class Condition(Value):
     """A condition, without its time."""
 
     type: str
@@ -21,7 +23,7 @@ class Condition(NamedTuple):
     message: str = ""
 
 
-class Release(NamedTuple):
+class Release(Value):
     """A release as update advice names it."""
 
     version: str = ""
@@ -29,14 +31,14 @@ class Release(NamedTuple):
     url: str = ""
 
 
-class Risk(NamedTuple):
+class Risk(Value):
     """A risk of an update."""
 
     name: str
     message: str
 
 
-class Update(NamedTuple):
+class Update(Value):
     """An update that is offered; one without risks is recommended whatever its conditions say."""
 
     release: Release
@@ -44,7 +46,7 @@ class Update(NamedTuple):
     recommended: Condition | None = None
 
 
-class Facts(NamedTuple):
+class Facts(Value):
     """A ClusterVersion as far as update advice is concerned. `json` is the whole object as it was read."""
 
     json: JSON

@@ -12,10 +12,10 @@ threads that use it at the same moment see it half made.
 from __future__ import annotations
 
 import _datetime  # type: ignore[import-not-found]
+import _thread
 import os
 import sys
 from _frozen_importlib_external import PathFinder  # `importlib.machinery` has the same, and imports four modules more
-from _thread import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -47,19 +47,22 @@ MODULES = frozenset(
         "random",
         "selectors",
         "textwrap",
+        "threading",
         "uuid",
     }
 )
 
 
 # What is asked of a late module on every command's way, and can be told without it: `uuid` asks which system it is on,
-# click has its messages translated, which ours are not, and all that `datetime` has of its own is replaced by C.
+# click has its messages translated, which ours are not, and keeps its context in a `local`; all that `datetime` has of
+# its own is replaced by C.
 _TOLD: dict[str, dict[str, Any]] = {
     "platform": {"system": lambda: os.uname().sysname},
     "gettext": {
         "gettext": lambda message: message,
         "ngettext": lambda one, many, number: one if number == 1 else many,
     },
+    "threading": {"local": _thread._local},
     "datetime": {name: value for name, value in vars(_datetime).items() if not name.startswith("_")},
 }
 
@@ -100,7 +103,7 @@ class _Attributes:
 
     def __init__(self, module: ModuleType, loader: Loader) -> None:
         self._module, self._loader = module, loader
-        self._lock = RLock()
+        self._lock = _thread.RLock()
         self._begun = False
 
     def __call__(self, name: str) -> Any:

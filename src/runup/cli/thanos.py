@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from runup.api import codec
 from runup.api.scheme import Resource
-from runup.domain.updatestatus.alerts import PATH, read_alerts
-from runup.domain.updatestatus.snapshot import Alert, Unreadable
+from runup.domain.updatestatus.unreadable import Unreadable
 from runup.kube import calls
 from runup.kube.errors import KubeError
 from runup.kube.tls import context_for
 
 if TYPE_CHECKING:
+    from runup.domain.updatestatus.alerts import Alert
     from runup.kube.client_sync import SyncClient
 
 _ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
@@ -32,7 +32,10 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
         route = client.send(calls.get_raw(_ROUTE, _THANOS, _MONITORING))
     except KubeError as error:
         return Unreadable(f"failed to get alerts from Thanos: {error.message}")
-    import http.client  # takes long, and most commands end before they come here
+    # They take long, and most commands end before they come here.
+    import http.client
+
+    from runup.domain.updatestatus.alerts import PATH, read_alerts
 
     hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
     causes = []
@@ -51,6 +54,8 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
 
 def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
     import http.client
+
+    from runup.domain.updatestatus.alerts import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
     context.load_default_certs()

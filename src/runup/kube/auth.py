@@ -6,9 +6,8 @@ A transport asks `credential(now)` before each request and calls `refresh()` onc
 
 from __future__ import annotations
 
-import base64
+import os
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -64,7 +63,7 @@ class Static(msgspec.Struct, frozen=True):
 class TokenFile:
     """A bearer token in a file, read again every minute and after a refusal."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
         self._read: tuple[datetime, Credential] | None = None
 
@@ -77,7 +76,8 @@ class TokenFile:
         if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
             return self._read[1]
         try:
-            token = self.path.read_text(encoding="utf-8", errors="replace").strip()
+            with open(self.path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 (pathlib takes time to import)
+                token = file.read().strip()
         except OSError as error:
             if self._read is not None:
                 return self._read[1]
@@ -106,4 +106,6 @@ def in_header(value: str, source: str) -> str:
 
 def basic(username: str, password: str) -> Credential:
     """A name and a password (API servers dropped this in 1.19; proxies in front of them still use it)."""
+    import base64  # which few clusters need
+
     return Credential(authorization="Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())

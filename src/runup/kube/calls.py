@@ -7,14 +7,15 @@ Nothing is sent here: `SyncClient.send` and `Client.send` take what these functi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from runup.api import codec
 from runup.api.meta_v1 import Object
-from runup.api.owned_v1 import Owned
 from runup.api.scheme import Resource, resource_of
-from runup.kube.pages import Page, UndecodedEvent, WatchEvent, page_reader, raw_page, watch_reader
 from runup.kube.request import Call, Request, segment
+
+if TYPE_CHECKING:
+    from runup.kube.pages import Page, UndecodedEvent, WatchEvent
 
 JSON = dict[str, Any]
 K = TypeVar("K", bound=Object)
@@ -29,8 +30,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 _JSON = "application/json"
 # Asked for when only identity is read; a server that cannot narrow it down sends the whole object.
 _METADATA_OF = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
-
-__all__ = ["Call", "Page", "Propagation", "Request", "WatchEvent"]
 
 
 def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
@@ -88,6 +87,8 @@ def list_page(
     """
     path = path_of(resource or resource_of(kind), namespace)
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
+    from runup.kube.pages import page_reader
+
     return Call(_read(path, _accept(kind, "List"), query), page_reader(kind))
 
 
@@ -104,6 +105,8 @@ def list_raw(
     """One page of a list as dicts; each item gets the apiVersion and kind that a list leaves out."""
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
     request = _read(path_of(resource, namespace), _JSON, query)
+    from runup.kube.pages import raw_page
+
     return Call(request, lambda data: raw_page(data, resource))
 
 
@@ -130,6 +133,8 @@ def watch(
         ("timeoutSeconds", str(timeout_seconds)),
         *((key, value) for key, value in selectors if value),
     )
+    from runup.kube.pages import watch_reader
+
     request = _read(path_of(resource or resource_of(kind), namespace), _accept(kind), query)
     return Call(request, watch_reader(kind, request))
 
@@ -276,7 +281,7 @@ def _path_of_object(resource: Resource, obj: JSON, subresource: str) -> str:
 
 
 def _accept(kind: type[Object], list_: str = "") -> str:
-    return _METADATA_OF.format(list=list_) if kind in (Object, Owned) else _JSON
+    return _METADATA_OF.format(list=list_) if kind is Object or kind.metadata_alone else _JSON
 
 
 def _read(path: str, accept: str, query: Query = ()) -> Request:

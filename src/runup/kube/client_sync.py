@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from runup import __version__
 from runup.api.codec import DecodeError, Undecodable
@@ -23,12 +23,12 @@ from runup.kube.clock import Clock, SystemClock
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import ConfigError, Gone
 from runup.kube.http_connection import Answer, Connection
-from runup.kube.lines import Lines
-from runup.kube.pages import Listing, UndecodedEvent, WatchEvent
 from runup.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
 from runup.kube.request import Call, Request
 from runup.kube.tls import context_for
-from runup.kube.warnings import incompleteness
+
+if TYPE_CHECKING:
+    from runup.kube.pages import Listing, WatchEvent
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -106,6 +106,10 @@ class SyncClient:
 
         Page by page; starts again if the list expired in between.
         """
+        # Most commands read single objects.
+        from runup.kube.pages import Listing
+        from runup.kube.warnings import incompleteness
+
         items: list[K] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
@@ -151,6 +155,8 @@ class SyncClient:
         Raises Gone when the version is too old (list again), Unreachable when the connection breaks, DecodeError, with
         its name, for an object that is not as its kind should be.
         """
+        from runup.kube.pages import UndecodedEvent
+
         call = calls.watch(
             kind,
             namespace,
@@ -165,6 +171,8 @@ class SyncClient:
             yield event
 
     def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
+        from runup.kube.lines import Lines
+
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
         watching = SyncClient(
             self.config,

@@ -6,21 +6,19 @@ request, as one ConfigError that names the file and the way out.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from runup.kube.auth import Auth, Static, TokenFile, basic, bearer, in_header
 from runup.kube.errors import ConfigError
-from runup.kube.kubeconfig import Cluster, From, Kubeconfig, User, load_files
+from runup.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
+from runup.kube.request import ServerURL, server_url
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 # The same words as `oc`, which people search for.
@@ -54,9 +52,9 @@ class ClusterConfig(msgspec.Struct, frozen=True):
         return f"ClusterConfig(server={self.server!r}, context={self.context!r})"
 
     @property
-    def url(self) -> SplitResult:
+    def url(self) -> ServerURL:
         """The server's URL in parts, without a slash at its end."""
-        return urlsplit(self.server)
+        return server_url(self.server)
 
     @property
     def address(self) -> str:
@@ -71,7 +69,7 @@ def load(
     context: str | None = None,
     *,
     environ: Mapping[str, str] | None = None,
-    service_account: Path = SERVICE_ACCOUNT,
+    service_account: Place = SERVICE_ACCOUNT,
 ) -> ClusterConfig:
     """The cluster to talk to; raises ConfigError.
 
@@ -84,7 +82,7 @@ def load(
         return _of_context(merged, context or merged.current_context)
     if context:
         raise ConfigError(f'context "{context}" does not exist', reason="ContextMissing")
-    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").exists():
+    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _exists(service_account, "token"):
         return in_cluster(environ, service_account)
     raise ConfigError(MISSING, reason="KubeconfigMissing")
 
@@ -94,24 +92,24 @@ def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] |
     return sorted(_files(kubeconfig, os.environ if environ is None else environ).contexts)
 
 
-def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> ClusterConfig:
+def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCOUNT) -> ClusterConfig:
     """The configuration of a pod: its token is read again as the kubelet renews it. Raises ConfigError."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
-    namespace = service_account / "namespace"
+    own = From(os.fspath(service_account)).path
     return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        ca_data=_file(service_account / "ca.crt"),
-        auth=TokenFile(service_account / "token"),
-        namespace=_file(namespace).decode().strip() if namespace.exists() else "default",
+        ca_data=_file(own("ca.crt")),
+        auth=TokenFile(own("token")),
+        namespace=_file(own("namespace")).decode().strip() if _exists(service_account, "namespace") else "default",
     )
 
 
 def _files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kubeconfig:
     if kubeconfig is not None:
-        return load_files([Path(kubeconfig)], required=True)
-    listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+        return load_files([kubeconfig], required=True)
+    listed = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if not listed and (home := environ.get("HOME", "")):
-        listed = [Path(home, ".kube", "config")]
+        listed = [From(home).path(".kube/config")]
     return load_files(listed, required=False)
 
 
@@ -165,7 +163,7 @@ def _server(server: str, name: str, *, tls: bool) -> str:
     # client-go's rule for a bare host:port.
     url = server if "://" in server else f"{'https' if tls else 'http'}://{server}"
     try:
-        parts = urlsplit(url)
+        parts = server_url(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         usable = False
@@ -206,7 +204,7 @@ def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-        "certificate-authority-data": base64.b64encode(ca_data).decode(),
+        "certificate-authority-data": binascii.b2a_base64(ca_data, newline=False).decode(),
         "config": extension,
     }
     return {key: value for key, value in values.items() if value}
@@ -231,14 +229,19 @@ def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
 def _bytes(data: str, path: str, origin: From) -> bytes:
     if data:
         try:
-            return base64.b64decode(data, validate=True)
+            return binascii.a2b_base64(data, strict_mode=True)
         except (binascii.Error, ValueError) as error:
             raise ConfigError(f"certificate data in the kubeconfig is not base64: {error}") from error
     return _file(origin.path(path)) if path else b""
 
 
-def _file(path: Path) -> bytes:
+def _file(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123 (pathlib is not needed to talk to a cluster)
+            return file.read()
     except OSError as error:
         raise ConfigError(f"unable to read {path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _exists(folder: Place, name: str) -> bool:
+    return os.path.exists(From(os.fspath(folder)).path(name))  # noqa: PTH110

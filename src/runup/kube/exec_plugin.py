@@ -18,6 +18,7 @@ from runup.api import codec
 from runup.api.meta_v1 import Wire
 from runup.kube.auth import Credential, in_header
 from runup.kube.errors import ConfigError
+from runup.kube.kubeconfig import ExecStanza
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
@@ -177,24 +178,3 @@ def exec_spec(stanza: ExecStanza, cluster: Mapping[str, Any]) -> ExecSpec:
         interactive_mode=mode,  # type: ignore[arg-type]
         cluster=cluster if stanza.provide_cluster_info else None,
     )
-
-
-class ExecEnv(Wire, frozen=True):
-    """One environment variable for a plugin."""
-
-    name: str
-    value: str = ""
-
-
-class ExecStanza(Wire, frozen=True):
-    """`users[].user.exec` of a kubeconfig as written."""
-
-    api_version: str = ""
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: tuple[ExecEnv, ...] = ()
-    install_hint: str = ""
-    provide_cluster_info: bool = False
-    interactive_mode: str = ""
-    # A field that client-go refuses is better ignored than mistaken: it only narrows what the plugin may be.
-    config: Any = msgspec.UNSET

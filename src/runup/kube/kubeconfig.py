@@ -5,8 +5,8 @@ relative to the file that they stand in.
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,8 +14,8 @@ import msgspec
 from runup.api import codec
 from runup.api.meta_v1 import Wire
 from runup.kube.errors import ConfigError
-from runup.kube.exec_plugin import ExecStanza
 
+Place = str | os.PathLike[str]
 W = TypeVar("W", bound=Wire)
 
 
@@ -24,6 +24,27 @@ class Extension(Wire, frozen=True):
 
     name: str = ""
     extension: Any = None
+
+
+class ExecEnv(Wire, frozen=True):
+    """One environment variable for a plugin."""
+
+    name: str
+    value: str = ""
+
+
+class ExecStanza(Wire, frozen=True):
+    """`users[].user.exec` as written: `exec_plugin` reads it."""
+
+    api_version: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[ExecEnv, ...] = ()
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+    # A field that client-go refuses is better ignored than mistaken: it only narrows what the plugin may be.
+    config: Any = msgspec.UNSET
 
 
 class Cluster(Wire, frozen=True, rename="kebab"):
@@ -91,15 +112,15 @@ class _File(Wire, frozen=True):
 class From(msgspec.Struct, frozen=True):
     """The folder of the file that something was defined in; relative paths start there."""
 
-    folder: Path
+    folder: str
 
-    def path(self, text: str) -> Path:
+    def path(self, text: str) -> str:
         """A file named in the kubeconfig."""
-        return self.folder / Path(text)
+        return os.path.join(self.folder, text)  # noqa: PTH118 (pathlib is not needed to talk to a cluster)
 
     def command(self, text: str) -> str:
         """A program: with a slash in it a file relative to the kubeconfig, else a name to look up in PATH."""
-        return str(self.folder / text) if "/" in text else text
+        return self.path(text) if "/" in text else text
 
 
 class Kubeconfig(msgspec.Struct, frozen=True):
@@ -114,7 +135,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
         return bool(self.contexts or self.clusters)
 
 
-def load_files(paths: Iterable[Path], *, required: bool) -> Kubeconfig:
+def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
     """Read and merge `paths`, first one first; raises ConfigError for an unreadable or malformed file.
 
     A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig.
@@ -125,7 +146,8 @@ def load_files(paths: Iterable[Path], *, required: bool) -> Kubeconfig:
     users: dict[str, tuple[User, From]] = {}
     for path in paths:
         file = _read(path, required=required)
-        origin = From(path.absolute().parent)
+        here = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
+        origin = From(os.path.dirname(From(here).path(path)))  # noqa: PTH120
         current = current or file.current_context
         contexts = {each.name: each.context for each in file.contexts} | contexts
         clusters = {each.name: (each.cluster, origin) for each in file.clusters} | clusters
@@ -133,12 +155,13 @@ def load_files(paths: Iterable[Path], *, required: bool) -> Kubeconfig:
     return Kubeconfig(current, contexts, clusters, users)
 
 
-def _read(path: Path, *, required: bool) -> _File:
+def _read(path: str, *, required: bool) -> _File:
     # Loading YAML is not needed to import a client.
     from runup.lang import yaml
 
     try:
-        document = yaml.load(path.read_bytes())
+        with open(path, "rb") as file:  # noqa: PTH123
+            document = yaml.load(file.read())
     except FileNotFoundError as error:
         if not required:
             return _File()

@@ -15,7 +15,6 @@ HOUR = 60 * MINUTE
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": MINUTE, "h": HOUR}
 _PART = Pattern(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_DURATION = Pattern(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 
 _ESCAPES = {
     '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
@@ -79,13 +78,16 @@ def _decimal(value: int, unit: int) -> str:
 
 def parse_duration(text: str) -> int | None:
     """Nanoseconds of a Go duration such as `10m0s`, or None if it is none."""
-    if not _DURATION.fullmatch(text):
+    body = text[1:] if text.startswith(("-", "+")) else text
+    total = at = 0
+    # One part after the other, so that there is one pattern to compile.
+    while found := _PART.match(body, at):
+        whole, _, part = found[1].partition(".")
+        unit = _UNITS[found[2]]
+        total += int(whole or "0") * unit + int(part or "0") * unit // 10 ** len(part)
+        at = found.end()
+    if body != "0" and (not body or at < len(body)):
         return None
-    total = 0
-    for number, unit in _PART.findall(text):
-        whole, _, part = number.partition(".")
-        total += int(whole or "0") * _UNITS[unit]
-        total += int(part or "0") * _UNITS[unit] // 10 ** len(part)
     return -total if text.startswith("-") else total
 
 

@@ -67,7 +67,7 @@ def _decoded(text: str | bytes, name: str) -> str:
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:
-        return text.decode("utf-8-sig")
+        return text.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         raise YamlError(f"is not UTF-8 text (byte {error.object[error.start]:#x})", name=name, line=line) from error

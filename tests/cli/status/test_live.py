@@ -24,13 +24,14 @@ from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
 from runup.cli.status import live as status_live
+from runup.cli.status import observing
 from runup.cli.status import watch as status_watch
 from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock
-from runup.kube.errors import KubeError, NotFound, ServerError
+from runup.kube.errors import Forbidden, KubeError, NotFound, ServerError
 from runup.sandbox import crds
 from runup.sandbox.scenario.manifests import objects_in
 
@@ -264,7 +265,7 @@ def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) ->
     status = resource_of(Node), nodes[0]
     server.client.send(calls.merge_patch(*status, {"status": conditions}, subresource="status"))
     try:
-        snapshot = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC))
+        snapshot = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
         found = status_live.read(server.client, lambda: datetime.fromisoformat("2023-11-03T17:26:54+00:00"))
     finally:
         server.client.send(calls.merge_patch(*status, {"status": good["status"]}, subresource="status"))
@@ -578,7 +579,7 @@ def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
     maps = resource_of(ConfigMap)
     server.client.send(calls.create(maps, body))
     try:
-        found = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC)).incomplete
+        found = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound)).incomplete
     finally:
         server.client.send(calls.delete(maps, PARTLY, NAMESPACE))
     assert found == {
@@ -699,5 +700,5 @@ def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytes
 
 def test_a_cluster_without_drains_is_not_asked_for_budgets(server: Server) -> None:
     """A large cluster has thousands of pods; only those of nodes that are being drained are read."""
-    found = status_live.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC))
+    found = observing.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
     assert (found.draining_pods, found.pod_disruption_budgets, found.pending_pods) == ((), (), ())

@@ -104,7 +104,7 @@ def test_alerts(name: str) -> None:
     alert, kind, message = ALERTS[name]
     found, *happy = alerts.checks([alert])
     alertname = alert["labels"]["alertname"]
-    assert found.condition == (f"recommended/{kind}/{alertname}/0", "False", "Alert:firing", message)
+    assert found.condition == facts.Condition(f"recommended/{kind}/{alertname}/0", "False", "Alert:firing", message)
     assert found.name == alertname
     sad = {kind} | ({"PodDisruptionBudgetAlerts"} if alertname == "PodDisruptionBudgetLimit" else set())
     expected = [f"recommended/{each}" for each in CLASSES if each not in sad]

@@ -12,7 +12,7 @@ from tests.controllers.updatestatus.world import JSON, SINCE, STATUSES, World, w
 from tests.controlplane.rows import SERVERS
 
 from runup.api.update_v1alpha1 import NAME
-from runup.domain.updatestatus.layers import INFORMER
+from runup.domain.updatestatus.words import INFORMER
 from runup.kube import calls
 from runup.kube.errors import Conflict
 

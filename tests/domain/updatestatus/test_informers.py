@@ -13,8 +13,8 @@ from runup.api import codec
 from runup.domain.updatestatus import limits
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.informers import merged, others_of, ours_of, room_beside
-from runup.domain.updatestatus.layers import INFORMER
 from runup.domain.updatestatus.read import report
+from runup.domain.updatestatus.words import INFORMER
 
 JSON = dict[str, Any]
 THEIRS: JSON = {"name": "theirs", "insights": [{"uid": "x", "type": "FromTheFuture", "future": {"a": [1, None]}}]}

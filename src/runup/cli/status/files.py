@@ -22,11 +22,12 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
-from runup.cli.status.source import EPOCH, Found, alerts_note, assessed
+from runup.cli.status.making import assessed
+from runup.cli.status.source import EPOCH, Found, alerts_note
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
+from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL
 from runup.domain.updatestatus.snapshot import (
-    CONTROL_PLANE_POOL,
     LISTED,
     Alert,
     Snapshot,

@@ -11,21 +11,12 @@ from typing import Any
 
 import msgspec
 
-from runup.api import codec
-from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import resource_of
-from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli.errors import CommandError
-from runup.domain.conditions import find
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.snapshot import Snapshot, Unreadable
 from runup.lang.gotext import nanoseconds
 from runup.lang.pattern import Pattern
 
 JSON = dict[str, Any]
 
-NO_OPERATORS = "no cluster operator information available - you must be connected to an OpenShift version 4 server"
-NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` for more details.\n"
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -47,38 +38,6 @@ class Found(msgspec.Struct, frozen=True):
 def moment(now_ns: int) -> datetime:
     """The datetime of `now_ns`, to the microsecond."""
     return EPOCH + timedelta(microseconds=now_ns // 1000)
-
-
-def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None) -> JSON:
-    """The UpdateStatus that `snapshot` comes to, whole; raises CommandError where `oc` ends with an error."""
-    refuse(snapshot)
-    status = assess(snapshot, None, moment(now_ns), node_now=node_now, max_bytes=None)
-    resource = resource_of(UpdateStatus)
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": NAME},
-        "spec": {},
-        "status": codec.to_dict(status),
-    }
-
-
-def refuse(snapshot: Snapshot) -> None:
-    """Raise CommandError where there is too little for any report."""
-    cluster = snapshot.cluster_version
-    if isinstance(cluster, Unreadable):
-        # A client, which files do not need.
-        from runup.cli.cluster import NO_CLUSTER_VERSION
-
-        raise CommandError(NO_CLUSTER_VERSION.format(no="no", server="version 4 "))
-    if snapshot.cluster_operators == ():
-        raise CommandError(NO_OPERATORS)
-    _needs_progressing(cluster)
-
-
-def _needs_progressing(cluster: ClusterVersion) -> None:
-    if find(cluster.status.conditions, "Progressing") is None:
-        raise CommandError(NO_PROGRESSING)
 
 
 def alerts_note(why: str) -> str:

@@ -7,7 +7,7 @@ and why, who and until when are recorded beside the API's names (`records`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -19,6 +19,7 @@ from runup.cli.options import option
 from runup.cli.upgrade import names
 from runup.lang.gotext import quoted
 from runup.lang.pattern import Pattern
+from runup.lang.value import Value
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
@@ -141,7 +142,7 @@ def accept(
     _carry_out(change, ctx, Why(reason.strip(), until), output)
 
 
-class Why(NamedTuple):
+class Why(Value):
     """What was typed about the acceptance; empty where nothing was."""
 
     reason: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
 
 import click
 
@@ -16,11 +15,12 @@ from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
 from runup.cli.upgrade.telling import Teller
+from runup.lang.value import Value
 
 _CLEARED = "cluster will no longer request available update recommendations."
 
 
-class Plan(NamedTuple):
+class Plan(Value):
     """What is said before the patch, and the patch; None where there is nothing to change."""
 
     said: tuple[Output, ...]

@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.named_files import contents
+from runup.lang.value import Value
 
 MARK = "-cv.yaml"
 _NO_FILE = "no such file or directory"
@@ -31,7 +32,7 @@ _ALERTS = ("monitoring/prometheus/alerts.json", "monitoring/prometheus/rules.jso
 _MAX_CANDIDATES = 100_000
 
 
-class Read(NamedTuple):
+class Read(Value):
     """What files say. `alerts` is the parsed answer of Prometheus, None without one; `problem`: why it is none.
 
     `config_maps` are the operator's own, by name, as far as the dump has them.
@@ -67,7 +68,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
                     read = _with_first_alerts(read, root)
         if not config_maps:
             return read
-        return read._replace(config_maps=tuple(_config_maps(roots, folder)))
+        return read.replaced(config_maps=tuple(_config_maps(roots, folder)))
 
 
 @contextmanager
@@ -237,13 +238,13 @@ def _with_alerts(read: Read, path: str) -> Read:
     except FileNotFoundError:
         content = b""
     if not content:
-        return read._replace(alerts_path=path)
+        return read.replaced(alerts_path=path)
     import json
 
     try:
-        return read._replace(alerts=json.loads(content), alerts_path=path)
+        return read.replaced(alerts=json.loads(content), alerts_path=path)
     except (ValueError, RecursionError) as error:
-        return read._replace(problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
+        return read.replaced(problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
 
 
 # Python's words for what is wrong with JSON, and Go's.

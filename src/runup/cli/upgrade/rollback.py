@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import click
 
 from runup.cli.connection import Connection, connection_of, connection_options
@@ -14,9 +12,10 @@ from runup.cli.options import option
 from runup.cli.render.text import out
 from runup.cli.upgrade.telling import Teller
 from runup.cli.versions import check_version, numbers, order
+from runup.lang.value import Value
 
 
-class Plan(NamedTuple):
+class Plan(Value):
     """Where to, and the patch."""
 
     previous: Release

@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from runup.cli import facts
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
+from runup.lang.value import Value
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
-class Shown(NamedTuple):
+class Shown(Value):
     """How much is shown, and in which form: none is text, `wide` text with more columns."""
 
     include_not_recommended: bool = False
     output: str | None = None
 
 
-class Kept(NamedTuple):
+class Kept(Value):
     """ConfigMaps of the operator: reports, and why and until when risks are accepted."""
 
     history: JSON | None = None

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
+
 from runup.api import codec
 from runup.api.meta_v1 import Wire
-from runup.domain.updatestatus.snapshot import Alert
 
 PATH = "/api/v1/alerts"
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert as Prometheus lists it (`/api/v1/alerts`); `state` is firing or pending."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    state: str = ""
+    active_at: datetime | None = None
 
 
 class _Alert(Wire, frozen=True):

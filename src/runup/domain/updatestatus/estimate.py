@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from runup.api.config_v1 import UpdateHistory
+if TYPE_CHECKING:
+    from runup.api.config_v1 import UpdateHistory
 
 DEFAULT_BASELINE_S = 3600.0
 # Earlier than this the curve says more about chance than about the cluster.

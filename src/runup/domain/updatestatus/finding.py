@@ -20,6 +20,10 @@ UPDATE_STALLED = "Update Stalled"
 
 SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, SCOPE_CLUSTER = "ControlPlane", "WorkerPool", "Cluster"
 
+NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED = "NodeUnavailable", "NodeDegraded", "MachineConfigPoolPaused"
+ALERT_FIRING = "AlertFiring"
+NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
+
 DOCS = "https://docs.runup.example/update-status#"
 CONFIG_GROUP = "config.openshift.io"
 MACHINE_CONFIG_GROUP = "machineconfiguration.openshift.io"

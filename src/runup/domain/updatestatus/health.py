@@ -16,12 +16,17 @@ from runup.domain.conditions import find
 from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.control_plane import OperatorState
 from runup.domain.updatestatus.finding import (
+    ALERT_FIRING,
     API_AVAILABILITY,
     CONFIG_GROUP,
     CRITICAL,
     ERROR,
     INFO,
     NO_IMPACT,
+    NO_RUNBOOK,
+    NODE_DEGRADED,
+    NODE_UNAVAILABLE,
+    POOL_PAUSED,
     SCOPE_CLUSTER,
     SCOPE_CONTROL_PLANE,
     SCOPE_WORKER_POOL,
@@ -39,10 +44,9 @@ from runup.domain.updatestatus.nodes import NodeState, PoolState, Trouble
 from runup.domain.updatestatus.snapshot import Alert
 from runup.lang.gotext import quoted
 
-NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED = "NodeUnavailable", "NodeDegraded", "MachineConfigPoolPaused"
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
 OPERATOR_UNAVAILABLE, OPERATOR_DEGRADED = "ClusterOperatorUnavailable", "ClusterOperatorDegraded"
-PREVIOUS_PARTIAL, ALERT_FIRING = "PreviousUpdateIncomplete", "AlertFiring"
+PREVIOUS_PARTIAL = "PreviousUpdateIncomplete"
 
 _OCP = "https://docs.openshift.com/container-platform/latest/"
 _RUNBOOKS = "https://github.com/openshift/runbooks/blob/master/alerts/cluster-monitoring-operator/"
@@ -59,7 +63,6 @@ _HISTORY_DOCS = (
     _OCP + "updating/troubleshooting_updates/gathering-data-cluster-update.html"
     "#gathering-clusterversion-history-cli_troubleshooting_updates"
 )
-NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 TOLERATED = timedelta(minutes=5)
 UNAVAILABLE_TOO_LONG = timedelta(minutes=20)

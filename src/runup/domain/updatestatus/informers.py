@@ -14,7 +14,7 @@ from typing import Any
 from runup.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.domain.updatestatus import limits
-from runup.domain.updatestatus.layers import INFORMER
+from runup.domain.updatestatus.words import INFORMER
 
 JSON = dict[str, Any]
 # Informers a layer may have, by the API.

@@ -16,8 +16,8 @@ from runup.api.update_v1alpha1 import (
 )
 from runup.domain.updatestatus import uids
 from runup.domain.updatestatus.control_plane import OperatorState
-from runup.domain.updatestatus.finding import Finding, operator_ref
-from runup.domain.updatestatus.health import NO_RUNBOOK, NOT_FAILING_UNKNOWN
+from runup.domain.updatestatus.finding import NO_RUNBOOK, Finding, operator_ref
+from runup.domain.updatestatus.health import NOT_FAILING_UNKNOWN
 from runup.domain.updatestatus.limits import UNBOUNDED
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
 from runup.domain.updatestatus.words import HEALTHY, REASON_LIMIT, UPDATING, cut, room

@@ -21,11 +21,10 @@ from runup.domain.updatestatus.finding import (
     pool_ref,
 )
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
+from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL
 from runup.domain.updatestatus.nodes import PoolState
-from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL
-from runup.domain.updatestatus.words import UPDATING, cut
+from runup.domain.updatestatus.words import INFORMER, UPDATING, cut
 
-INFORMER = "update-status-controller"
 MORE = "InsightsOmitted"
 
 

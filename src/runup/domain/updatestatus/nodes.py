@@ -15,7 +15,24 @@ from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.domain.conditions import status_of
-from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL, WORKER_POOL
+from runup.domain.updatestatus.node_words import (
+    ASSESSMENTS,
+    COMPLETED,
+    CONTROL_PLANE_POOL,
+    DEGRADED,
+    DRAINING,
+    EXCLUDED,
+    OUTDATED,
+    PAUSED,
+    PENDING,
+    PHASES,
+    PROGRESSING,
+    REBOOTING,
+    UNAVAILABLE,
+    UPDATED,
+    UPDATING,
+    WORKER_POOL,
+)
 
 _PREFIX = "machineconfiguration.openshift.io/"
 CURRENT_CONFIG = _PREFIX + "currentConfig"
@@ -29,18 +46,6 @@ APPLIED_DRAIN = _PREFIX + "lastAppliedDrain"
 LAYERING = _PREFIX + "layering-enabled"
 LAYERED_IMAGE = _PREFIX + "newestImageEquivalentConfig"
 RELEASE_VERSION = _PREFIX + "release-image-version"
-
-DEGRADED, UNAVAILABLE, PROGRESSING, EXCLUDED, OUTDATED, COMPLETED = (
-    "Degraded", "Unavailable", "Progressing", "Excluded", "Outdated", "Completed",
-)  # fmt: skip
-ASSESSMENTS = (DEGRADED, UNAVAILABLE, PROGRESSING, EXCLUDED, OUTDATED, COMPLETED)
-"""In the order in which rows are printed."""
-
-DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED = (
-    "Draining", "Updating", "Rebooting", "Paused", "Pending", "Updated",
-)  # fmt: skip
-PHASES = (DRAINING, UPDATING, REBOOTING, PAUSED, PENDING, UPDATED)
-"""In the order in which rows of one assessment are printed."""
 
 _ASSESSMENT_RANK = {name: rank for rank, name in enumerate(ASSESSMENTS)}
 _PHASE_RANK = {name: rank for rank, name in enumerate(PHASES)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeInsight, PoolSummary
+from runup.domain.updatestatus import node_words, uids
 from runup.domain.updatestatus import nodes as states
-from runup.domain.updatestatus import uids
 from runup.domain.updatestatus.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
 from runup.domain.updatestatus.nodes import NodeState, PoolState
@@ -83,12 +83,12 @@ def _pool_healthy(pool: PoolState) -> Said:
 
 # Phase -> reason of condition Updating.
 _PHASE_REASONS = {
-    states.DRAINING: "Draining",
-    states.UPDATING: "Updating",
-    states.REBOOTING: "Rebooting",
-    states.PAUSED: "Paused",
-    states.PENDING: "Pending",
-    states.UPDATED: "Completed",
+    node_words.DRAINING: "Draining",
+    node_words.UPDATING: "Updating",
+    node_words.REBOOTING: "Rebooting",
+    node_words.PAUSED: "Paused",
+    node_words.PENDING: "Pending",
+    node_words.UPDATED: "Completed",
 }
 # Trouble -> reason of condition Available.
 _TROUBLE_REASONS = {

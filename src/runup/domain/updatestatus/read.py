@@ -22,14 +22,20 @@ from runup.api.update_v1alpha1 import (
     UpdateStatusStatus,
 )
 from runup.domain.conditions import find
-from runup.domain.updatestatus import nodes as states
+from runup.domain.updatestatus import node_words as states
 from runup.domain.updatestatus.decode import decode, unknown_insights
-from runup.domain.updatestatus.finding import LEVELS, UNKNOWN
-from runup.domain.updatestatus.health import ALERT_FIRING, NO_RUNBOOK, NODE_DEGRADED, NODE_UNAVAILABLE, POOL_PAUSED
-from runup.domain.updatestatus.layers import INFORMER
+from runup.domain.updatestatus.finding import (
+    ALERT_FIRING,
+    LEVELS,
+    NO_RUNBOOK,
+    NODE_DEGRADED,
+    NODE_UNAVAILABLE,
+    POOL_PAUSED,
+    UNKNOWN,
+)
+from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL
 from runup.domain.updatestatus.report import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
-from runup.domain.updatestatus.snapshot import CONTROL_PLANE_POOL
-from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING
+from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
 from runup.lang.gotext import parse_duration
 
 JSON = dict[str, Any]

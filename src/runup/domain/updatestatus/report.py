@@ -8,7 +8,7 @@ import msgspec
 
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
-from runup.domain.updatestatus import nodes as states
+from runup.domain.updatestatus import node_words as states
 from runup.domain.updatestatus.words import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION
 
 

@@ -7,7 +7,6 @@ as an insight), and None (nobody asked for them, so nothing is said: `oc`'s own 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -16,26 +15,11 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
+from runup.domain.updatestatus.alerts import Alert as Alert
+from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL, WORKER_POOL
+from runup.domain.updatestatus.unreadable import Unreadable as Unreadable
 
 T = TypeVar("T")
-
-CONTROL_PLANE_POOL = "master"
-WORKER_POOL = "worker"
-
-
-class Unreadable(msgspec.Struct, frozen=True):
-    """Why a kind could not be read, in words for the administrator."""
-
-    why: str
-
-
-class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """An alert as Prometheus lists it (`/api/v1/alerts`); `state` is firing or pending."""
-
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    state: str = ""
-    active_at: datetime | None = None
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

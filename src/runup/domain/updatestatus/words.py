@@ -10,6 +10,9 @@ UPDATING, HEALTHY, AVAILABLE, DEGRADED = "Updating", "Healthy", "Available", "De
 INSTALLATION, PARTIAL, ARCHITECTURE, MULTI = "Installation", "Partial", "Architecture", "Multi"
 UNKNOWN_VERSION = "unknown"
 
+INFORMER = "update-status-controller"
+"""Who writes our insights, by the name in the report."""
+
 VERSION_LIMIT = 64
 REASON_LIMIT = 1024
 """In characters, by the API."""

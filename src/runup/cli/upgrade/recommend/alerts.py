@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from runup.cli.facts import Condition, mapping, mappings, text
+from runup.lang.value import Value
 
 JSON = dict[str, Any]
 
@@ -33,7 +34,7 @@ _AT_LIMIT, _LIMIT = "PodDisruptionBudgetAtLimit", "PodDisruptionBudgetLimit"
 _NO_RUNBOOK = "<alert does not have a runbook_url annotation>"
 
 
-class Check(NamedTuple):
+class Check(Value):
     """A condition of a precheck, and the name under which `--accept` takes it."""
 
     condition: Condition

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from runup.cli.facts import Condition, Facts, Risk, Update
 from runup.cli.render.text import Output, err, indented
 from runup.cli.versions import check_version, newest_first, numbers
+from runup.lang.value import Value
 
 Minor = tuple[int, int]
 
 
-class Buckets(NamedTuple):
+class Buckets(Value):
     """Updates by (major, minor), both descending, the newest first; `said` is what could not be placed."""
 
     by_minor: dict[Minor, list[Update]]
@@ -75,4 +75,4 @@ def _with(upgradeable: Condition, update: Update) -> Update:
     if update.recommended is not None and update.recommended.status != "True":
         reason, message = "MultipleReasons", f"{message}\n\n{update.recommended.message}"
     risks = (*update.risks, Risk("UpgradeableFalse", upgradeable.message))
-    return update._replace(risks=risks, recommended=Condition("Recommended", "False", reason, message))
+    return update.replaced(risks=risks, recommended=Condition("Recommended", "False", reason, message))

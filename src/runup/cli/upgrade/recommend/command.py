@@ -6,7 +6,7 @@ The text is oc's. What preflights found of a target, and who accepted what, come
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -15,6 +15,7 @@ from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
 from runup.cli.options import option
+from runup.lang.value import Value
 
 
 @click.command("recommend", cls=Command)
@@ -78,7 +79,7 @@ def _check(target: str, quiet: bool, outdated: bool) -> None:
             raise CommandError(f"cannot parse SemVer target {quoted(target)}: {error}") from error
 
 
-class Seen(NamedTuple):
+class Seen(Value):
     """What was read: the ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
 
     cluster: dict[str, Any]

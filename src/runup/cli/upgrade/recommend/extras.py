@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.render.text import Output
+from runup.lang.value import Value
 
-_HISTORY, _ACCEPTED = "preflight-history", "accepted-risks"
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
 
-class Extras(NamedTuple):
+class Extras(Value):
     """The lines to print, and the same for programs."""
 
     output: tuple[Output, ...] = ()
@@ -30,15 +31,15 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
     output: list[Output] = []
     preflights: list[JSON] = []
     acceptances: list[JSON] = []
-    if _HISTORY in by_name or _speaks_of_preflights(cluster):
+    if HISTORY in by_name or _speaks_of_preflights(cluster):
         from runup.cli.upgrade.recommend import preflights as found
 
-        said, preflights = found.of(cluster, by_name.get(_HISTORY), by_name.get(_ACCEPTED), version, now)
+        said, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
         output.extend(said)
-    if names or _ACCEPTED in by_name:
+    if names or ACCEPTED in by_name:
         from runup.cli.upgrade.recommend import acceptances as taken
 
-        told, acceptances = taken.of(cluster, names, by_name.get(_ACCEPTED), now)
+        told, acceptances = taken.of(cluster, names, by_name.get(ACCEPTED), now)
         output.extend(told)
     return Extras(tuple(output), preflights, acceptances)
 

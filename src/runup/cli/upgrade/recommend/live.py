@@ -9,10 +9,8 @@ from typing import Any
 from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
 from runup.cli.thanos import alerts as ask_alerts
-from runup.cli.upgrade.recommend import alerts
-from runup.domain.preflight import history
-from runup.domain.updates import acceptance
-from runup.domain.updatestatus.snapshot import Unreadable
+from runup.cli.upgrade.recommend import alerts, extras
+from runup.domain.updatestatus.unreadable import Unreadable
 
 JSON = dict[str, Any]
 Read = tuple[JSON, tuple[alerts.Check, ...], str, tuple[JSON, ...], datetime]
@@ -24,7 +22,7 @@ def read(connection: Connection, check: Callable[[], None]) -> Read:
         check()
         cluster = clusters.read_raw(client)
         found = ask_alerts(client, client.now())
-        maps = tuple(each for name in (history.NAME, acceptance.NAME) if (each := clusters.read_record(client, name)))
+        maps = tuple(each for name in (extras.HISTORY, extras.ACCEPTED) if (each := clusters.read_record(client, name)))
         if isinstance(found, Unreadable):
             return cluster, (), found.why, maps, client.now()
         told = [{"labels": each.labels, "annotations": each.annotations, "state": each.state} for each in found]

@@ -50,7 +50,9 @@ def _update(update: Update, accepted: set[str]) -> JSON:
     speaks = issue(update)
     risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
     return {
-        **update.release._asdict(),
+        "version": update.release.version,
+        "image": update.release.image,
+        "url": update.release.url,
         "recommended": speaks.status if speaks else "True",
         "reason": speaks.reason if speaks else None,
         "message": speaks.message if speaks else None,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion
@@ -21,11 +20,12 @@ from runup.cli.render.text import Output, aligned, out, shortened, timestamp
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.history import History
 from runup.domain.preflight.results import OUTDATED
+from runup.lang.value import Value
 
 _LONGEST = 100
 
 
-class Result(NamedTuple):
+class Result(Value):
     """One target's. `ended`: nobody looks any more; `state`: complete, partial, running or why it failed."""
 
     found: Findings

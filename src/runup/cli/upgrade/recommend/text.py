@@ -7,20 +7,20 @@ accepted decides both.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
 
 from runup.cli.facts import Condition, Facts, Update
 from runup.cli.render.overview import NO_INFO, NO_UPDATES, channel_line
 from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message
 from runup.cli.upgrade.recommend.alerts import Check
 from runup.cli.upgrade.recommend.buckets import Buckets, buckets, issue, minor_of
+from runup.lang.value import Value
 
 _UMBRELLA = "ConditionalUpdateRisk"
 _FINE = "no known issues relevant to this cluster"
 _SHORT = 2
 
 
-class Asked(NamedTuple):
+class Asked(Value):
     """The flags. `version` is checked already."""
 
     version: str = ""
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
     accept: frozenset[str] = frozenset()
 
 
-class Advice(NamedTuple):
+class Advice(Value):
     """What to print, the issues that were met, and the error to end with (empty: none)."""
 
     output: tuple[Output, ...]
