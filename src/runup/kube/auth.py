@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from runup.files import contents
 from runup.kube.errors import ConfigError
 
 # client-go's interval for re-reading a service account's token; the kubelet renews it long before it expires.
@@ -76,8 +77,7 @@ class TokenFile:
         if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
             return self._read[1]
         try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123 (pathlib takes time to import)
-                token = file.read().strip()
+            token = contents(self.path).decode("utf-8", "replace").strip()
         except OSError as error:
             if self._read is not None:
                 return self._read[1]

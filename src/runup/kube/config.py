@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from runup.files import contents
 from runup.kube.auth import Auth, Static, TokenFile, basic, bearer, in_header
 from runup.kube.errors import ConfigError
 from runup.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
@@ -237,8 +238,7 @@ def _bytes(data: str, path: str, origin: From) -> bytes:
 
 def _file(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 (pathlib is not needed to talk to a cluster)
-            return file.read()
+        return contents(path)
     except OSError as error:
         raise ConfigError(f"unable to read {path}: {(error.strerror or str(error)).lower()}") from error
 

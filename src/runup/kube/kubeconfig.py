@@ -13,6 +13,7 @@ import msgspec
 
 from runup.api import codec
 from runup.api.meta_v1 import Wire
+from runup.files import contents
 from runup.kube.errors import ConfigError
 
 Place = str | os.PathLike[str]
@@ -160,8 +161,7 @@ def _read(path: str, *, required: bool) -> _File:
     from runup.lang import yaml
 
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            document = yaml.load(file.read())
+        document = yaml.load(contents(path))
     except FileNotFoundError as error:
         if not required:
             return _File()

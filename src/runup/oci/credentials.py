@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runup.files import contents
 from runup.oci.errors import BadCredentials
 from runup.oci.reference import DOCKER_HUB, Reference
 
 HELPER_TIMEOUT_S = 30.0
-MAX_BYTES = 16 * 1024**2
 
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 # Docker writes its own registry's key as the URL that it once had.
@@ -137,12 +137,9 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
 
 def _read(path: Path) -> AuthFile:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = contents(path)
     except OSError as error:
         raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise BadCredentials(f"{path}: no credential file is larger than {MAX_BYTES // 1024**2} MiB")
     return parse(data, str(path))
 
 

@@ -10,7 +10,7 @@ import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-from runup.cli.named_files import contents
+from runup.files import contents
 
 if TYPE_CHECKING:
     from runup.cli.checks.files import Found

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from runup.cli.errors import CommandError
-from runup.cli.named_files import contents
 from runup.domain.checks import cases, rights
 from runup.domain.checks.cases import BadCases, Cases
 from runup.domain.checks.catalogue import CHECKS
@@ -16,6 +15,7 @@ from runup.domain.checks.declarative import API_VERSION, KIND, DeclarativeError,
 from runup.domain.checks.model import Check
 from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.release.payload import is_cases
+from runup.files import contents
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"

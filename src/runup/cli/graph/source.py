@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from runup.cli.errors import CommandError
-from runup.cli.named_files import contents
 from runup.cli.release import shared
 from runup.domain.errors import Terminal
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.building import Hop, KnownRelease, channels_of
 from runup.domain.updates.graph import BadGraph, parse_graph
+from runup.files import contents
 from runup.lang import yaml as kyaml
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from runup.api.meta_v1 import Condition
 from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
-from runup.cli.named_files import contents
 from runup.cli.output import screen_of, write
 from runup.cli.preflight import judge, suppress
 from runup.cli.preflight.catalogs import images_of
@@ -26,6 +25,7 @@ from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
 from runup.domain.preflight.conditions import COMPLETED, FAILED
 from runup.domain.preflight.report import Report
+from runup.files import contents
 from runup.kube.clock import SystemClock
 
 if TYPE_CHECKING:

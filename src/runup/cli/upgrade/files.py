@@ -17,7 +17,7 @@ from typing import Any
 
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
-from runup.cli.named_files import contents
+from runup.files import contents
 from runup.lang.value import Value
 
 MARK = "-cv.yaml"

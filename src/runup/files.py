@@ -1,0 +1,19 @@
+"""Files that somebody named: read up to a bound, so that a device or a disk's image is an error and takes no memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+MIB = 1024 * 1024
+# The largest that are read so are whole update graphs, of some 10 MiB.
+MAX_BYTES = 64 * MIB
+
+
+def contents(path: str | os.PathLike[str]) -> bytes:
+    """What the file holds; raises OSError as reading does, and EFBIG where it is more than MAX_BYTES."""
+    with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is not needed to talk to a cluster
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"it holds more than {MAX_BYTES // MIB} MiB", os.fspath(path))
+    return data
