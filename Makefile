@@ -51,8 +51,8 @@ mutants: $(VENV)/.dev ## which of COUNT small changes to the code no test notice
 	@$(BIN)/python -m bench.mutants --seed $(SEED) --count $(COUNT)
 
 lock: $(VENV)/.dev ## pin the newest versions that the floors allow
-	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile -q --no-header --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --no-header --python-version 3.11.0 --generate-hashes --no-emit-index-url pyproject.toml --group dev -o requirements-dev.lock
 
 clean: ## remove what the targets made
 	rm -rf build $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
