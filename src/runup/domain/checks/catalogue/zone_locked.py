@@ -10,6 +10,9 @@ disruption budget of other pods promises.
 What to do add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows
 where the volume can be.
 
+It is for information: clusters of one node a zone are like that by design, and a workload of several pods, each with a
+volume in a zone of its own, is drained one after the other where it has a budget.
+
 Accepting it means that these pods are down while their node is updated.
 
 Source of the rule Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` ("node(s) had volume node affinity
@@ -96,6 +99,7 @@ def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> It
         f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone: {told}. "
         "The pods are down while that node is updated.",
         locked,
+        severity="info",
         fix="Add a node to the zone, or plan for it; `oc get pv NAME -o yaml` shows where the volume can be.",
         kind=VOLUMES,
     )
@@ -127,4 +131,6 @@ def _list(found: Any) -> Sequence[Any]:
     return found if isinstance(found, list) else ()
 
 
-CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VOLUMES, VolumeAttachment, Node), _run, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-storage-operator", (VOLUMES, VolumeAttachment, Node), _run, severity="info", example=EXAMPLE
+)
