@@ -14,8 +14,8 @@ from runup.api.codec import DecodeError, Undecodable
 from runup.api.config_v1 import ClusterVersion
 from runup.api.core_v1 import ConfigMap, Node, Pod
 from runup.api.meta_v1 import Object
-from runup.api.owned_v1 import Owned
-from runup.api.scheme import Resource, resource_of
+from runup.api.owned_v1 import Configuration, Owned, OwnedWorkload
+from runup.api.scheme import Resource, resource_of, types
 from runup.api.workloads_v1 import Deployment
 from runup.kube import calls, reviews
 from runup.kube.errors import Gone
@@ -176,6 +176,16 @@ def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
     ]
     assert dict(calls.list_page(Owned, resource=NODES).request.headers)["Accept"].split(",") == accept.split(",")
     assert dict(calls.list_page(Node).request.headers)["Accept"] == "application/json"
+
+
+def test_a_kind_with_more_to_read_is_asked_for_as_a_whole() -> None:
+    """A kind may inherit from one whose metadata is enough; its own fields would stay empty for ever."""
+    own = {"api_version", "kind", "metadata", "owned"}
+    kinds = [kind for kind in (OwnedWorkload, Configuration, *types()) if {*kind.__struct_fields__} - own]
+    assert Pod in kinds
+    for kind in kinds:
+        for call in (calls.list_page(kind, resource=NODES), calls.watch(kind, resource=NODES, resource_version="1")):
+            assert dict(call.request.headers)["Accept"] == "application/json", kind
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])

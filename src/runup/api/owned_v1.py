@@ -55,6 +55,7 @@ class WorkloadStatus(Wire, frozen=True):
 class OwnedWorkload(Owned, frozen=True):
     """A workload or a definition: with the part that says how far it is. `status` is None where it was not read."""
 
+    metadata_alone: ClassVar[bool] = False
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus | None = None
 
