@@ -34,6 +34,7 @@ from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
 from runup.controllers.sources.catalogs import MAX_FILE_BYTES
+from runup.controllers.sources.registry_access import TAG_MIRRORS
 from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.preflight.report import read
@@ -315,20 +316,30 @@ def definition(resource: Resource) -> dict[str, Any]:
     names["listKind"] = f"{resource.kind}List"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    spec = {"group": resource.group, "names": names, "scope": "Namespaced", "versions": [version]}
+    scope = "Namespaced" if resource.namespaced else "Cluster"
+    spec = {"group": resource.group, "names": names, "scope": scope, "versions": [version]}
     return {"metadata": {"name": f"{resource.plural}.{resource.group}"}, "spec": spec}
 
 
-async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path) -> None:
+def mirrored(host: str) -> dict[str, Any]:
+    """Every image of another registry is in this one."""
+    spec = {"imageTagMirrors": [{"source": "registry.example", "mirrors": [host]}]}
+    return {"apiVersion": TAG_MIRRORS.api_version, "kind": TAG_MIRRORS.kind, "metadata": {"name": "m"}, "spec": spec}
+
+
+@pytest.mark.parametrize("by_mirror", [False, True], ids=["where it says", "at a mirror"])
+async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path, by_mirror: bool) -> None:
     """The whole way, as the process that runs on: the cluster's operators, the target's catalog, the report."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [package("a"), package("b", "fast")])
     async with ApiServer(tmp_path / "data") as server, Client(load(str(server.kubeconfig))) as admin:
-        for resource in (SUBSCRIPTIONS, SOURCES):
+        for resource in (SUBSCRIPTIONS, SOURCES, TAG_MIRRORS):
             await admin.send(calls.create(CRDS, definition(resource)))
         await admin.send(calls.create(NAMESPACES, {"metadata": {"name": "shop"}}))
         with odd_registry(layout, tag_of(made.digest)) as odd:
-            await admin.send(calls.create(SOURCES, source(odd.host)))
+            await admin.send(calls.create(SOURCES, source("registry.example" if by_mirror else odd.host)))
+            if by_mirror:
+                await admin.send(calls.create(TAG_MIRRORS, mirrored(odd.host)))
             for name in ("a", "b"):
                 await admin.send(calls.create(SUBSCRIPTIONS, operator(name)))
             sink = Kept()
