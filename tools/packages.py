@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -46,4 +47,6 @@ def size(folder: Path, *, without: str = "") -> int:
 
 
 def _run(*words: str) -> None:
-    subprocess.run([UV, *words], cwd=ROOT, check=True)
+    # Where a company's proxy signs, its authority is among the machine's.
+    env = {"UV_SYSTEM_CERTS": "true", **os.environ}
+    subprocess.run([UV, *words], cwd=ROOT, check=True, env=env)

@@ -29,16 +29,19 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment that holds the built wheel and what it depends on, nothing else; its folder of programs."""
     folder = tmp_path_factory.mktemp("wheel")
     uv = str(Path(sys.executable).with_name("uv"))
+    # Where a company's proxy signs, its authority is among the machine's.
+    env = {"UV_SYSTEM_CERTS": "true", **os.environ}
     steps = (
         (uv, "build", "-q", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT)),
         (uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")),
         (uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--require-hashes", "-r", "requirements.lock"),
     )
     for step in steps:
-        done = _call(*step, cwd=ROOT)
+        done = _call(*step, cwd=ROOT, env=env)
         assert done.returncode == 0, done.stderr
     wheel = next((folder / "dist").glob("*.whl"))
-    done = _call(uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--no-deps", str(wheel), cwd=ROOT)
+    last = (uv, "pip", "install", "-q", "--python", str(folder / "venv"), "--no-deps", str(wheel))
+    done = _call(*last, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
     return folder / "venv" / "bin"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tarfile
 from pathlib import Path
@@ -177,9 +178,31 @@ def test_an_archive_writes_nothing_outside_of_its_folder(tmp_path: Path) -> None
     (tmp_path / "evil.yaml").write_text(CV)
     with tarfile.open(tmp_path / "d.tar", "w") as archive:
         archive.add(tmp_path / "evil.yaml", arcname="../../outside.yaml")
-    with pytest.raises(BadDump, match="is no archive that can be read"):
+    with pytest.raises(BadDump, match=r"is no archive that can be read .*leads out of it"):
         load.read(tmp_path / "d.tar")
     assert not list(tmp_path.parent.rglob("outside.yaml"))
+
+
+def test_an_archive_whose_paths_begin_at_the_root(tmp_path: Path) -> None:
+    """They are read below the folder, as tar itself does it."""
+    (tmp_path / "cv.yaml").write_text(CV)
+    with tarfile.open(tmp_path / "d.tar", "w") as archive:
+        member = archive.gettarinfo(tmp_path / "cv.yaml")
+        member.name = "/rooted/cv.yaml"
+        with (tmp_path / "cv.yaml").open("rb") as file:
+            archive.addfile(member, file)
+    assert load.read(tmp_path / "d.tar").cluster_version["status"]["desired"]["version"] == "4.16.3"
+
+
+def test_what_no_folder_can_hold_is_one_error(tmp_path: Path) -> None:
+    """A file in the place of a folder, which a broken archive may have."""
+    with tarfile.open(tmp_path / "d.tar", "w") as archive:
+        for name in ("a.yaml", "a.yaml/b.yaml"):
+            member = tarfile.TarInfo(name)
+            member.size = len(CV)
+            archive.addfile(member, io.BytesIO(CV.encode()))
+    with pytest.raises(BadDump, match="is no archive that can be read"):
+        load.read(tmp_path / "d.tar")
 
 
 def test_one_file_is_a_dump_too(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ class Graph:
         found = await discovered(self._client)
         for resource in self.caches.keys() - set(found):
             self._tasks.pop(resource).cancel()
-            del self.caches[resource]
+            gone = self.caches.pop(resource)
+            if not gone.synced:
+                # Whoever waits for its first list would wait for ever.
+                gone.replace((), "")
         for resource in found:
             if resource not in self.caches:
                 self._follow(resource)
