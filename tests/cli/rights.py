@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from runup.api.scheme import Resource
 from runup.kube import calls
 from runup.kube.client_sync import SyncClient
@@ -12,9 +14,16 @@ LOOKER = "looker"
 
 def let_looker_read(client: SyncClient, resource: str = "clusterversions.config.openshift.io") -> None:
     """`looker` may read this, and nothing else."""
-    plural, _, group = resource.partition(".")
-    rule = {"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "watch"]}
-    role = {"metadata": {"name": LOOKER}, "rules": [rule]}
+    let_looker(client, {resource: ("get", "list", "watch")})
+
+
+def let_looker(client: SyncClient, verbs: Mapping[str, Sequence[str]]) -> None:
+    """`looker` may do this with these resources, and nothing else."""
+    rules = []
+    for resource, each in verbs.items():
+        plural, _, group = resource.partition(".")
+        rules.append({"apiGroups": [group], "resources": [plural], "verbs": [*each]})
+    role = {"metadata": {"name": LOOKER}, "rules": rules}
     binding = {
         "metadata": {"name": LOOKER},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": LOOKER},

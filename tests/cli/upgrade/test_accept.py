@@ -71,16 +71,48 @@ def test_what_no_risk_can_be_called(name: str, run: Run, server: Server) -> None
 def test_a_name_that_an_update_carries_can_be_accepted_whatever_it_is() -> None:
     """Others name risks, too; a name that is accepted already stays."""
     check_names(plan(["odd name!,old one!"], replace=False, clear=False), ["old one!"], ["odd name!"])
+    check_names(plan(["R" * 256], replace=False, clear=False), [], [])
 
 
 def test_unknown_names_get_the_nearest() -> None:
     """A typo is told with the name that was probably meant; a name that is accepted already is not told again."""
-    change = plan(["DualStackIncompatibel,Old"], replace=False, clear=False)
-    said = list(unknown_names(change, ["Old"], ["DualStackIncompatible", "Other"]))
+    change = plan(["Zzz,DualStackIncompatibel,Old"], replace=False, clear=False)
+    said = list(unknown_names(change, ["Older", "Old"], ["DualStackIncompatible", "Other"]))
     assert said == [
         'warning: no update of this cluster has a risk "DualStackIncompatibel" now; '
-        'did you mean "DualStackIncompatible"?\n'
+        'did you mean "DualStackIncompatible"?\n',
+        'warning: no update of this cluster has a risk "Zzz" now\n',
     ]
+
+
+LEFT: dict[str, tuple[list[str], tuple[str, ...], tuple[str, ...]]] = {
+    "what is taken back": (["A-"], ("A", "B"), ("A",)),
+    "what was not there is not there afterwards": (["C-"], ("A",), ("C",)),
+    "each of several, once": (["B-,C-,A-"], ("A", "B"), ("A", "B", "C")),
+    "nothing where something is added": (["C"], ("A",), ()),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_accepted_no_more(name: str) -> None:
+    """Whose records go."""
+    words, before, left = LEFT[name]
+    assert plan(words, replace=False, clear=False).left(before) == left
+
+
+@pytest.mark.parametrize(
+    ("replace", "left"), [pytest.param(True, ("A", "C"), id="replaced"), pytest.param(False, (), id="added")]
+)
+def test_what_another_takes_the_place_of(replace: bool, left: tuple[str, ...]) -> None:
+    """All but those that are named anew."""
+    assert plan(["B,D"], replace=replace, clear=False).left(("A", "B", "C")) == left
+
+
+def test_a_flag_that_there_is_not(run: Run) -> None:
+    """No risk begins with two dashes."""
+    ran = run("upgrade", "accept", "A", "--untill=30d")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: unknown flag: --untill")
 
 
 RISK = {
@@ -120,6 +152,8 @@ def test_a_story_of_accepting(run: Run, server: Server) -> None:
     assert accept("--replace", "RiskB,RiskA") == (0, "info: Accept risks are not changed\n", "")
     assert accept("RiskB-") == (0, "info: Accept risks are [RiskA]\n", "")
     assert accept("-RiskA") == (0, "info: Accept risks are []\n", "")
+    assert accept("--replace", "X, Y,RiskA")[:2] == (0, "info: Accept risks are [RiskA, X, Y]\n")
+    assert accept(" -X,-Y,-RiskA") == (0, "info: Accept risks are []\n", "")
     assert server.cluster_version()["spec"]["desiredUpdate"] == {"version": "5.2.0", "mode": "Preflight"}
     assert accept("--clear") == (0, "info: Accept risks are not changed\n", "")
 

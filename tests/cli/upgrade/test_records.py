@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Server
+from tests.cli.rights import LOOKER, let_looker
 
 from runup.api.core_v1 import ConfigMap, Namespace
+from runup.api.meta_v1 import Status
 from runup.api.scheme import resource_of
 from runup.cli.errors import CommandError
 from runup.cli.upgrade import accept as accepting
@@ -22,6 +24,7 @@ from runup.domain.updates.acceptance import Acceptance
 from runup.kube import calls
 from runup.kube.client_sync import SyncClient
 from runup.kube.errors import AlreadyExists, NotFound
+from runup.kube.request import Request
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -30,6 +33,7 @@ ENDS = {
     "12h": datetime(2026, 3, 2, 0, tzinfo=UTC),
     "90m": datetime(2026, 3, 1, 13, 30, tzinfo=UTC),
     "2026-03-01": datetime(2026, 3, 2, tzinfo=UTC),
+    "2026-03-01T12:00:01Z": datetime(2026, 3, 1, 12, 0, 1, tzinfo=UTC),
     "2026-12-31T12:00:00Z": datetime(2026, 12, 31, 12, tzinfo=UTC),
     "2026-12-31T12:00:00+02:00": datetime(2026, 12, 31, 10, tzinfo=UTC),
 }
@@ -47,7 +51,9 @@ REFUSED = {
     "2026-12-31T12:00:00": "must be a span or a time",
     "999999d": "must be a span or a time",
     "2026-02-30": "must be a span or a time",
+    "9999-12-31": "must be a span or a time",
     "2026-02-28": "is over already; it is 2026-03-01T12:00:00Z now",
+    "2026-03-01T12:00:00Z": "is over already; it is 2026-03-01T12:00:00Z now",
 }
 
 
@@ -121,8 +127,8 @@ def test_a_story(run: Run, place: Server) -> None:
     ran = upgrade("accept", "RiskA", "--reason", "fixed in 5.1.4", "--until", "30d")
     assert (ran.code, ran.out) == (0, "info: Accept risks are [RiskA]\n")
     stored = _stored(place)["RiskA"]
-    assert (stored["reason"], stored["by"]) == ("fixed in 5.1.4", "kubernetes-admin")
-    assert stored["at"] < stored["until"]
+    assert (stored["name"], stored["reason"], stored["by"]) == ("RiskA", "fixed in 5.1.4", "kubernetes-admin")
+    assert datetime.fromisoformat(stored["until"]) - datetime.fromisoformat(stored["at"]) == timedelta(days=30)
     assert upgrade("accept", "RiskB").out == "info: Accept risks are [RiskA, RiskB]\n"
     assert set(_stored(place)) == {"RiskA"}
 
@@ -159,8 +165,87 @@ def test_what_ended_is_accepted_anew(run: Run, place: Server) -> None:
     ran = run("upgrade", "accept", "RiskA", "--kubeconfig", place.kubeconfig)
     assert ran.out == "info: Accept risks are [RiskA]\n"
     assert "until" not in _stored(place)["RiskA"]
+    assert _stored(place)["RiskA"]["by"] == "kubernetes-admin"
     again = run("upgrade", "accept", "RiskA", "--kubeconfig", place.kubeconfig)
     assert again.out == "info: Accept risks are not changed\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        pytest.param(("--reason", "CHG-7"), {"reason"}, id="a reason alone"),
+        pytest.param(("--until", "1d"), {"until"}, id="an end alone"),
+    ],
+)
+def test_who_accepted_is_recorded_with_either(run: Run, place: Server, words: tuple[str, ...], keys: set[str]) -> None:
+    """And where the operator looks for it."""
+    place.set_cluster_version(status={"conditionalUpdates": [OFFER]})
+    assert run("upgrade", "accept", "RiskA", *words, "--kubeconfig", place.kubeconfig).code == 0
+    stored = _stored(place)["RiskA"]
+    assert set(stored) == {"name", "by", "at", *keys}
+    assert stored["by"] == "kubernetes-admin"
+    found = place.client.send(calls.get_raw(resource_of(ConfigMap), acceptance.NAME, "records"))
+    assert found["metadata"]["labels"] == acceptance.LABELS
+
+
+def test_what_changes_and_what_is_recorded_are_told_apart(run: Run, place: Server) -> None:
+    """A record alone is news, a name alone is, and neither is neither."""
+    place.set_cluster_version(
+        spec={"desiredUpdate": {"acceptRisks": [{"name": "RiskA"}]}}, status={"conditionalUpdates": [OFFER]}
+    )
+
+    def accept(*words: str) -> tuple[bool, bool, str]:
+        answer = json.loads(run("upgrade", "accept", *words, "-o", "json", "--kubeconfig", place.kubeconfig).out)
+        assert (answer["patch"] is not None) is answer["changed"]
+        return answer["changed"], answer["recorded"], answer["messages"][0]
+
+    assert accept("RiskA") == (False, False, "info: Accept risks are not changed")
+    assert accept("RiskA", "--reason", "CHG-7") == (False, True, "info: Accept risks are [RiskA]")
+    assert accept("RiskB") == (True, False, "info: Accept risks are [RiskA, RiskB]")
+    assert accept("RiskB-") == (True, False, "info: Accept risks are [RiskA]")
+    assert accept("RiskC-") == (False, False, "info: Accept risks are not changed")
+    place.patch_spec(desiredUpdate=None)
+    assert accept("RiskA-") == (False, True, "info: Accept risks are []")
+    assert accept("RiskA-") == (False, False, "info: Accept risks are not changed")
+
+
+def test_the_length_of_a_reason(run: Run, place: Server) -> None:
+    """Blanks around it are none of it; one character more is refused, and nothing is accepted."""
+    place.set_cluster_version()
+    ran = run("upgrade", "accept", "A", "--reason", " " + 1025 * "x", "--kubeconfig", place.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    assert "error: --reason is longer than 1024 characters; give the gist and a link\n" in ran.err
+    assert "desiredUpdate" not in place.cluster_version()["spec"]
+    assert run("upgrade", "accept", "A", "--reason", f" {1024 * 'x'} ", "--kubeconfig", place.kubeconfig).code == 0
+    assert _stored(place)["A"]["reason"] == 1024 * "x"
+
+
+CLUSTER_VERSIONS = "clusterversions.config.openshift.io"
+
+
+def test_a_reason_that_may_not_be_recorded(run: Run, place: Server) -> None:
+    """That the place is there and closed is no reason to go without."""
+    before = place.set_cluster_version()
+    let_looker(place.client, {CLUSTER_VERSIONS: ("get", "patch")})
+    ran = run("upgrade", "accept", "A", "--reason", "CHG-7", "--as", LOOKER, "--kubeconfig", place.kubeconfig)
+    assert (ran.code, ran.out) == (1, "")
+    said = ran.err.splitlines()[-1]
+    assert said.startswith(
+        "error: unable to record why and until when, so nothing was accepted: ConfigMap records/accepted-risks: "
+    )
+    assert "forbidden" in said
+    assert place.cluster_version()["spec"] == before["spec"]
+
+
+def test_records_that_may_not_be_taken_away(run: Run, place: Server) -> None:
+    """They accept nothing by themselves: the name goes, and that they stay is told."""
+    place.set_cluster_version()
+    run("upgrade", "accept", "A", "--reason", "CHG-7", "--kubeconfig", place.kubeconfig)
+    let_looker(place.client, {CLUSTER_VERSIONS: ("get", "patch"), "configmaps": ("get",)})
+    ran = run("upgrade", "accept", "A-", "--as", LOOKER, "--kubeconfig", place.kubeconfig)
+    assert (ran.code, ran.out) == (0, "info: Accept risks are []\n")
+    assert ran.err.startswith("warning: the records of what is accepted no more stay: ")
+    assert set(_stored(place)) == {"A"}
 
 
 def test_a_preflight_counts_what_counts(run: Run, place: Server) -> None:
@@ -227,16 +312,22 @@ def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server)
 
 
 class Between(SyncClient):
-    """Somebody else's command comes between this one's reading and its writing of ClusterVersion."""
+    """Somebody else's command comes just before the first of this one's requests of some kind."""
 
-    def __init__(self, other: Callable[[], object], *args: Any, **options: Any) -> None:
+    def __init__(self, other: Callable[[], object], before: tuple[str, str], *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.other: list[Callable[[], object]] = [other]
+        self.before = before
 
     def send(self, call: Any) -> Any:
-        if call.request.method == "PATCH" and "clusterversions" in call.request.path and self.other:
+        method, kind = self.before
+        if call.request.method == method and kind in call.request.path and self.other:
             self.other.pop()()
         return super().send(call)
+
+
+def _carry_out(client: SyncClient, arguments: str, why: accepting.Why) -> None:
+    accepting.carry_out(accepting.plan([arguments], replace=False, clear=False), client, why, Teller("accept", None))
 
 
 @pytest.mark.parametrize(
@@ -250,15 +341,42 @@ def test_two_at_once(place: Server, words: str, after: list[str]) -> None:
     """The other takes RiskA back and accepts RiskC for a day; neither is lost."""
     place.set_cluster_version(spec={"desiredUpdate": {"acceptRisks": [{"name": "RiskA"}]}})
 
-    def carry_out(client: SyncClient, arguments: str, why: accepting.Why) -> None:
-        accepting.carry_out(
-            accepting.plan([arguments], replace=False, clear=False), client, why, Teller("accept", None)
-        )
-
     def other() -> None:
-        carry_out(place.client, "RiskA-,RiskC", accepting.Why("", "1d"))
+        _carry_out(place.client, "RiskA-,RiskC", accepting.Why("", "1d"))
 
-    with Between(other, place.client.config) as client:
-        carry_out(client, words, accepting.Why())
+    with Between(other, ("PATCH", "clusterversions"), place.client.config) as client:
+        _carry_out(client, words, accepting.Why())
     assert [risk["name"] for risk in place.cluster_version()["spec"]["desiredUpdate"]["acceptRisks"]] == after
     assert set(_stored(place)) == {"RiskC"}
+
+
+def test_two_who_accept_their_first_at_once(place: Server) -> None:
+    """The records of the second go to those of the first, which stay."""
+    place.set_cluster_version()
+
+    def other() -> None:
+        _carry_out(place.client, "RiskC", accepting.Why("CHG-7"))
+
+    with Between(other, ("POST", "configmaps"), place.client.config) as client:
+        _carry_out(client, "RiskB", accepting.Why("", "1d"))
+    assert {name: set(record) & {"reason", "until"} for name, record in _stored(place).items()} == {
+        "RiskB": {"until"},
+        "RiskC": {"reason"},
+    }
+    assert [risk["name"] for risk in place.cluster_version()["spec"]["desiredUpdate"]["acceptRisks"]] == [
+        "RiskC",
+        "RiskB",
+    ]
+
+
+def test_a_server_that_does_not_tell_who_asks(place: Server) -> None:
+    """As before Kubernetes 1.28: the rest is recorded."""
+    place.set_cluster_version()
+
+    def unknown() -> None:
+        raise NotFound(Status(code=404, message="no such path"), Request("POST", "/"))
+
+    with Between(unknown, ("POST", "selfsubjectreviews"), place.client.config) as client:
+        _carry_out(client, "RiskA", accepting.Why("CHG-7"))
+    stored = _stored(place)["RiskA"]
+    assert (stored["reason"], "by" in stored) == ("CHG-7", False)
