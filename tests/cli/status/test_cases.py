@@ -11,6 +11,7 @@ from tests.cli.conftest import Run
 from runup.api import codec
 from runup.cli.render.status import text as rendered
 from runup.cli.status.files import mock
+from runup.cli.status.source import parse_moment
 from runup.domain.updatestatus import read
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
@@ -48,6 +49,12 @@ def test_the_object_carries_everything_that_is_printed(case: str) -> None:
     for details, suffix in DETAILS:
         text = rendered.render(report, found.now_ns, rendered.details(details))
         assert text == (CORPUS / f"{case}.{suffix}").read_text()
+
+
+def test_the_time_of_files_is_ocs() -> None:
+    """368975 ns after the newest transition, so that no text rounds differently."""
+    found = mock(str(CORPUS / "4.14.1-degraded-cv.yaml"), REAL_NOW)
+    assert found.now_ns == parse_moment("2023-11-03T17:26:54.000368975Z")
 
 
 def test_ages_grow_with_the_time_of_reading() -> None:

@@ -6,7 +6,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.servers import CRD, Server, api_server, eventually
 
 from runup.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import ConfigMap, Node
+from runup.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.meta_v1 import Status
 from runup.api.scheme import Resource, resource_of
@@ -28,6 +28,7 @@ from runup.cli.status import observing
 from runup.cli.status import watch as status_watch
 from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment
+from runup.domain.updatestatus.unreadable import Unreadable
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.clock import Clock, ManualClock
@@ -173,6 +174,8 @@ def test_a_report_that_leaves_nodes_out_is_not_enough_for_those_who_want_them_al
     words = ("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
     assert "Omitted additional 3 Total, 0 Completed, 3 Available" in run(*words).out
     assert run(*words, "--details=all").out == expected("detailed-output")
+    assert "Omitted additional" not in run(*words, "--details=nodes").out
+    assert "Omitted additional 3 Total" in run(*words, "--details=health").out
 
 
 def test_an_object_that_was_never_written_is_as_good_as_none(server: Server, run: Run) -> None:
@@ -306,9 +309,9 @@ def test_without_cluster_version_there_is_no_report(run: Run, tmp_path: Path) ->
             "error: --dump and --mock-clusterversion both name files to read; give one of them\n",
         ),
         (["--mock-now", "noon"], 'error: --mock-now must be a time such as 2026-01-02T03:04:05Z, not "noon"\n'),
-        (
-            ["--watch", "-o", "json"],
-            "error: --watch follows a live cluster and prints text; leave out --dump and -o\n",
+        *(
+            (["--watch", *more], "error: --watch follows a live cluster and prints text; leave out --dump and -o\n")
+            for more in (["-o", "json"], ["--dump", "."], ["--mock-clusterversion", "a-cv.yaml"])
         ),
     ],
 )
@@ -433,6 +436,8 @@ def test_a_deployment_of_a_file(tmp_path: Path, run: Run) -> None:
         ("1970-01-01T00:00:00Z", 0),
         ("1970-01-01T00:00:01.5Z", 1_500_000_000),
         ("1970-01-01T01:00:00.000000001+01:00", 1),
+        ("1970-01-01t00:00:02z", 2_000_000_000),
+        ("1969-12-31T23:00:00.25-01:30", 1800_250_000_000),
         (NOW, 1699032414_000368975),
     ],
 )
@@ -667,13 +672,95 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     away = Unreachable("https://x", "x:1", "connection refused", refused=True)
     client: Any = Scripted(server.client, {"updatestatuses": away})
     clock, stream = ManualClock(), io.StringIO()
+    began = clock.monotonic()
     with pytest.raises(CommandError, match="has not answered for 120 s: could not reach https://x: connection refused"):
         status_watch.follow(client, "none", clock, stream)
-    assert clock.monotonic() >= 120
+    # At two minutes it is asked once more.
+    assert clock.monotonic() - began == 122
     assert stream.getvalue() == (
         "The API server does not answer: could not reach https://x: connection refused. It is asked again, for 120 s "
         "at most; an update goes on all the same.\n"
     )
+
+
+def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
+    """The last look's that saw something; while the server was never seen there is none."""
+    from runup.kube.errors import Unreachable
+
+    away: dict[str, KubeError] = {"updatestatuses": Unreachable("https://x", "x:1", "connection refused", refused=True)}
+    refused = {**away}
+    client: Any = Scripted(server.client, refused)
+
+    def finish() -> None:
+        refused.clear()
+        stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+        stored["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
+        stored["status"]["workerPools"] = []
+        server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+
+    stream = io.StringIO()
+    clock: Clock = Steps([refused.clear, lambda: refused.update(away), finish])
+    status_watch.follow(client, "none", clock, stream)
+    lines = stream.getvalue().splitlines()
+    assert lines[0].startswith("The API server does not answer: ")
+    assert lines[1] == "15:28:36Z The API server answers again."
+    assert lines[2].startswith("15:28:36Z Update to 4.14.1 ")
+    assert [line.partition(":")[0] for line in lines[-3:]] == ["15", "15", "15"]
+    assert lines[-3].startswith("15:28:36Z The API server does not answer: ")
+    assert lines[-2] == "15:28:40Z The API server answers again."
+    assert lines[-1] == "15:28:40Z The cluster is not updating."
+
+
+@pytest.mark.parametrize(("seconds", "outdated"), [(59, False), (60, True)], ids=["less than a minute", "a minute"])
+def test_when_a_report_is_old(server: Server, report: JSON, seconds: int, outdated: bool) -> None:
+    """A controller that is restarted is a few seconds behind."""
+    report["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
+    progressing = datetime(2023, 11, 3, 15, 28, 4, tzinfo=UTC)
+    assert status_live.is_outdated(server.client, report, progressing + timedelta(seconds=seconds)) is outdated
+
+
+def test_a_report_of_another_update_is_old(server: Server, report: JSON) -> None:
+    """Another beginning is another update; the same one hours later is the same."""
+    late = datetime(2026, 1, 1, tzinfo=UTC)
+    assert not status_live.is_outdated(server.client, report, late)
+    for informer in report["status"]["controlPlane"]["informers"]:
+        for insight in informer["insights"]:
+            if insight["type"] == "ClusterVersion":
+                insight["clusterVersion"]["startedAt"] = "2023-11-03T15:00:00Z"
+    assert status_live.is_outdated(server.client, report, late)
+    assert not status_live.is_outdated(server.client, {"status": {}}, late)
+
+
+def test_who_may_not_read_the_cluster_version_believes_the_report(server: Server, report: JSON) -> None:
+    """There is nothing to compare it with."""
+    report["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
+    client: Any = Scripted(server.client, {"clusterversions": as_nobody(server)})
+    assert not status_live.is_outdated(client, report, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+ALERTS_NOTE = "Unable to fetch alerts, ignoring alerts in 'Update Health':  {}\n"
+
+
+@pytest.mark.parametrize(
+    ("condition", "note"),
+    [
+        pytest.param({"status": "False", "message": "no route"}, ALERTS_NOTE.format("no route"), id="not reached"),
+        pytest.param({"status": "Unknown", "message": "asking"}, ALERTS_NOTE.format("asking"), id="not known"),
+        pytest.param({"status": "True", "message": "m"}, "", id="reached"),
+        pytest.param(None, "", id="nothing is said"),
+    ],
+)
+def test_alerts_that_the_controller_could_not_have(
+    server: Server, run: Run, report: JSON, condition: JSON | None, note: str
+) -> None:
+    """As the command says it of its own."""
+    stored = server.client.send(calls.get_raw(STATUSES, "cluster"))
+    others = [each for each in stored["status"]["conditions"] if each["type"] != "AlertsReachable"]
+    told = {"type": "AlertsReachable", "reason": "R", "lastTransitionTime": "2023-11-03T17:26:54Z", **(condition or {})}
+    stored["status"]["conditions"] = [*others, told] if condition else others
+    server.client.send(calls.replace(STATUSES, stored, subresource="status"))
+    ran = run("upgrade", "status", "--kubeconfig", server.kubeconfig, "--mock-now", NOW)
+    assert (ran.code, ran.out, ran.err) == (0, expected(), note)
 
 
 def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -696,6 +783,45 @@ def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytes
     assert "= Control Plane =" in shown
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in shown
     assert "The cluster is not updating." in shown
+
+
+def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
+    """With the server's words; one that is not there is none."""
+    forbidden = as_nobody(server)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    client: Any = Scripted(server.client, {"deployments": forbidden})
+    assert observing.observe(client, now, (Forbidden, NotFound)).machine_config_operator == Unreadable(str(forbidden))
+    assert observing.observe(server.client, now, (Forbidden, NotFound)).machine_config_operator is None
+
+
+def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
+    """Of each of them, and their budgets; what waits for a node is read as ever."""
+    client = server.client
+    nodes = [node.metadata.name for node in client.list_all(Node)[0]][:3]
+    namespace, pods = resource_of(Namespace), resource_of(Pod)
+    client.send(calls.create(namespace, {"metadata": {"name": "shop"}}))
+    client.send(calls.create(resource_of(ServiceAccount), {"metadata": {"name": "default", "namespace": "shop"}}))
+
+    def drain(node: str, action: str | None) -> None:
+        annotations = {"machineconfiguration.openshift.io/desiredDrain": action}
+        client.send(calls.merge_patch(resource_of(Node), node, {"metadata": {"annotations": annotations}}))
+
+    before = {n: client.send(calls.get_raw(resource_of(Node), n))["metadata"].get("annotations", {}) for n in nodes}
+    try:
+        for node in nodes:
+            spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}], "serviceAccountName": "default"}
+            body = {"metadata": {"name": f"on-{node}".replace(".", "-"), "namespace": "shop"}, "spec": spec}
+            made = client.send(calls.create(pods, body))
+            client.send(calls.replace(pods, {**made, "status": {"phase": "Running"}}, subresource="status"))
+        for node in nodes[:2]:
+            drain(node, "drain-rendered-x")
+        found = observing.observe(client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound))
+    finally:
+        for node, annotations in before.items():
+            drain(node, annotations.get("machineconfiguration.openshift.io/desiredDrain"))
+        client.send(calls.delete(namespace, "shop"))
+    assert [pod.spec.node_name for pod in found.draining_pods] == nodes[:2]
+    assert found.pending_pods == ()
 
 
 def test_a_cluster_without_drains_is_not_asked_for_budgets(server: Server) -> None:

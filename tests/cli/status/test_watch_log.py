@@ -6,7 +6,7 @@ import pytest
 from tests.domain.updatestatus import builders as b
 
 from runup.cli.status.source import Found
-from runup.cli.status.watch import STILL_S, Log, Look
+from runup.cli.status.watch import Log, Look
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.read import of_status
 from runup.domain.updatestatus.report import Report
@@ -21,6 +21,7 @@ IDLE = of_status(
 )
 UPDATING = of_status(assess(b.snapshot(), None, b.NOW, max_bytes=None))
 WAITING = ["The cluster is not updating.", "Waiting for an update to begin. Ctrl-C ends the waiting."]
+FIVE_MINUTES = 300.0
 STILL = ["Still not updating; waiting for an update to begin."]
 BACK = ["The API server answers again."]
 Step = tuple[float, Report | None, list[str]]
@@ -28,10 +29,10 @@ STORIES: dict[str, list[Step]] = {
     "an idle cluster is told once, then now and then": [
         (0, IDLE, WAITING),
         (2, IDLE, []),
-        (STILL_S - 1, IDLE, []),
-        (STILL_S, IDLE, STILL),
-        (STILL_S + 2, IDLE, []),
-        (2 * STILL_S, IDLE, STILL),
+        (FIVE_MINUTES - 1, IDLE, []),
+        (FIVE_MINUTES, IDLE, STILL),
+        (FIVE_MINUTES + 2, IDLE, []),
+        (2 * FIVE_MINUTES, IDLE, STILL),
     ],
     "a server that goes away and comes back": [
         (0, IDLE, WAITING),
@@ -39,6 +40,14 @@ STORIES: dict[str, list[Step]] = {
         (4, None, []),
         (6, IDLE, BACK),
         (8, IDLE, []),
+    ],
+    "whatever is said begins the silence anew": [
+        (0, IDLE, WAITING),
+        (299, None, ["away"]),
+        (300, None, []),
+        (301, IDLE, BACK),
+        (600, IDLE, []),
+        (601, IDLE, STILL),
     ],
     "a server that is away at first": [(0, None, ["away"]), (2, None, []), (4, IDLE, [*BACK, *WAITING])],
 }
@@ -60,4 +69,18 @@ def test_an_update_that_begins_ends_the_waiting() -> None:
     found = Found({}, 0)
     log.lines(IDLE, Look(0, found))
     assert log.lines(UPDATING, Look(2, found))[0].startswith(f"Update to {b.NEW}")
-    assert log.lines(UPDATING, Look(2 + 2 * STILL_S, found)) == []
+    assert log.lines(UPDATING, Look(2 + 2 * FIVE_MINUTES, found)) == []
+
+
+def test_another_trouble_is_told() -> None:
+    """Each once, until it is over."""
+    log = Log()
+    told = [log.lines(None, Look(at, trouble=text)) for at, text in enumerate(("refused", "refused", "no route"))]
+    assert told == [["refused"], [], ["no route"]]
+
+
+def test_an_update_that_is_under_way_begins_with_its_health() -> None:
+    """Nobody waits for it to begin."""
+    first = Log().lines(UPDATING, Look(0, Found({}, 0)))
+    assert first[0].startswith(f"Update to {b.NEW}")
+    assert first[1:] == [f"{row.level}: {row.summary}" for row in UPDATING.health]
