@@ -13,6 +13,8 @@ import pytest
 import yaml
 from tests.cli.conftest import Run
 
+from runup.cli.upgrade import files
+
 SINCE = "2026-01-14T09:30:00Z"
 CONDITIONS = [
     {"type": "Failing", "status": "False", "lastTransitionTime": SINCE},
@@ -72,6 +74,47 @@ def _insights(folder: Path) -> None:
     _write(folder / "config" / "version.json", {k: v for k, v in VERSION.items() if k not in ("kind", "apiVersion")})
 
 
+def _gathered_apart(folder: Path) -> None:
+    _write(folder / "a" / "config" / "clusterversion" / "version.json", VERSION)
+    _write(folder / "b" / "config" / "version.json", {**VERSION, "spec": {"channel": "another"}})
+
+
+def _deep(folder: Path) -> None:
+    _write(folder / "1" / "2" / "3" / "4" / TREE / "clusterversions" / "version.yaml", VERSION)
+    _write(folder / "1" / "2" / "3" / "4" / "alerts.json", {"data": {"alerts": [ALERT]}})
+
+
+def _deeper(folder: Path) -> None:
+    _write(folder / "1" / "2" / "3" / "4" / "5" / TREE / "clusterversions" / "version.yaml", VERSION)
+    _write(folder / "1" / "2" / "3" / "4" / "5" / "alerts.json", {"data": {"alerts": [ALERT]}})
+
+
+def _newer_first(folder: Path) -> None:
+    older = {**VERSION, "metadata": {"name": "version", "resourceVersion": "10"}, "spec": {"channel": "old"}}
+    _write(folder / "a" / TREE / "clusterversions" / "version.yaml", _newer(VERSION, "11"))
+    _write(folder / "b" / TREE / "clusterversions" / "version.yaml", older)
+    _write(folder / "c" / TREE / "clusterversions" / "version.yaml", _newer(older, "9"))
+    _write(folder / "d" / TREE / "clusterversions" / "version.yaml", _newer(older, "x"))
+
+
+def _newer(obj: dict[str, Any], number: str) -> dict[str, Any]:
+    return {**obj, "metadata": {"name": "version", "resourceVersion": number}}
+
+
+def _others_name(folder: Path) -> None:
+    other = {**VERSION, "metadata": {"name": "other", "resourceVersion": "99"}, "spec": {"channel": "another"}}
+    _write(folder / TREE / "clusterversions" / "other.yaml", other)
+    _write(folder / TREE / "clusterversions" / "version.yaml", VERSION)
+
+
+def _alerts_in_the_second(folder: Path) -> None:
+    _write(folder / "a" / TREE / "clusterversions" / "version.yaml", VERSION)
+    (folder / "b" / "namespaces").mkdir(parents=True)
+    _write(folder / "b" / "monitoring/prometheus/alerts.json", {"data": {"alerts": [ALERT]}})
+    _write(folder / "c" / TREE / "clusterversions.json", VERSION)
+    _write(folder / "c" / "alerts.json", {"data": {"alerts": []}})
+
+
 def _case(folder: Path) -> None:
     _write(folder / "x-cv.yaml", VERSION)
     _write(folder / "x-alerts.json", {"data": {"alerts": [ALERT]}})
@@ -84,6 +127,12 @@ LAYOUTS = {
     "two images of one must-gather, the newer counts": (_twice, False),
     "a folder of YAML, a broken file among it": (_flat, True),
     "an Insights archive": (_insights, False),
+    "several Insights archives, of which the first counts": (_gathered_apart, False),
+    "a tree four folders down": (_deep, True),
+    "one that is deeper is a folder of YAML, whose alerts lie elsewhere": (_deeper, False),
+    "the newest is not the last, nor the longest word": (_newer_first, False),
+    "a ClusterVersion by another name is none": (_others_name, False),
+    "alerts in the second image": (_alerts_in_the_second, True),
     "one of oc's cases": (_case, True),
 }
 
@@ -135,6 +184,39 @@ def test_refused(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     ran = run(*words)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith(f"error: {text}")
+
+
+@pytest.mark.parametrize(("allowed", "code"), [(2, 1), (3, 0)], ids=["one file too many", "as many as are read"])
+def test_a_folder_of_too_many_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int, code: int
+) -> None:
+    """It is no dump; what is neither YAML nor JSON is not counted."""
+    for name in ("a.json", "b/c.yaml", "d.yml"):
+        _write(tmp_path / name, VERSION if name == "a.json" else {})
+    (tmp_path / "log.txt").write_text("x")
+    monkeypatch.setattr(files, "_MAX_CANDIDATES", allowed)
+    ran = run("upgrade", "--dump", tmp_path)
+    said = f"error: {tmp_path} has more than {allowed} files; give the folder of one dump\n"
+    assert (ran.code, ran.err) == (code, said if code else "")
+
+
+def test_a_case_is_named_by_its_file(run: Run, tmp_path: Path) -> None:
+    """oc's flag takes a case that holds a List, and says what is not a ClusterVersion."""
+    _case(tmp_path)
+    words = ("upgrade", "recommend", "--mock-clusterversion", tmp_path / "x-cv.yaml")
+    refused = {
+        "items: []": f"{tmp_path}/x-cv.yaml holds no ClusterVersion",
+        "[]": f"{tmp_path}/x-cv.yaml holds no ClusterVersion",
+        "{kind: Node}": f"{tmp_path}/x-cv.yaml holds no ClusterVersion but a Node",
+        "a: [1": f"{tmp_path}/x-cv.yaml, line 2, column 1: while parsing a flow sequence, did not find "
+        "expected ',' or ']'",
+    }
+    for text, said in refused.items():
+        (tmp_path / "x-cv.yaml").write_text(text)
+        ran = run(*words)
+        assert (ran.code, ran.out, ran.err) == (1, "", f"error: {said}\n")
+    (tmp_path / "x-cv.yaml").write_text(json.dumps({k: v for k, v in VERSION.items() if k != "kind"}))
+    assert run(*words).code == 0
 
 
 def test_several_cases(run: Run, tmp_path: Path) -> None:
@@ -208,6 +290,69 @@ def test_an_update_that_the_spec_does_not_show(
     _write(tmp_path / "cv.json", {**VERSION, "spec": spec, "status": status})
     ran = run("upgrade", "--dump", tmp_path / "cv.json")
     assert (ran.code, "The update to 5.0.1 goes on, whatever is asked for" in ran.out) == (0, told)
+
+
+def _config_map(name: str, namespace: str, kind: str = "ConfigMap") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}}
+
+
+def test_the_config_maps_of_a_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the operator's namespace: in a tree from its folder alone, in other dumps from anywhere."""
+    monkeypatch.setenv("CVO_NAMESPACE", "ours")
+    tree, flat = tmp_path / "tree", tmp_path / "flat"
+    _inspect(tree)
+    _write(tree / "namespaces/ours/core/configmaps/b.yaml", _config_map("b", "ours"))
+    _write(tree / "namespaces/ours/core/configmaps/other.yaml", _config_map("other", "theirs"))
+    _write(tree / "namespaces/ours/core/configmaps.yaml", {"kind": "List", "items": [_config_map("a", "ours")]})
+    _write(tree / "namespaces/theirs/core/configmaps/c.yaml", _config_map("c", "ours"))
+    _write(flat / "cv.yaml", VERSION)
+    _write(flat / "x/a.yaml", _config_map("a", "ours"))
+    _write(flat / "x/b.yaml", _config_map("b", "theirs"))
+    _write(flat / "x/c.yaml", {**_config_map("c", "ours", "Secret"), "note": "no ConfigMap"})
+
+    def names(path: Path, **wanted: bool) -> list[str]:
+        return [each["metadata"]["name"] for each in files.dump(str(path), **wanted).config_maps]
+
+    assert names(tree, config_maps=True) == ["b", "a"]
+    assert names(flat, config_maps=True) == ["a"]
+    assert names(flat) == names(tree) == []
+    assert files.dump(str(flat), alerts=True).alerts is None
+
+
+ALERTS_READ: dict[str, tuple[str, str]] = {
+    "nothing but a word": ("nonsense", "invalid character 'n' looking for beginning of value"),
+    "no key": ("{1: 2}", "invalid character '1' looking for beginning of object key string"),
+    "no colon": ('{"a" 1}', "invalid character '1' after object key"),
+    "no comma": ('{"a": 1 "b": 2}', "invalid character '\"' after object key:value pair"),
+    "more than one": ("{} []", "invalid character '[' after top-level value"),
+    "a text without an end": ('{"a', "unexpected end of JSON input"),
+    "nothing after a colon": ('{"a": ', "unexpected end of JSON input"),
+}
+
+
+@pytest.mark.parametrize("name", ALERTS_READ)
+def test_alerts_that_are_no_json(tmp_path: Path, name: str) -> None:
+    """In Go's words, as oc has them."""
+    body, said = ALERTS_READ[name]
+    _flat(tmp_path)
+    (tmp_path / "alerts.json").write_text(body)
+    read = files.dump(str(tmp_path), alerts=True)
+    assert (read.alerts, read.problem) == (None, f"parsing alerts: {said}")
+
+
+def test_alerts_that_go_too_deep(tmp_path: Path) -> None:
+    """Could not tell, whatever Python calls it."""
+    _flat(tmp_path)
+    (tmp_path / "alerts.json").write_text(200_000 * "[")
+    assert files.dump(str(tmp_path), alerts=True).problem.startswith("parsing alerts: ")
+
+
+def test_a_file_of_alerts_that_is_empty_is_none(tmp_path: Path) -> None:
+    """Where they would have been is told."""
+    _case(tmp_path)
+    (tmp_path / "x-alerts.json").write_text("")
+    read = files.mock(str(tmp_path / "x-cv.yaml"))
+    assert (read.alerts, read.problem, read.alerts_path) == (None, "", str(tmp_path / "x-alerts.json"))
 
 
 def test_odd_values_count_as_absent(run: Run, tmp_path: Path) -> None:

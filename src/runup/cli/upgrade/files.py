@@ -128,7 +128,7 @@ def _in_folder(folder: str) -> list[JSON]:
 
 def _mentioning(folder: str, word: bytes) -> Iterator[str]:
     """Files of objects below `folder` that have `word` in them."""
-    for number, file in enumerate(_walk(folder)):
+    for number, file in enumerate(_walk(folder), 1):
         if number > _MAX_CANDIDATES:
             raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
         with open(file, "rb") as opened:
