@@ -7,7 +7,8 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -15,10 +16,15 @@ from urllib.request import Request, urlopen
 
 import pytest
 import yaml
+from aiohttp.test_utils import TestClient, TestServer
 from tests.cli.conftest import Run
 from tests.oci.registries import odd_registry
 
-from runup.cli.graph.server import accepted, address
+from runup.cli.errors import CommandError
+from runup.cli.graph import server
+from runup.cli.graph.server import PATHS, Answers, accepted, address, app
+from runup.cli.graph.source import Source, load, near
+from runup.cli.graph.summary import summary
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.graph import advice
 from runup.domain.updates.service import Query
@@ -134,6 +140,78 @@ def test_without_releases_it_says_what_it_assumes(run: Run, data: Path) -> None:
     assert (shown.code, shown.err) == (0, ran.err)
 
 
+def test_a_graph_that_was_built_is_as_good_as_its_data(run: Run, data: Path) -> None:
+    """What is blocked and what was assumed stay with it, however often it is written."""
+    first, second = data.parent / "first.json", data.parent / "second.json"
+    built = run("graph", "build", data, "--to", first)
+    again = run("graph", "build", first, "--to", second)
+    assert (again.code, again.out, again.err) == (0, built.out, built.err)
+    assert built.err.startswith("warning: no releases were given")
+    assert second.read_bytes() == first.read_bytes()
+    assert json.loads(first.read_text())["blockedEdges"] == [
+        {"from": "4.1.0", "to": "4.2.0", "files": ["blocked-edges/4.2.0.yaml"]}
+    ]
+
+
+def test_a_graph_of_anybody(run: Run, data: Path) -> None:
+    """Of what an update service answers only releases and edges must be there."""
+    channels = {"io.openshift.upgrades.graph.release.channels": "fast-4.1,stable-4.1"}
+    nodes = [
+        {"version": "4.1.0", "payload": "q/r@sha256:0", "metadata": channels},
+        {"version": "4.1.1", "payload": "q/r@sha256:1", "metadata": channels},
+        {"version": "4.1.2", "payload": "q/r@sha256:2"},
+    ]
+    graph = data.parent / "theirs.json"
+    graph.write_text(json.dumps({"nodes": nodes, "edges": [[0, 1], [1, 2]]}))
+    ran = run("graph", "build", graph)
+    assert (ran.code, ran.err) == (0, "")
+    assert [line.split() for line in ran.out.splitlines()[1:4]] == [
+        ["fast-4.1", "2", "1", "0", "0"],
+        ["stable-4.1", "2", "1", "0", "0"],
+        ["all", "3", "2", "0", "0"],
+    ]
+    shown = run("graph", "show", graph, "--from=4.1.0", "--to=4.1.1", "--channel=fast-4.1")
+    assert shown.out.endswith("\nWay to 4.1.1, 1 update:\n  4.1.0 -> 4.1.1\n")
+
+
+def test_a_graph_that_cannot_be_written_leaves_nothing(run: Run, data: Path) -> None:
+    """Neither the whole nor a part."""
+    (data.parent / "taken" / "x").mkdir(parents=True)
+    before = {path.name for path in data.parent.iterdir()}
+    ran = run("graph", "build", data, "--to", data.parent / "taken")
+    assert ran.code == 1
+    assert {path.name for path in data.parent.iterdir()} == before
+
+
+def test_what_is_near_is_told() -> None:
+    """Three names at most, the nearest first; nothing where nothing is."""
+    known = ["stable-4.1", "stable-4.2", "stable-4.3", "stable-4.4", "fast"]
+    hint = near("stable-4.22", known)
+    assert hint.startswith("; nearest: stable-4.2, ")
+    assert len(hint.partition(": ")[2].split(", ")) == 3
+    assert near("candidate", ["fast"]) == ""
+
+
+def test_a_graph_in_numbers() -> None:
+    """Edges with risks are counted by edge, risks by name."""
+
+    def group(name: str, *edges: tuple[str, str]) -> dict[str, Any]:
+        return {"edges": [{"from": old, "to": new} for old, new in edges], "risks": [{**RISK, "name": name}]}
+
+    versions = ("4.1.0", "4.1.1", "4.1.2", "4.1.3")
+    channels = {"io.openshift.upgrades.graph.release.channels": "stable-4.1"}
+    nodes = [{"version": version, "payload": f"q/r@sha256:{version}", "metadata": channels} for version in versions]
+    groups = [
+        group("Slow", ("4.1.0", "4.1.1"), ("4.1.0", "4.1.2")),
+        group("Slow", ("4.1.1", "4.1.2")),
+        group("Old", ("4.1.2", "4.1.3")),
+    ]
+    document = {"version": 1, "nodes": nodes, "edges": [[0, 3]], "conditionalEdges": groups}
+    told = summary(Source(document, {("4.1.0", "4.1.3"): ("f",), ("4.1.1", "4.1.3"): ("f",)}))
+    counts = {"nodes": 4, "edges": 1, "conditionalEdges": 4, "risks": ["Old", "Slow"]}
+    assert told == {**counts, "blockedEdges": 2, "channels": {"stable-4.1": counts}, "notes": []}
+
+
 REFUSED = {
     "nothing there": (["build", "nowhere"], "there is no nowhere; give a folder of graph data, or a graph"),
     "no graph data": (["build", "."], ". has no file `version`, so it is no folder of graph data"),
@@ -144,6 +222,18 @@ REFUSED = {
     "no such release": (
         ["show", "graph-data", "--from=4.1.9", "--channel=stable-4.2"],
         "channel stable-4.2 has no release 4.1.9; nearest: 4.1.",
+    ),
+    "no such release to go to": (
+        ["show", "graph-data", "--from=4.1.0", "--to=5.0.0", "--channel=stable-4.2"],
+        "channel stable-4.2 has no release 5.0.0\n",
+    ),
+    "a channel like no other": (
+        ["show", "graph-data", "--from=4.1.0", "--channel=x"],
+        "there is no channel x in this graph\n",
+    ),
+    "images for a graph that has them": (
+        ["show", "edited.json", "--from=4.1.0", "--channel=x", "--image", "h/r:1"],
+        "a graph that was built has its releases; --releases and --image are for graph data",
     ),
     "no releases": (["build", "graph-data", "--releases", "bad.json"], "bad.json: release 1: "),
     "no address": (["serve", "graph-data", "--listen", "8080"], "--listen must be HOST:PORT such as"),
@@ -189,6 +279,15 @@ ACCEPTS = {
     "its own type": (["application/vnd.redhat.cincinnati.v1+json"], "application/vnd.redhat.cincinnati.v1+json"),
     "something else": (["text/html"], ""),
     "not json": (["application/json;q=0, text/html"], ""),
+    "not json, at length": (["application/json; q=0.00 ;v=1"], ""),
+    "json a little": (["application/json;q=0.01"], "application/json"),
+    "the first of ours that is taken": (
+        ["text/html", "application/vnd.redhat.cincinnati.v1+json, Application/JSON"],
+        "application/vnd.redhat.cincinnati.v1+json",
+    ),
+    "any of a kind": (["application/*"], "application/json"),
+    "any of another kind": (["text/*"], ""),
+    "a header that says nothing": ([" , "], "application/json"),
 }
 
 
@@ -199,9 +298,27 @@ def test_content_types(name: str) -> None:
     assert accepted(headers) == kind
 
 
-def test_addresses() -> None:
-    """IPv6 too."""
-    assert address("[::1]:0") == ("::1", 0)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("[::1]:0", ("::1", 0), id="IPv6"),
+        pytest.param("localhost:8080", ("localhost", 8080), id="a name"),
+        pytest.param("127.0.0.1:65535", ("127.0.0.1", 65535), id="the last port"),
+        pytest.param("127.0.0.1:65536", None, id="one port more"),
+        pytest.param("127.0.0.1", None, id="no port"),
+        pytest.param("127.0.0.1:", None, id="an empty port"),
+        pytest.param("127.0.0.1:http", None, id="a port that is a word"),
+        pytest.param(":8080", None, id="no host"),
+    ],
+)
+def test_addresses(text: str, found: tuple[str, int] | None) -> None:
+    """A host and a port, or an error that has what was typed."""
+    if found is not None:
+        assert address(text) == found
+        return
+    with pytest.raises(CommandError) as refused:
+        address(text)
+    assert refused.value.message == f'--listen must be HOST:PORT such as 127.0.0.1:8080, not "{text}"'
 
 
 @pytest.fixture
@@ -245,6 +362,93 @@ def test_served(served: str) -> None:
     assert _asked(f"{served}?channel=a%2Fb")[2]["kind"] == "invalid_params"
     refused = {"kind": "invalid_content_type", "value": "invalid Content-Type requested"}
     assert _asked(f"{served}?channel=a", Accept="text/html")[::2] == (406, refused)
+
+
+@asynccontextmanager
+async def _asking(run: Run, data: Path) -> AsyncIterator[TestClient[Any, Any]]:
+    served = app(load(str(_built(run, data)), None, (), "amd64"), "amd64")
+    async with TestClient(TestServer(served)) as client:
+        yield client
+
+
+VALID = {"channel": "stable-4.2"}
+QUERIES: dict[str, tuple[dict[str, str], int, int]] = {
+    "a channel": (VALID, 200, 3),
+    "the architecture by the kernel's name": ({**VALID, "arch": "x86_64"}, 200, 3),
+    "no architecture": ({**VALID, "arch": ""}, 200, 3),
+    "another architecture by the kernel's name": ({**VALID, "arch": "aarch64"}, 200, 0),
+    "another architecture": ({**VALID, "arch": "s390x"}, 200, 0),
+    "a channel that nobody has": ({"channel": "nobodys"}, 200, 0),
+    "the longest channel": ({"channel": 100 * "a"}, 200, 0),
+    "a longer one": ({"channel": 101 * "a"}, 400, 0),
+    "a channel that is none": ({"channel": "a/b"}, 400, 0),
+    "an empty channel": ({"channel": ""}, 400, 0),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+async def test_what_a_client_gets(name: str, run: Run, data: Path) -> None:
+    """On each of the paths on which update services answer."""
+    query, status, releases = QUERIES[name]
+    async with _asking(run, data) as client:
+        for path in PATHS:
+            answer = await client.get(path, params=query)
+            told = await answer.json()
+            assert (answer.status, len(told.get("nodes", ()))) == (status, releases)
+            assert "kind" not in told or told["kind"] == ("invalid_params" if query["channel"] else "missing_params")
+
+
+async def test_what_a_client_has_already_is_not_told_again(run: Run, data: Path) -> None:
+    """By its tag, among others, or by any; another tag gets the whole."""
+    async with _asking(run, data) as client:
+
+        async def status(tag: str) -> tuple[int, str]:
+            answer = await client.get(PATHS[0], params=VALID, headers={"If-None-Match": tag})
+            return answer.status, await answer.text()
+
+        whole = await client.get(PATHS[0], params=VALID)
+        assert (whole.headers["Cache-Control"], whole.headers["Vary"]) == ("no-cache", "Accept")
+        tag = whole.headers["ETag"]
+        for known in (tag, f'"x", {tag}', "*"):
+            assert await status(known) == (304, "")
+        assert await status('"x"') == (200, await whole.text())
+        assert (await client.get(PATHS[0], params={"channel": "x"})).headers["ETag"] != tag
+
+
+async def test_a_client_that_takes_no_json(run: Run, data: Path) -> None:
+    """It is told so, in JSON."""
+    async with _asking(run, data) as client:
+        answer = await client.get(PATHS[0], params=VALID, headers={"Accept": "text/html"})
+        refused = {"kind": "invalid_content_type", "value": "invalid Content-Type requested"}
+        assert (answer.status, await answer.json()) == (406, refused)
+        answer = await client.get(
+            PATHS[0], params=VALID, headers={"Accept": "application/vnd.redhat.cincinnati.v1+json"}
+        )
+        assert answer.content_type == "application/vnd.redhat.cincinnati.v1+json"
+
+
+async def test_whoever_asks_whether_it_is_well_is_told(run: Run, data: Path) -> None:
+    """For probes."""
+    async with _asking(run, data) as client:
+        answer = await client.get("/healthz")
+        assert (answer.status, await answer.text()) == (200, "ok\n")
+
+
+def test_an_answer_is_made_once(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a channel that there is; others, and more than can be kept, are made anew."""
+    document = load(str(_built(run, data)), None, (), "amd64").document
+    for node in document["nodes"]:
+        node["metadata"]["io.openshift.upgrades.graph.release.channels"] = "a,b,c"
+    monkeypatch.setattr(server, "_MAX_KEPT", 2)
+    answers = Answers(document, "amd64")
+    assert {name: answers.of(name, "amd64")[0] is answers.of(name, "amd64")[0] for name in "abcx"} == {
+        "a": True,
+        "b": True,
+        "c": False,
+        "x": False,
+    }
+    assert answers.of("a", "amd64") == answers.of("c", "amd64")
+    assert answers.of("a", "arm64") == answers.of("x", "amd64")
 
 
 def test_the_operator_s_client_is_answered(served: str) -> None:
