@@ -10,22 +10,29 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
+from tests.cli.conftest import Ran
 from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, release, run
 from tests.cli.rights import LOOKER, let_looker_read
 from tests.servers import CRD, CRDS, Server, eventually, serve
 
-from runup.api.config_v1 import ClusterOperator
+from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
-from runup.domain.payload.rendering import LABEL
+from runup.cli.release import read, surroundings
+from runup.cli.release.shared import access
+from runup.domain.payload.rendering import LABEL, Proxy
 from runup.kube import calls
+from runup.kube.client_sync import SyncClient
 from runup.kube.errors import NotFound
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
+INFRASTRUCTURES = resource_of(Infrastructure)
 OPERATORS = resource_of(ClusterOperator)
 DEPLOYMENTS = resource_of(Deployment)
+CONFIG = "config.openshift.io/v1"
 GROUP = "tools.example.com"
 DELETED = {"release.openshift.io/delete": "true"}
 CREATE_ONLY = "release.openshift.io/create-only"
@@ -36,9 +43,11 @@ OWN = "cluster-version-operator"
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A cluster with one ConfigMap, one namespace, one operator, a proxy, and the operator's own Deployment."""
     with contextmanager(serve)(tmp_path_factory.mktemp("there"), "CustomNoUpgrade") as server:
-        for name in ("0000_00_cluster-version-operator_01_clusteroperators", "0000_10_config-operator_01_proxies"):
+        kinds = ("00_cluster-version-operator_01_clusteroperators", "10_config-operator_01_proxies")
+        for name in (f"0000_{kind}" for kind in (*kinds, "10_config-operator_01_infrastructures")):
             server.client.send(calls.create(CRD, yaml.safe_load((CRDS / f"{name}.crd.yaml").read_text())))
-        eventually(lambda: _served(server, OPERATORS) and _served(server, PROXIES), "both kinds are served")
+        for resource in (OPERATORS, PROXIES, INFRASTRUCTURES):
+            eventually(lambda resource=resource: _served(server, resource), f"{resource.kind} is served")
         image = {"version": "5.0.0", "image": "registry.invalid/release@sha256:" + "50" * 32}
         owner = server.set_cluster_version(status={"desired": image})["metadata"]["uid"]
         server.client.send(calls.create(NAMESPACES, plain("Namespace", "apart")))
@@ -229,6 +238,185 @@ def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Pa
     assert all("forbidden" in each["why"] for each in told["objects"])
     told = _live(there, old, release(tmp_path / "proxied", asks), "--as", LOOKER, code=3)
     assert any(note.startswith("Proxy cluster could not be read, so what it gives") for note in told["notes"])
+
+
+def _explain(there: Server, folder: Path, *words: str) -> Ran:
+    return run("explain", *words, "--release", str(folder), "--kubeconfig", str(there.kubeconfig))
+
+
+def _rules(text: str) -> dict[str, str]:
+    """What is said of each rule, in one space where columns are apart."""
+    rows = [line for line in text.splitlines() if line.startswith("  ") and not line.startswith("  file: ")]
+    return {row[2:].partition("  ")[0]: " ".join(row[2:].partition("  ")[2].split()) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(("configmap", "a"), ["default/a", "apart/a"], id="each of that name"),
+        pytest.param(("configmap", "a", "-n", "apart"), ["apart/a"], id="the one of a namespace"),
+        pytest.param(("ConfigMap", "apart/a"), ["apart/a"], id="as names are printed"),
+        pytest.param(("configmap", "default/a", "-n", "apart"), ["apart/a"], id="the flag counts"),
+    ],
+)
+def test_why_a_cluster_gets_a_manifest(there: Server, tmp_path: Path, words: tuple[str, ...], found: list[str]) -> None:
+    """Which object of which release, whether it is in, the file, and every rule that was asked."""
+    folder = release(tmp_path / "of", config_map("a"), config_map("a", "apart"), config_map("b"))
+    ran = _explain(there, folder, *words)
+    assert (ran.code, ran.err) == (0, "")
+    blocks = ran.out.split("\n\n")
+    assert [block.partition(":")[0] for block in blocks] == [f"ConfigMap {name} of 5.2.0" for name in found]
+    for name, block in zip(found, blocks, strict=True):
+        lines = block.splitlines()
+        number = ("default/a", "apart/a").index(name)
+        assert lines[0].endswith(": in")
+        assert lines[1] == f"  file: release-manifests/0000_50_a_0{number}.yaml"
+        assert _rules(block)["profile"] == "passes the cluster's is self-managed-high-availability"
+        assert _rules(block)["feature set"] == "not asked"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(
+            ("configmap", "c"), "no configmap c; `runup release manifests` lists what it has", id="no such name"
+        ),
+        pytest.param(
+            ("configmap", "a", "-n", "none"),
+            "no configmap a in namespace none; it has ConfigMap apart/a, ConfigMap default/a",
+            id="not in that namespace",
+        ),
+        pytest.param(("secret", "a"), "no secret a; it has ConfigMap apart/a, ConfigMap default/a", id="another kind"),
+    ],
+)
+def test_a_manifest_that_a_release_has_not(there: Server, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    """One error, with those that may be meant."""
+    folder = release(tmp_path / "of", config_map("a"), config_map("a", "apart"))
+    ran = _explain(there, folder, *words)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"error: 5.2.0 ({folder}) has {said}\n")
+
+
+def test_why_a_cluster_gets_a_manifest_for_programs(there: Server, tmp_path: Path) -> None:
+    """The same, by names."""
+    folder = release(tmp_path / "of", config_map("a"), plain("Namespace", "space"))
+    told = json.loads(_explain(there, folder, "namespace", "space", "-o", "json").out)
+    (manifest,) = told["manifests"]
+    assert (told["version"], told["digest"], told["unreadable"]) == ("5.2.0", "", {})
+    assert (manifest["object"], manifest["answer"]) == ("Namespace space", "in")
+    verdicts = {each["rule"]: each["verdict"] for each in manifest["rules"]}
+    assert (verdicts["profile"], verdicts["feature gates"]) == ("passes", "not asked")
+
+
+def test_what_decides_and_may_not_be_read_is_unknown(there: Server, tmp_path: Path) -> None:
+    """With the server's words, and an exit code of its own."""
+    let_looker_read(there.client)
+    ran = _explain(there, release(tmp_path / "of", config_map("a")), "configmap", "a", "--as", LOOKER)
+    assert ran.code == 3
+    assert ran.out.startswith("ConfigMap default/a of 5.2.0: unknown, by profile\n")
+    why = _rules(ran.out)["profile"]
+    assert why.startswith("unknown the operator's Deployment could not be read: deployments.apps ")
+
+
+def test_the_clusters_own_release_is_taken_where_none_is_named(there: Server) -> None:
+    """Its image is in the error where that cannot be read."""
+    ran = run("explain", "configmap", "a", "--kubeconfig", str(there.kubeconfig))
+    assert (ran.code, ran.out) == (1, "")
+    assert "registry.invalid/release@sha256:5050" in ran.err
+
+
+def _operator_with(*containers: JSON) -> JSON:
+    made = deployment(OWN)
+    made["metadata"]["namespace"] = "apart"
+    made["spec"]["template"]["spec"]["containers"] = [{"image": "registry.example/o:1", **each} for each in containers]
+    return made
+
+
+def test_the_profile_is_that_of_the_operators_own_container(
+    there: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither another container's, nor one whose value stands elsewhere."""
+    monkeypatch.setenv("CVO_NAMESPACE", "apart")
+    other = {"name": "other", "env": [{"name": "CLUSTER_PROFILE", "value": "of-another"}]}
+    ref = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}
+    mine = {"name": OWN, "env": [{"name": "X", "valueFrom": ref}, {"name": "CLUSTER_PROFILE", "value": "small"}]}
+    folder = release(tmp_path / "of", config_map("a"))
+
+    def profile(*containers: JSON) -> tuple[str, str]:
+        there.client.send(calls.create(DEPLOYMENTS, _operator_with(*containers)))
+        try:
+            ran = _explain(there, folder, "configmap", "a")
+        finally:
+            there.client.send(calls.delete(DEPLOYMENTS, OWN, "apart"))
+        assert ran.code == 0
+        return ran.out.splitlines()[0].partition(": ")[2], _rules(ran.out)["profile"]
+
+    usual = ("in", "passes the cluster's is self-managed-high-availability")
+    assert profile(other) == usual
+    assert profile({"name": OWN}) == usual
+    assert profile({"name": OWN, "env": [{"name": "CLUSTER_PROFILE", "valueFrom": ref}]}) == usual
+    answer, rule = profile(other, mine)
+    assert answer == "out, by profile"
+    assert "small" in rule
+
+
+INTERNAL: dict[str, tuple[str, tuple[str, str]]] = {
+    "with a port": ("https://api-int.example:6443", ("api-int.example", "6443")),
+    "without a port": ("https://api-int.example", ("api-int.example", "443")),
+    "no address": ("api-int.example", ("", "")),
+    "a port that is none": ("https://api-int.example:port", ("", "")),
+    "nothing": ("", ("", "")),
+}
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_the_clusters_internal_address(there: Server, name: str) -> None:
+    """As its infrastructure says it; what cannot be read as one is none."""
+    uri, address = INTERNAL[name]
+    made = there.client.send(calls.create(INFRASTRUCTURES, plain("Infrastructure", "cluster", CONFIG, spec={})))
+    try:
+        status = {"apiServerInternalURI": uri, "infrastructureName": "x", "apiServerURL": ""}
+        there.client.send(calls.replace(INFRASTRUCTURES, {**made, "status": status}, subresource="status"))
+        found, notes = surroundings.read(there.client, (), "uid")
+    finally:
+        there.client.send(calls.delete(INFRASTRUCTURES, "cluster"))
+    assert ((found.internal_host, found.internal_port), notes) == (address, [])
+
+
+def test_what_objects_do_not_ask_for_is_not_read(there: Server, tmp_path: Path) -> None:
+    """A proxy for those that name a container, TLS for those that say true; each has its note where it may not be."""
+    let_looker_read(there.client)
+    nobody = replace(there.client.config, headers=(("Impersonate-User", LOOKER),))
+
+    def notes(*annotations: JSON) -> list[str]:
+        objects = [config_map(f"o{number}", annotations=each) for number, each in enumerate(annotations)]
+        folder = release(tmp_path / str(len(list(tmp_path.iterdir()))), *objects)
+        payload, _ = read.load(str(folder), access())
+        with SyncClient(nobody) as client:
+            _, found = surroundings.read(client, payload.manifests, "uid")
+        return [
+            note.partition(" cluster could not be read, so what it gives to objects is not shown: ")[0]
+            for note in found
+        ]
+
+    proxy, tls = {"config.openshift.io/inject-proxy": "c"}, {"config.openshift.io/inject-tls": "true"}
+    assert notes({}, {}) == ["Infrastructure"]
+    assert notes({}, proxy) == ["Proxy", "Infrastructure"]
+    assert notes({}, tls) == ["APIServer", "Infrastructure"]
+    assert notes({"config.openshift.io/inject-tls": "false"}) == ["Infrastructure"]
+    assert notes(proxy, tls) == ["Proxy", "APIServer", "Infrastructure"]
+
+
+def test_what_objects_are_given(there: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy where one is asked for, the owner, the operator's own name."""
+    monkeypatch.setenv("CVO_NAMESPACE", "apart")
+    asks = config_map("a", annotations={"config.openshift.io/inject-proxy": "c"})
+    for number, (objects, proxy) in enumerate(
+        (((asks,), Proxy("http://proxy:1", "", ".svc")), ((config_map("a"),), Proxy("", "", "")))
+    ):
+        payload, _ = read.load(str(release(tmp_path / str(number), *objects)), access())
+        found, notes = surroundings.read(there.client, payload.manifests, "the-uid")
+        assert (found.proxy, found.owner_uid, found.operator) == (proxy, "the-uid", ("apart", OWN))
+        assert (found.tls, notes) == (None, [])
 
 
 def _live(there: Server, *words: Any, code: int = 0) -> JSON:
