@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.cli.check.judge import exit_code, rows
+from runup.cli.check.lines import text
 from runup.cli.check.model import Facts, Result, Right, Row
 from runup.lang import yaml
 
@@ -60,6 +61,18 @@ def _row(facts: Facts, name: str) -> Row:
 def test_all_is_well() -> None:
     """Exit code 0, and not one word about what to do."""
     found = rows(ALL_WELL)
+    assert [(row.name, row.says) for row in found] == [
+        ("server", "https://api.example:6443 answers: Kubernetes v1.34.4"),
+        ("cluster", "its ClusterVersion says 5.0.0"),
+        ("operator", "it has taken up the newest request (generation 4)"),
+        ("preflight field", "the server takes spec.desiredUpdate.mode (asked by a dry run)"),
+        ("gate ClusterUpdatePreflight", "open for 5.0.0: preflights"),
+        ("gate ClusterUpdateAcceptRisks", "open for 5.0.0: accepting risks by name"),
+        ("update service", "the operator reached it, in channel stable-5.0"),
+        ("registry", f"{REGISTRY} answers from here"),
+        ("signature store", f"{STORE} answers from here"),
+        ("rights", "you may do all that the commands need"),
+    ]
     assert {row.result for row in found} == {OK}
     assert [row.way_out for row in found if row.way_out] == []
     assert exit_code(found) == 0
@@ -71,6 +84,27 @@ def test_all_is_well() -> None:
         pytest.param(
             {"kubernetes": "", "errors": {"server": "connection refused"}},
             "server", PROBLEM, "connection refused", 1, id="a server that does not answer"),
+        pytest.param({"kubernetes": ""}, "server", PROBLEM, "no answer", 1, id="a server that says nothing of itself"),
+        pytest.param({"cluster": None}, "cluster", PROBLEM, "there is no ClusterVersion", 2, id="no ClusterVersion"),
+        pytest.param({"mode": None}, "preflight field", UNKNOWN, "it was not asked", 3, id="a field nobody asked for"),
+        pytest.param(
+            {"gates": None}, "gate ClusterUpdatePreflight", UNKNOWN, "there is no FeatureGate cluster", 3,
+            id="no FeatureGate"),
+        pytest.param(
+            {"gates": None}, "gate ClusterUpdateAcceptRisks", UNKNOWN, "the operator counts it as closed", 3,
+            id="no FeatureGate, the other gate"),
+        pytest.param(
+            {"gates": codec.convert(FeatureGate, yaml.load(GATES.replace(", {name: ClusterUpdateAcceptRisks}", "")))},
+            "gate ClusterUpdateAcceptRisks", PROBLEM, "no accepting risks by name", 2, id="one gate of two"),
+        pytest.param(
+            {"cluster": _cluster(a='status: "True"=>status: "Unknown", reason: Asking, message: not yet')},
+            "update service", UNKNOWN, "Asking: not yet", 3, id="an update service that is being asked"),
+        pytest.param(
+            {"reached": {REGISTRY: "", STORE: "refused"}},
+            "signature store", UNKNOWN, "refused", 3, id="a store that this machine does not reach"),
+        pytest.param(
+            {"stores": (), "reached": {}, "errors": {"stores": "forbidden"}},
+            "signature store", UNKNOWN, "not known: forbidden", 3, id="stores that may not be read"),
         pytest.param(
             {"cluster": None, "errors": {"ClusterVersion": "the server could not find the requested resource"}},
             "cluster", PROBLEM, "could not find", 2, id="a cluster that is no OpenShift"),
@@ -118,3 +152,41 @@ def test_what_is_amiss_is_a_row(changes: dict[str, Any], name: str, result: Resu
     assert says in row.says
     assert row.way_out
     assert exit_code(rows(facts)) == code
+
+
+def test_an_operator_that_has_seen_more_is_not_behind() -> None:
+    """As after a ClusterVersion that was made anew."""
+    facts = replace(ALL_WELL, cluster=_cluster(a="observedGeneration: 4=>observedGeneration: 5"))
+    assert exit_code(rows(facts)) == 0
+
+
+def test_a_server_without_a_cluster_is_told_of_rights_all_the_same() -> None:
+    """What is below the cluster is not asked; what one may do was."""
+    found = rows(replace(ALL_WELL, cluster=None))
+    assert [row.name for row in found] == ["server", "cluster", "rights"]
+    assert [row.name for row in rows(replace(ALL_WELL, cluster=None, rights={}))] == ["server", "cluster"]
+
+
+def test_each_right_that_is_lacking_is_a_row() -> None:
+    """With what it is needed for; nobody says beside it that all may be done."""
+    found = [row for row in rows(replace(ALL_WELL, rights={PATCH: False, NODES: None})) if row.name == "rights"]
+    assert [(row.result, row.says, row.way_out) for row in found] == [
+        (
+            PROBLEM,
+            "you may not patch clusterversions.config.openshift.io",
+            "needed for asking for preflights; ask for a role that has it",
+        ),
+        (UNKNOWN, "list nodes: the server does not say", "needed for `upgrade status`"),
+    ]
+
+
+def test_the_rows_as_lines() -> None:
+    """How it stands in a column, the way out below what was seen."""
+    found = [
+        Row("server", OK, "answers"),
+        Row("rights", PROBLEM, "you may not", "ask"),
+        Row("gate", UNKNOWN, "who knows"),
+    ]
+    assert text(found) == (
+        "ok       server: answers\nproblem  rights: you may not\n         ask\nunknown  gate: who knows\n"
+    )

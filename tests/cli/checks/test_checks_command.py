@@ -287,6 +287,14 @@ KINDS = [
         id="a resource that runup knows",
     ),
     pytest.param((), "v1 configmaps ConfigMap", id="neither"),
+    pytest.param(("--resource", "pods"), "v1 pods Pod", id="a resource of the core, without its version"),
+    pytest.param(("--kind", "ClusterOperator"), "v1 clusteroperators ClusterOperator", id="a kind of a group"),
+    pytest.param(
+        ("--resource", "clusteroperators.v2.config.openshift.io"),
+        "v2 clusteroperators ClusterOperator",
+        id="a resource in another version",
+    ),
+    pytest.param(("--resource", "pods.v3", "--kind", "Pot"), "v3 pods Pot", id="both, whatever runup knows"),
 ]
 
 
@@ -296,13 +304,55 @@ def test_what_a_skeleton_reads(words: tuple[str, ...], read: str, tmp_path: Path
     assert run("checks", "new", "mine", *words, "--in", tmp_path).code == 0
     spec = kyaml.load((tmp_path / "mine.yaml").read_text())["spec"]["reads"][0]
     assert f"{spec['version']} {spec['resource']} {spec['kind']}" == read
+    group = "config.openshift.io" if spec["kind"] == "ClusterOperator" else spec["group"]
+    assert spec["group"] == group
+    cases_of = kyaml.load((tmp_path / "mine.test.yaml").read_text())["cases"]
+    versions = {obj["apiVersion"] for case in cases_of for obj in case.get("objects", ())}
+    assert versions == {f"{group}/{spec['version']}" if group else spec["version"]}
+    lacking = [name for case in cases_of for name in case.get("lacking", ())]
+    assert lacking == [f"{spec['resource']}.{group}" if group else spec["resource"]]
 
 
-def test_a_kind_that_nobody_knows_wants_its_resource(tmp_path: Path, run: Run) -> None:
-    """A check of Widgets that lists ConfigMaps would be clear for ever."""
-    ran = run("checks", "new", "mine", "--kind", "Widget", "--in", tmp_path)
-    assert (ran.code, "give its --resource, too" in ran.err) == (1, True)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(
+            ("mine", "--kind", "Widget"),
+            "--kind Widget is none that runup knows; give its --resource, too",
+            id="a kind",
+        ),
+        pytest.param(
+            ("mine", "--resource", "widgets.v1.example.com"),
+            "--resource widgets.v1.example.com is none that runup knows; give its --kind, too",
+            id="a resource",
+        ),
+        pytest.param(
+            ("mine", "--resource", "pods.v1.example.com"),
+            "--resource pods.v1.example.com is none that runup knows; give its --kind, too",
+            id="a resource of another group",
+        ),
+        pytest.param(
+            ("Mine",), "'Mine' is no name such as old-routes: small letters, digits and dashes", id="a capital letter"
+        ),
+        pytest.param(("mine-",), "'mine-' is no name such as old-routes: ", id="a dash at the end"),
+        pytest.param(("m" * 64,), "is no name such as old-routes: ", id="a name that is too long"),
+        pytest.param(("mine", "--target", "5.x"), "--target: ", id="a target that is none"),
+    ],
+)
+def test_what_no_check_can_be_made_of(words: tuple[str, ...], said: str, tmp_path: Path, run: Run) -> None:
+    """A check of Widgets that lists ConfigMaps would be clear for ever; nothing is written."""
+    ran = run("checks", "new", *words, "--in", tmp_path)
+    assert (ran.code, ran.out, said in ran.err) == (1, "", True)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "risk"), [("m" * 63, "M" + "m" * 62), ("a-1-bc", "A1Bc")], ids=["the longest name", "several words"]
+)
+def test_what_the_risk_of_a_skeleton_is_called(name: str, risk: str, tmp_path: Path, run: Run) -> None:
+    """As the check, in capitals where words begin."""
+    assert run("checks", "new", name, "--in", tmp_path).code == 0
+    assert kyaml.load((tmp_path / f"{name}.yaml").read_text())["spec"]["risk"]["name"] == risk
 
 
 def test_the_cases_beside_a_check_are_run_with_it(made: Path, run: Run) -> None:
@@ -416,6 +466,24 @@ def test_updates_of_a_graph_with_and_without_risks(made: Path, tmp_path: Path, r
     words = ("--release", "5.1.0=", "--release", f"5.2.0={made}", "--update", tmp_path / "graph")
     ran = run("checks", "coverage", *words)
     assert (ran.code, ran.out) == (0, "2 releases, 2 updates, 0 gaps\n")
+
+
+def test_a_graph_may_lie_anywhere(made: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two dots in a path are no update."""
+    graph = {"nodes": [{"version": "5.0.0"}, {"version": "5.2.0"}], "edges": [[0, 1]]}
+    (tmp_path / "graph.json").write_text(json.dumps(graph))
+    monkeypatch.chdir(made)
+    ran = run("checks", "coverage", "--release", "5.2.0=", "--update", "../graph.json")
+    assert (ran.code, ran.out, ran.err) == (0, "1 releases, 1 updates, 0 gaps\n", "")
+
+
+def test_how_many_checks_and_mistakes_there_are(made: Path, run: Run) -> None:
+    """Of one there is one, of two there are two."""
+    (made / "other.yaml").write_text((made / "old-routes.yaml").read_text().replace("old-routes", "other"))
+    assert run("checks", "lint", made).out.endswith("2 checks read, 0 errors, 0 notes\n")
+    (made / "broken.yaml").write_text("kind: [")
+    assert run("checks", "lint", made).out.endswith("2 checks read, 1 error, 0 notes\n")
+    assert "no PreflightCheck" not in run("checks", "lint", made / "broken.yaml").err
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path, run: Run) -> None:

@@ -19,6 +19,8 @@ from tests.servers import CRD, api_server, eventually
 from runup.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Module
 from runup.api.scheme import Resource, resource_of
+from runup.cli.kmod.check import Looked, exit_code
+from runup.domain.kernelmodules.verdict import Readiness, Status
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
 from runup.kube.errors import NotFound
@@ -158,6 +160,24 @@ def test_exit_codes(world: World, run: Run, chosen: tuple[str, ...], code: int) 
     words = [word for name in chosen for word in ("--module", name)]
     ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, "--kernel", KERNEL, *words, "-o", "json")
     assert (ran.code, set(found_in(ran))) == (code, {name.rpartition("/")[2] for name in chosen})
+
+
+VERDICTS = {
+    "nothing at all": ((), [], 0),
+    "all will load": ((Status.TRUE,), [], 0),
+    "one is not known": ((Status.TRUE, Status.UNKNOWN), [], 3),
+    "one will not": ((Status.UNKNOWN, Status.FALSE, Status.TRUE), ["a note"], 2),
+    "not all could be read": ((Status.TRUE,), ["a note"], 3),
+    "none could be read": ((), ["a note"], 3),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_what_it_comes_to(name: str) -> None:
+    """The worst that is known, and then what is not."""
+    statuses, notes, code = VERDICTS[name]
+    found = tuple(Readiness("drivers", "nic", KERNEL, "amd64", "Done", status, "r") for status in statuses)
+    assert exit_code(Looked(found, notes)) == code
 
 
 def test_the_table(world: World, run: Run) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.conftest import Run, Server
 
 from runup.cli.errors import CommandError
@@ -266,6 +267,15 @@ def test_suppressed_is_still_listed(one: Path, tmp_path: Path, run: Run) -> None
 
 
 BAD = [
+    pytest.param("suppressions: [{risk: A, reason: b}, x]", "f.yaml: suppressions[1]: is no map", id="the second"),
+    pytest.param("suppressions: [{risk: A, reason: ' '}]", "suppressions[0]: reason is missing", id="a blank reason"),
+    pytest.param("suppressions: [{risk: 1, reason: b}]", "suppressions[0]: risk is missing", id="a number for a risk"),
+    pytest.param("suppressions: {risk: A}", "has no list `suppressions`", id="a map for a list"),
+    pytest.param(
+        "suppressions: [{risk: A, reason: b, who: 1, when: 2}]",
+        "does not know when, who; it has cluster, reason, risk, until",
+        id="two typos",
+    ),
     pytest.param("[]", "has no list `suppressions`", id="no list"),
     pytest.param("suppressions: [x]", "suppressions[0]: is no map", id="no map"),
     pytest.param("suppressions: [{risk: A}]", "suppressions[0]: reason is missing", id="no reason"),
@@ -295,6 +305,84 @@ def test_the_last_day_still_counts() -> None:
     assert over == ("A was suppressed until 2026-03-31, and counts again",)
 
 
+def test_which_clusters_a_suppression_is_for() -> None:
+    """By glob; elsewhere the risk stands, and the entry suppresses nothing."""
+    rules = suppress.parse(
+        "suppressions: [{risk: A*, reason: r, cluster: east-*}, {risk: B, reason: s}, {risk: A, reason: t}]", "f"
+    )
+    risks = [Risk(name, "True", accepted=False, message="m", url="u") for name in ("A", "B", "C")]
+    east, over = suppress.applied(risks, rules, "east-1", date(2026, 1, 1))
+    assert ([risk.because for risk in east], over) == (["suppressed: r", "suppressed: s", ""], ())
+    assert [risk.accepted for risk in east] == [True, True, False]
+    west, _ = suppress.applied(risks[:1], rules[:1], "west-1", date(2026, 1, 1))
+    assert west == tuple(risks[:1])
+    assert suppress.unused(rules, [("west-1", risks)]) == ("A* (east-*) suppresses nothing: no such risk was found",)
+    assert suppress.unused(rules, [("west-1", risks), ("east-1", risks)]) == ()
+
+
+def test_what_the_cluster_accepts_keeps_its_reason() -> None:
+    """A suppression is for what is open; of several the first that counts has the word."""
+    rules = suppress.parse(
+        "suppressions: [{risk: A, reason: old, until: 2025-01-01}, {risk: A, reason: new, until: 2027-01-01}]", "f"
+    )
+    taken = Risk("A", "True", accepted=True, message="m", url="u", because="CHG-7")
+    (kept,), over = suppress.applied([taken], rules, "c", date(2026, 1, 1))
+    assert (kept, over) == (taken, ("A was suppressed until 2025-01-01, and counts again",))
+    (counted,), _ = suppress.applied([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
+    assert counted.because == "suppressed: new (until 2027-01-01)"
+
+
+REQUESTED: JSON = {
+    "apiVersion": "apiserver.openshift.io/v1",
+    "kind": "APIRequestCount",
+    "metadata": {"name": "flowschemas.v1beta2.flowcontrol.apiserver.k8s.io"},
+    "status": {
+        "removedInRelease": "1.29",
+        "requestCount": 3,
+        "last24h": [{"byNode": [{"byUser": [{"username": "deployer", "userAgent": "kubectl", "requestCount": 3}]}]}],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "soon", "now"),
+    [
+        pytest.param("4.11.0", "4.12.0", "Clear", "Clear", id="four before: nobody looks so far ahead"),
+        pytest.param("4.12.0", "4.13.0", "Applies", "Clear", id="three before"),
+        pytest.param("4.14.0", "4.15.0", "Applies", "Clear", id="one before"),
+        pytest.param("4.15.0", "4.16.0", "Clear", "Applies", id="the one that goes without"),
+        pytest.param("5.0.0", "5.1.0", "Unknown", "Unknown", id="a release that does not say"),
+    ],
+)
+def test_which_kubernetes_a_release_ships(
+    tmp_path: Path, run: Run, source: str, target: str, soon: str, now: str
+) -> None:
+    """4.y has Kubernetes 1.(y+13): what 1.29 removes goes with 4.16; of other majors nobody knows."""
+    subject = dump(tmp_path / "counted", CLUSTER, REQUESTED)
+    found = found_in(subject, run, "--from", source, "--to", target)
+    results = {check["name"]: check["result"] for check in found["checks"]}
+    assert (found["source"], found["target"]) == (source, target)
+    assert (results["DeprecatedAPIRequested"], results["RemovedAPIRequested"]) == (soon, now)
+
+
+def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None:
+    """An acceptance that had ended when the dump was made is none; history and risks are told with the reasons."""
+    risk = "ClusterOperatorDegraded-dns"
+    asked = {**CLUSTER["spec"], "desiredUpdate": {"acceptRisks": [{"name": risk}]}}
+    cluster = {**CLUSTER, "spec": asked}
+
+    def accepted(until: str) -> JSON:
+        record = json.dumps({"name": risk, "reason": "CHG-7", "until": until})
+        metadata = {"name": "accepted-risks", "namespace": "openshift-cluster-version-operator"}
+        kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {risk: record}}
+        folder = dump(tmp_path / until.replace(":", ""), cluster, OPERATOR, kept)
+        found = found_in(folder, run)
+        return next(each for each in found["risks"] if each["name"] == risk)
+
+    assert accepted("2026-01-14T09:30:00Z")["accepted"] is False
+    assert accepted("2026-01-14T09:30:02Z")["accepted"] is True
+
+
 def test_what_could_not_be_judged_is_the_worst() -> None:
     """Of many clusters one number."""
     assert [forms.worst(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
@@ -321,6 +409,9 @@ def test_a_live_cluster_is_only_read(server: Server, run: Run) -> None:
 
 
 WRONG = [
+    pytest.param(("--from", "soon"), "the source version is not known: ", id="a source that is none"),
+    pytest.param(("--from", "soon"), "; give it with --from", id="how to say the source"),
+    pytest.param(("--to", "soon"), "; give it with --to", id="how to say the target"),
     pytest.param(("--to", "soon"), "the target version is not known", id="a version that is none"),
     pytest.param(("--to-image", "x", "--release-dir", "y"), "give one of them", id="two releases"),
     pytest.param(("--release-dir", "/nowhere"), "there is no such folder", id="a folder that is not there"),
@@ -403,5 +494,7 @@ def test_operators_are_looked_up_in_the_catalog_of_the_target(tmp_path: Path, ru
     assert "it has no channel stable-5, but stable-6" in told(f"oci:{layout}:next")
     assert "it is no file-based catalog: it has no folder configs" in told(f"oci:{layout}:none")
     assert f"{tmp_path}/gone" in told(f"oci:{tmp_path}/gone:next")
-    ran = run("preflight", "run", "--dump", subject, "--target-catalog", "redhat-operators")
-    assert (ran.code, "give SOURCE=IMAGE" in ran.err) == (1, True)
+    for typed in ("redhat-operators", "redhat-operators=", f"=oci:{layout}:next"):
+        ran = run("preflight", "run", "--dump", subject, "--target-catalog", typed)
+        said = f"--target-catalog {typed}: give SOURCE=IMAGE, SOURCE being the name of a CatalogSource"
+        assert (ran.code, ran.err) == (1, f"error: {said}\n")
