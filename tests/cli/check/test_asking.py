@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from runup.api.core_v1 import ConfigMap
 from runup.api.scheme import Resource, resource_of
 from runup.kube import calls
 from runup.kube.errors import NotFound
+from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 NAMESPACE = "openshift-config-managed"
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -173,3 +176,27 @@ def test_a_server_that_does_not_answer(run: Run, tmp_path: Path) -> None:
     assert ran.code == 1
     assert [name for name, _ in rows.items()] == ["server http://127.0.0.1:1:"]
     assert "refused" in rows["server http://127.0.0.1:1:"][1]
+
+
+def test_whom_this_machine_does_not_trust_is_told_apart(server: Server, run: Run, tmp_path: Path) -> None:
+    """The cluster may trust it."""
+    now = datetime.now(UTC)
+    pair = issue_server(new_ca(now), now)
+    (tmp_path / "crt").write_bytes(pair.cert)
+    (tmp_path / "key").write_bytes(pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as service:
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        thread = threading.Thread(target=service.serve_forever, daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{service.server_address[1]}/a"
+        try:
+            server.set_cluster_version(spec={"signatureStores": [{"url": url}]})
+            _, rows = asked(run, server.kubeconfig)
+        finally:
+            service.shutdown()
+            thread.join()
+    result, said = rows[f"signature store {url}"]
+    assert result == "unknown"
+    assert said.startswith(f"{url} does not answer from here: its certificate is not trusted here (")
