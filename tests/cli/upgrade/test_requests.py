@@ -7,8 +7,11 @@ import threading
 from typing import Any
 
 import pytest
-from tests.cli.conftest import Ran, Run, Server, eventually
+from tests.cli.conftest import Ran, Run, Server, cluster, eventually
 
+from runup.cli.errors import CommandError
+from runup.cli.upgrade.preflight import check_target, notes, parse_timeout
+from runup.cli.upgrade.targets import Flags
 from runup.kube.errors import Invalid
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
@@ -120,6 +123,75 @@ def test_clear_preflight(run: Run, server: Server) -> None:
     assert _spec(server) == {"architecture": "", "version": "", "image": "", "force": False, "acceptRisks": ACCEPTED}
     ran = _upgrade(run, server, "--clear-preflight")
     assert (ran.code, ran.out) == (0, "info: No preflight is requested\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param(None, 900, id="none: a quarter of an hour"),
+        pytest.param("90s", 90, id="seconds"),
+        pytest.param("0.5s", 0.5, id="a part of one"),
+        pytest.param("15m", 900, id="minutes"),
+        pytest.param("2h", 7200, id="hours"),
+        pytest.param("1h30m10s", 5410, id="all of them"),
+        pytest.param("1h1s", 3601, id="two that are apart"),
+    ],
+)
+def test_how_long_is_waited(text: str | None, seconds: float) -> None:
+    """As Go writes durations."""
+    assert parse_timeout(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "10", "1d", "s", "1m1h", "-1s", "1.5m"])
+def test_durations_that_are_none(text: str) -> None:
+    """The error has what was typed."""
+    with pytest.raises(CommandError) as refused:
+        parse_timeout(text)
+    assert refused.value.message == f'--timeout must be a duration such as 90s, 15m or 1h30m, not "{text}"'
+
+
+def test_what_a_preflight_may_be_of() -> None:
+    """One release by version, by digest, or of all architectures."""
+    for flags in (Flags(to="5.2.0"), Flags(to_image=IMAGE), Flags(to_multi_arch=True)):
+        check_target(flags)
+    for flags in (Flags(to_latest=True), Flags(to="5.2.0", to_latest=True), Flags(), Flags(to_image="quay.io/o/r:1")):
+        with pytest.raises(CommandError):
+            check_target(flags)
+
+
+WAITED_FOR = "warning: an update is in progress; what is found now may be different when it is done\n"
+FORCED = (
+    "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
+    "cluster-version operator\n"
+)
+PLACES: dict[str, tuple[dict[str, Any], str, Flags, list[str]]] = {
+    "nothing was asked for": ({}, "False", Flags(to="5.2.0"), []),
+    "the same": ({"version": "5.2.0", "mode": "Preflight"}, "False", Flags(to="5.2.0"), []),
+    "another version": (
+        {"version": "5.1.0", "mode": "Preflight"},
+        "False",
+        Flags(to="5.2.0"),
+        ["warning: this takes the place of the preflight of 5.1.0\n"],
+    ),
+    "the version by an image": (
+        {"version": "5.2.0", "image": IMAGE, "mode": "Preflight"},
+        "False",
+        Flags(to="5.2.0"),
+        ["warning: this takes the place of the preflight of 5.2.0\n"],
+    ),
+    "an installation under way": ({}, "True", Flags(to="5.2.0"), [WAITED_FOR]),
+    "whether an update is under way is not known": ({}, "Unknown", Flags(to="5.2.0"), []),
+    "a signature is not asked for": ({}, "False", Flags(to="5.2.0", force=True), [FORCED]),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_is_said_before_a_preflight(name: str) -> None:
+    """Whose place it takes, what goes on, what is waived."""
+    asked, progressing, flags, lines = PLACES[name]
+    conditions = [_condition("Progressing", progressing, "R", "m")]
+    seen = cluster({"spec": {"desiredUpdate": asked} if asked else {}, "status": {**OFFERED, "conditions": conditions}})
+    assert notes(seen, flags) == tuple(("err", line) for line in lines)
 
 
 def test_clear_preflight_leaves_an_update_alone(run: Run, server: Server) -> None:

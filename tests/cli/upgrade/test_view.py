@@ -87,6 +87,29 @@ def test_the_region_fits(width: int) -> None:
     assert "more" in flat
 
 
+@pytest.mark.parametrize(
+    ("height", "risks", "names", "more"),
+    [
+        pytest.param(24, 15, 0, "", id="as many lines as there is room for"),
+        pytest.param(24, 16, 15, "  and 1 more", id="one line more"),
+        pytest.param(None, 15, 0, "", id="a screen that does not say how high it is has 24"),
+        pytest.param(None, 16, 15, "  and 1 more", id="and no more"),
+        pytest.param(5, 2, 0, "", id="the least room that there is"),
+        pytest.param(5, 9, 2, "  and 7 more", id="and no less"),
+    ],
+)
+def test_how_many_risks_a_screen_has_room_for(height: int | None, risks: int, names: int, more: str) -> None:
+    """A table while it fits, then names alone, and how many are left."""
+    found = tuple(replace(samples.SERVICE, name=f"Risk{number}", message="m") for number in range(risks))
+    text = region(Progress(CHECKING, found), Screen(200, height))
+    below = text.partition("Found so far:\n")[2].partition("\n\n")[0].lstrip("\n").splitlines()
+    if not more:
+        assert below[0].split() == ["STATE", "RISK", "MESSAGE"]
+        assert len(below) == risks + 1
+        return
+    assert below == [*(f"  Risk{number}" for number in range(names)), more]
+
+
 def test_a_region_without_risks_says_nothing_of_any() -> None:
     """Before anything was judged."""
     assert region(Progress(READING), Screen(200, 24)) == f"{READING}\n\n{LEAVE}\n"
