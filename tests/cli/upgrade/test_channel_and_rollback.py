@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,16 @@ def test_a_channel_on_a_server(run: Run, server: Server) -> None:
     assert typed("a").err.startswith("error: no cluster version information available - you must be connected to an ")
 
 
+def test_a_dump_that_is_in_no_channel(run: Run, tmp_path: Path) -> None:
+    """As text it is said; for programs it is empty."""
+    document = {"kind": "ClusterVersion", "status": {"desired": {"version": "5.0.0", "channels": ["a"]}}}
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    words = ("upgrade", "channel", "--dump", tmp_path / "cv.json")
+    assert run(*words).out == "Channel: none, so no updates are offered\n"
+    told = {"channel": "", "channels": ["a"], "version": "5.0.0"}
+    assert json.loads(run(*words, "-o", "json").out) == told
+
+
 HERE, BEFORE = "quay.io/ocp@sha256:" + "b" * 64, "quay.io/ocp@sha256:" + "a" * 64
 STILL = {"type": "Progressing", "status": "False", "reason": "", "message": ""}
 
@@ -117,6 +128,14 @@ UPDATE = {"architecture": "", "version": "5.0.1", "image": BEFORE, "force": Fals
     [
         pytest.param(_history(("5.0.2", HERE), ("5.0.1", BEFORE)), UPDATE, id="the entry before"),
         pytest.param(_history(("5.0.1", BEFORE), ("5.0.2", HERE)), UPDATE, id="the first that is another"),
+        pytest.param(
+            _history(("5.0.2", HERE), ("5.0.1", BEFORE), ("5.0.0", HERE)), UPDATE, id="not the one before that"
+        ),
+        pytest.param(
+            _history(("5.0.2", HERE), ("5.0.1", HERE)),
+            {**UPDATE, "image": HERE},
+            id="another version by the same image",
+        ),
         pytest.param(
             _history(("5.0.1", BEFORE), mode="Preflight"), {**UPDATE, "mode": None}, id="a preflight's mode is dropped"
         ),
@@ -154,6 +173,20 @@ ROLLBACKS_REFUSED = {
         _history(("4.9.9", BEFORE)),
         "4.9.9 is less than the current target 5.0.2 and matches the cluster's previous version, but rollbacks that "
         "change major or minor versions are not recommended.",
+    ),
+    "another minor of the same major": (
+        _history(("5.0.2", BEFORE), version="5.1.2"),
+        "5.0.2 is less than the current target 5.1.2 and matches the cluster's previous version, but rollbacks that "
+        "change major or minor versions are not recommended.",
+    ),
+    "another major": (
+        _history(("4.0.2", BEFORE)),
+        "4.0.2 is less than the current target 5.0.2 and matches the cluster's previous version, but rollbacks that "
+        "change major or minor versions are not recommended.",
+    ),
+    "whether an update is under way is not known": (
+        _history(("5.0.1", BEFORE), conditions=({**STILL, "status": "Unknown", "reason": "R", "message": "M"},)),
+        "unable to rollback while an update is Progressing=Unknown: R: M.",
     ),
     "nothing known of progress": (
         _history(("5.0.1", BEFORE), conditions=()),
@@ -201,5 +234,15 @@ def test_a_rollback_on_a_server(run: Run, server: Server) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "Requested rollback from 5.0.2 to 5.0.1\n", "")
     asked = server.cluster_version()["spec"]["desiredUpdate"]
     assert asked == {"acceptRisks": [{"name": "A"}], **UPDATE}
+    server.patch_spec(desiredUpdate=None)
+    told = json.loads(run("upgrade", "rollback", "-o", "json", "--kubeconfig", server.kubeconfig).out)
+    assert told == {
+        "action": "rollback",
+        "changed": True,
+        "patch": {"spec": {"desiredUpdate": UPDATE}},
+        "messages": ["Requested rollback from 5.0.2 to 5.0.1"],
+        "version": "5.0.1",
+        "image": BEFORE,
+    }
     ran = run("upgrade", "rollback", "now", "--kubeconfig", server.kubeconfig)
     assert ran.err == "error: unknown command \"now\"\nSee 'runup upgrade rollback -h' for help and examples\n"

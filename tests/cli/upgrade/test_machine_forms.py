@@ -64,6 +64,47 @@ def test_forms(name: str, run: Run, server: Server) -> None:
     assert "patch" not in read[0] or read[0]["changed"] is (read[0]["patch"] is not None)
 
 
+def test_what_recommend_tells_programs_of_each_update(run: Run, tmp_path: Path) -> None:
+    """What speaks against it, and what was accepted; of one update where one is named."""
+    said = {"type": "Recommended", "status": "False", "reason": "Risky", "message": "Why.", "lastTransitionTime": SINCE}
+    other = {**CARRIED, "name": "RiskB"}
+    offer = {**OFFER, "risks": [CARRIED, other], "conditions": [said]}
+    accepted = {"acceptRisks": [{"name": "RiskA"}, {"name": "RiskB"}]}
+    document = {
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "spec": {"channel": "a", "desiredUpdate": accepted},
+        "status": {**STATUS, "conditionalUpdates": [offer]},
+    }
+    ended = json.dumps({"name": "RiskB", "until": "2026-01-01T00:00:00Z"})
+    metadata = {"name": "accepted-risks", "namespace": "openshift-cluster-version-operator"}
+    record = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"RiskB": ended}}
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    (tmp_path / "cm.json").write_text(json.dumps(record))
+    words = ("upgrade", "recommend", "--dump", tmp_path, "-o", "json")
+    told = json.loads(run(*words).out)
+    assert [(each["version"], each["recommended"], each["reason"], each["message"]) for each in told["updates"]] == [
+        ("5.1.0", "False", "Risky", "Why."),
+        ("5.0.1", "True", None, None),
+    ]
+    risks = told["updates"][0]["risks"]
+    assert [(risk["name"], risk["accepted"]) for risk in risks] == [("RiskA", True), ("RiskB", False)]
+    assert (told["issues"], told["unacceptedIssues"], told["error"], told["precheckProblem"]) == (
+        ["AlertNotCollected", "Failing"],
+        ["AlertNotCollected", "Failing"],
+        None,
+        None,
+    )
+    (check,) = told["prechecks"]
+    assert (check["acceptName"], check["accepted"], check["status"]) == ("AlertNotCollected", False, "Unknown")
+    ran = run(*words, "--version=5.1.0", "--accept=AlertNotCollected,Failing")
+    told = json.loads(ran.out)
+    assert [each["version"] for each in told["updates"]] == ["5.1.0"]
+    assert told["unacceptedIssues"] == ["ConditionalUpdateRisk"]
+    assert told["prechecks"][0]["accepted"] is True
+    assert ran.err == f"error: {told['error']}\n"
+
+
 def test_a_channel_of_a_dump(run: Run, tmp_path: Path) -> None:
     """The one form that is for reading alone."""
     document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": {"channel": "a"}, "status": STATUS}
