@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.cli.conftest import Run, Server
 from tests.cli.rights import LOOKER, let_looker
+from tests.cli.upgrade.between import Between
 
 from runup.api.core_v1 import ConfigMap, Namespace
 from runup.api.meta_v1 import Status
@@ -309,21 +309,6 @@ def test_records_that_somebody_made_by_hand_are_watched(run: Run, place: Server)
     assert ran.code == 0
     found = place.client.send(calls.get_raw(resource_of(ConfigMap), acceptance.NAME, "records"))
     assert found["metadata"]["labels"] == acceptance.LABELS
-
-
-class Between(SyncClient):
-    """Somebody else's command comes just before the first of this one's requests of some kind."""
-
-    def __init__(self, other: Callable[[], object], before: tuple[str, str], *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.other: list[Callable[[], object]] = [other]
-        self.before = before
-
-    def send(self, call: Any) -> Any:
-        method, kind = self.before
-        if call.request.method == method and kind in call.request.path and self.other:
-            self.other.pop()()
-        return super().send(call)
 
 
 def _carry_out(client: SyncClient, arguments: str, why: accepting.Why) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.cli.conftest import Ran, Run, Server, cluster, eventually
+from tests.cli.upgrade.between import Between
 
 from runup.cli.errors import CommandError
+from runup.cli.upgrade import actions
 from runup.cli.upgrade.preflight import check_target, notes, parse_timeout
+from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.kube.errors import Invalid
 
@@ -52,6 +56,37 @@ def test_a_preflight_is_requested(run: Run, server: Server) -> None:
     assert (ran.code, ran.out, ran.err) == (0, f"Requested preflight of 5.2.0\n{follow}", "")
     expected = {"architecture": "", "version": "5.2.0", "image": "", "force": False}
     assert _spec(server) == {**expected, "mode": "Preflight", "acceptRisks": ACCEPTED}
+
+
+def test_a_preflight_by_image_is_followed_by_it(run: Run, server: Server) -> None:
+    """As it was asked for; for programs the target is the image."""
+    server.set_cluster_version(status=OFFERED)
+    ran = _upgrade(run, server, "--preflight", f"--to-image={IMAGE}")
+    assert ran.out.splitlines()[1] == (
+        f"Follow it: runup upgrade --mode=preflight --to-image={IMAGE} --wait, or see how far it is: runup upgrade"
+    )
+    told = json.loads(_upgrade(run, server, "--preflight", f"--to-image={IMAGE}", "-o", "json").out)
+    assert told == {"requested": {"mode": "Preflight", "target": IMAGE}}
+
+
+@pytest.mark.parametrize("words", [("--to=5.1.0",), ("--to-multi-arch",)], ids=["an update", "another architecture"])
+def test_a_preflight_that_somebody_asks_for_at_the_same_moment(
+    server: Server, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    """The request joins theirs, so it checks and updates nothing: nobody is told that it was requested."""
+    server.set_cluster_version(status=OFFERED)
+
+    def other() -> None:
+        server.patch_spec(desiredUpdate={"mode": "Preflight", "version": "5.2.0"})
+
+    connection: Any = SimpleNamespace(client=lambda: Between(other, ("PATCH", "clusterversions"), server.client.config))
+    flags = Flags(to="5.1.0") if words == ("--to=5.1.0",) else Flags(to_multi_arch=True)
+    with pytest.raises(CommandError) as refused:
+        actions.run(Request(flags=flags), connection)
+    assert refused.value.message == (
+        "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
+    )
+    assert capfd.readouterr().out == ""
 
 
 @pytest.mark.parametrize("word", ["--preflight", "--mode=Preflight"])
@@ -416,6 +451,22 @@ def test_the_machine_form(run: Run, server: Server) -> None:
         ("Bad", "True", "About Bad.")
     ]
     assert "7 checks done" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"), [("html", "<!DOCTYPE html>"), ("yaml", "result: "), ("wide", "waiting for the")]
+)
+def test_other_forms_of_the_result(form: str, begins: str, run: Run, server: Server) -> None:
+    """A page and data alone, with progress elsewhere; with more columns after progress."""
+    server.set_cluster_version(status=OFFERED)
+    waiting = Waiting(run, server, "-o", form)
+    done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
+    updates = [_entry(_risk("Bad", "True"))]
+    server.patch_status(observedGeneration=waiting.generation, conditions=done, conditionalUpdates=updates)
+    ran = waiting.ended()
+    assert (ran.code, ran.out.startswith(begins) or f"\n{begins}" in ran.out) == (2, True)
+    assert ("7 checks done" in ran.err) is (form != "wide")
+    assert ("REASON" in ran.out) is (form == "wide")
 
 
 def test_time_is_up(run: Run, server: Server) -> None:
