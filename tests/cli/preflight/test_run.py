@@ -16,7 +16,7 @@ from tests.cli.conftest import Run, Server
 
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, Risk
-from runup.cli.preflight import suppress
+from runup.cli.preflight import collect, judge, suppress
 from runup.cli.render import preflight_forms as forms
 from runup.domain.checks.catalogue import CHECKS
 from runup.lang import yaml as kyaml
@@ -134,6 +134,35 @@ def test_a_dump_says_what_to_collect(tmp_path: Path, run: Run, tree: bool) -> No
     then = found_in(folder, run)
     assert "lacking" not in then
     assert not [risk["message"] for risk in then["risks"] if "the dump holds no" in risk["message"]]
+
+
+@pytest.mark.parametrize(
+    ("style", "lacking", "told"),
+    [
+        pytest.param("folder", ("nodes", "pods"), True, id="a folder"),
+        pytest.param("inspect", ("nodes", "pods"), True, id="a tree"),
+        pytest.param("insights", ("nodes", "pods"), False, id="an Insights archive"),
+        pytest.param("case", ("nodes", "pods"), False, id="one of oc's cases"),
+        pytest.param("folder", (), False, id="nothing is lacking"),
+    ],
+)
+def test_the_command_that_adds_lists(tmp_path: Path, style: str, lacking: tuple[str, ...], told: bool) -> None:
+    """Where the dump takes more; a name with blanks is one word of a shell."""
+    folder = tmp_path / "a dump"
+    folder.mkdir()
+    line = f'for kind in nodes pods; do oc get --all-namespaces -o yaml "$kind" > \'{folder}\'/"$kind".yaml; done'
+    assert collect.command(folder, style, lacking) == (line if told else "")
+    assert collect.command(folder / "not there", style, lacking) == ""
+
+
+def test_several_cases_are_several_dumps(tmp_path: Path) -> None:
+    """Each by its prefix, in order; what is no folder of cases is one."""
+    for name in ("b-cv.yaml", "a-cv.yaml", "a-co.yaml"):
+        (tmp_path / name).write_text("{}")
+    assert list(judge.dumps_in(tmp_path)) == [tmp_path / "a", tmp_path / "b"]
+    (tmp_path / "dump").mkdir()
+    assert list(judge.dumps_in(tmp_path / "dump")) == [tmp_path / "dump"]
+    assert list(judge.dumps_in(tmp_path / "a-cv.yaml")) == [tmp_path / "a-cv.yaml"]
 
 
 def test_what_cannot_be_added_to_is_told_without_a_command(tmp_path: Path, run: Run) -> None:

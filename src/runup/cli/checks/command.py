@@ -178,7 +178,7 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
         + (f", in namespace {right.namespace}" if right.namespace else "")
         for right in rights.of_checks([check])
     )
-    _write(f"{page}\n**Rights**\n\n{rules or 'none'}\n")
+    _write(f"{page}\n**Rights**\n\n{rules}\n")
 
 
 def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:

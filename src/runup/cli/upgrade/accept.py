@@ -152,7 +152,7 @@ class Why(Value):
 def _suffixed(argument: str) -> str:
     """`-A,B` as `A-,B`: a risk's name starts with a capital letter, so a leading minus can mean only this."""
     items = [item.strip() for item in argument.split(",")]
-    return ",".join(f"{item[1:]}-" if len(item) > 1 and item[0] == "-" else item for item in items)
+    return ",".join(f"{item[1:]}-" if item.startswith("-") else item for item in items)
 
 
 def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
