@@ -281,6 +281,33 @@ def test_nodes_on_real_time_kernels(world: World, run: Run) -> None:
         world.client.send(calls.delete(nodes, name))
 
 
+def test_a_module_that_cannot_be_read_is_a_note(world: World, run: Run) -> None:
+    """It may be the one that does not load."""
+    odd = module("odd", "x")
+    odd["spec"]["selector"] = 7
+    world.client.send(calls.create(MODULES, odd))
+    try:
+        words = ("--kernel", KERNEL, "--module", "good", "-o", "json")
+        ran = run("kmod", "check", "--kubeconfig", world.kubeconfig, *words)
+    finally:
+        world.client.send(calls.delete(MODULES, "odd", "drivers"))
+    assert (ran.code, set(found_in(ran))) == (3, {"good"})
+    assert ran.err.startswith("warning: Module drivers/odd cannot be read: ")
+
+
+def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run, tmp_path: Path) -> None:
+    """A kind of the same name is another; one without a namespace in its metadata is named without."""
+    version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+    other = {**world.modules[1], "apiVersion": "example.com/v1"}
+    odd = {"apiVersion": MODULES.api_version, "kind": "Module", "metadata": {"name": "odd"}, "spec": 7}
+    objects = ({**version, "spec": {}, "status": {}}, world.modules[0], other, odd, node("n", KERNEL))
+    for number, obj in enumerate(objects):
+        (tmp_path / f"{number}.json").write_text(json.dumps(obj))
+    ran = run("kmod", "check", "--dump", tmp_path, "--kernel", KERNEL, "-o", "json")
+    assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
+    assert "warning: Module /odd: " in ran.err
+
+
 def test_whoever_may_not_list_nodes_is_told_that_none_are_known(world: World, run: Run) -> None:
     """Whether a Module has nodes decides whether its kernel module must load: nobody says that all is well."""
     let_looker_read(world.client, "modules.kmm.sigs.x-k8s.io")
