@@ -84,7 +84,7 @@ class _Asker:
         try:
             return question()
         except (KubeError, codec.DecodeError) as error:
-            self._errors[name] = message_of(error) if isinstance(error, KubeError) else str(error)
+            self._errors[name] = message_of(error)
             return None
 
     def _may(self, right: Right, kind: type[Object]) -> bool | None:
