@@ -477,6 +477,14 @@ def test_a_graph_may_lie_anywhere(made: Path, tmp_path: Path, run: Run, monkeypa
     assert (ran.code, ran.out, ran.err) == (0, "1 releases, 1 updates, 0 gaps\n", "")
 
 
+def test_what_else_lies_in_a_folder_is_not_read(made: Path, run: Run) -> None:
+    """Neither notes nor a folder that is called like a file."""
+    (made / "notes.txt").write_text("kind: [")
+    (made / "folder.yaml").mkdir()
+    ran = run("checks", "lint", made)
+    assert (ran.code, ran.out) == (0, "1 check read, 0 errors, 0 notes\n")
+
+
 def test_how_many_checks_and_mistakes_there_are(made: Path, run: Run) -> None:
     """Of one there is one, of two there are two."""
     (made / "other.yaml").write_text((made / "old-routes.yaml").read_text().replace("old-routes", "other"))

@@ -247,6 +247,19 @@ def test_the_commands_read_the_cluster(run: Run, stored: Server) -> None:
     )
 
 
+@pytest.mark.parametrize("words", [("history",), ("compare", "5.1.0", "5.2.0")], ids=["history", "compare"])
+def test_as_text_there_are_fewer_columns(run: Run, stored: Server, words: tuple[str, ...]) -> None:
+    """Than in the wide form, which has all of theirs and more."""
+
+    def heads(*more: str) -> list[str]:
+        ran = run("preflight", *words, "--kubeconfig", stored.kubeconfig, *more)
+        assert (ran.code, ran.err) == (0, "")
+        return next(line.split() for line in ran.out.splitlines() if line.isupper())
+
+    plain, wide = heads(), heads("-o", "wide")
+    assert set(plain) < set(wide)
+
+
 def test_a_result_is_shown_once_more(run: Run, stored: Server) -> None:
     """As `--wait` ended with it, with its exit code: a table, everything, a page."""
     words = ("preflight", "show", "5.2.0", "--kubeconfig", stored.kubeconfig)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,11 +14,15 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.conftest import Run, Server
 
+from runup.api import codec
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, Risk
 from runup.cli.preflight import collect, judge, suppress
 from runup.cli.render import preflight_forms as forms
 from runup.domain.checks.catalogue import CHECKS
+from runup.domain.preflight import history
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import FORMAT, Report
 from runup.lang import yaml as kyaml
 from runup.oci.build import build_image, layer_of
 from runup.oci.images import Execution
@@ -214,6 +218,17 @@ FAIL_ON = [
 def test_fail_on(level: str, code: int, one: Path, run: Run) -> None:
     """What a pipeline stops at is its own choice."""
     assert run("preflight", "run", "--dump", one, "--fail-on", level).code == code
+
+
+STORED = Report(
+    format=FORMAT,
+    preflight_id="p",
+    source_version="4.15.3",
+    target_version="4.16.0",
+    target_image="quay.io/x@sha256:2",
+    execution_status="completed",
+    observed_time=datetime(2026, 1, 14, tzinfo=UTC),
+)
 
 
 def test_several_dumps_are_one_table(one: Path, tmp_path: Path, run: Run) -> None:
@@ -484,6 +499,18 @@ def test_the_other_commands_take_a_dump(one: Path, run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert run("preflight", "compare", "4.15.9", "soon", "--dump", one).code == 1
     assert "there is no folder" in run("preflight", "history", "--dump", one / "x").err
+
+
+def test_what_an_operator_had_stored_is_read_of_a_dump(tmp_path: Path, run: Run) -> None:
+    """Its own ConfigMap among others; without one there is no history."""
+    told = history.config_map(History(reports=(STORED,)), "openshift-cluster-version-operator")
+    kept = {"apiVersion": "v1", "kind": "ConfigMap", **json.loads(codec.encode(told))}
+    other: JSON = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}, "data": {}}
+    subject = dump(tmp_path / "stored", CLUSTER, other, kept)
+    reports = json.loads(run("preflight", "history", "--dump", subject, "-o", "json").out)
+    assert [(report["sourceVersion"], report["targetVersion"]) for report in reports] == [("4.15.3", "4.16.0")]
+    empty = dump(tmp_path / "empty", CLUSTER, other)
+    assert json.loads(run("preflight", "history", "--dump", empty, "-o", "json").out) == []
 
 
 def test_what_prometheus_says_now_is_not_asked_about_a_dump(one: Path, run: Run) -> None:

@@ -21,6 +21,7 @@ from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
 from runup.cli.release import read, surroundings
 from runup.cli.release.shared import access
+from runup.domain.payload import tls
 from runup.domain.payload.rendering import LABEL, Proxy
 from runup.kube import calls
 from runup.kube.client_sync import SyncClient
@@ -30,6 +31,7 @@ CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PROXIES = Resource("config.openshift.io", "v1", "Proxy", "proxies", namespaced=False)
 INFRASTRUCTURES = resource_of(Infrastructure)
+API_SERVERS = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)
 OPERATORS = resource_of(ClusterOperator)
 DEPLOYMENTS = resource_of(Deployment)
 CONFIG = "config.openshift.io/v1"
@@ -417,6 +419,27 @@ def test_what_objects_are_given(there: Server, tmp_path: Path, monkeypatch: pyte
         found, notes = surroundings.read(there.client, payload.manifests, "the-uid")
         assert (found.proxy, found.owner_uid, found.operator) == (proxy, "the-uid", ("apart", OWN))
         assert (found.tls, notes) == (None, [])
+
+
+def test_the_tls_profile_is_the_clusters(there: Server, tmp_path: Path) -> None:
+    """As its API server has it; where there is no such object none is given."""
+    kind = definition()
+    kind["metadata"]["name"] = f"apiservers.{API_SERVERS.group}"
+    names = {"kind": "APIServer", "plural": "apiservers", "singular": "apiserver", "listKind": "APIServerList"}
+    kind["spec"] |= {"group": API_SERVERS.group, "names": names}
+    asks = config_map("a", annotations={"config.openshift.io/inject-tls": "true"})
+    payload, _ = read.load(str(release(tmp_path / "of", asks)), access())
+    there.client.send(calls.create(CRD, kind))
+    try:
+        eventually(lambda: _served(there, API_SERVERS), "APIServer is served")
+        assert surroundings.read(there.client, payload.manifests, "uid")[0].tls is None
+        spec = {"tlsSecurityProfile": {"type": "Modern", "modern": {}}}
+        there.client.send(calls.create(API_SERVERS, plain("APIServer", "cluster", CONFIG, spec=spec)))
+        found, notes = surroundings.read(there.client, payload.manifests, "uid")
+        assert (found.tls, notes) == (tls.profile_of({"spec": spec}), [])
+    finally:
+        there.client.send(calls.delete(CRD, kind["metadata"]["name"]))
+    assert tls.profile_of({"spec": spec}) != tls.profile_of({})
 
 
 def _live(there: Server, *words: Any, code: int = 0) -> JSON:

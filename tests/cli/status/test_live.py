@@ -683,6 +683,18 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     )
 
 
+def test_watching_takes_trouble_with_one_kind_for_trouble(server: Server) -> None:
+    """What is not seen for a moment would look like what is over; it is asked again, and told once."""
+    call = calls.list_raw(resource_of(Node)).request
+    broken = ServerError(Status(message="etcdserver: request timed out", code=500), call)
+    client: Any = Scripted(server.client, {"nodes": broken})
+    stream = io.StringIO()
+    with pytest.raises(CommandError, match="has not answered for 120 s: etcdserver: request timed out"):
+        status_watch.follow(client, "none", ManualClock(), stream)
+    assert stream.getvalue().startswith("The API server does not answer: etcdserver: request timed out. ")
+    assert len(stream.getvalue().splitlines()) == 1
+
+
 def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
     """The last look's that saw something; while the server was never seen there is none."""
     from runup.kube.errors import Unreachable

@@ -105,6 +105,16 @@ def test_what_recommend_tells_programs_of_each_update(run: Run, tmp_path: Path) 
     assert ran.err == f"error: {told['error']}\n"
 
 
+def test_alerts_that_cannot_be_read_are_told_to_programs(run: Run, tmp_path: Path) -> None:
+    """Why there are no prechecks, beside that there are none."""
+    document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "status": STATUS}
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    (tmp_path / "alerts.json").write_text("{")
+    told = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)
+    assert told["precheckProblem"] == "parsing alerts: unexpected end of JSON input"
+    assert (told["prechecks"], told["issues"]) == ([], ["FailedToCompletePrecheck", "Failing"])
+
+
 def test_a_channel_of_a_dump(run: Run, tmp_path: Path) -> None:
     """The one form that is for reading alone."""
     document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": {"channel": "a"}, "status": STATUS}
