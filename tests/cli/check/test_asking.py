@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.conftest import Ran, Run
+from tests.cli.rights import LOOKER, let_looker
 from tests.servers import Server
 
 from runup.api.core_v1 import ConfigMap
@@ -200,3 +201,14 @@ def test_whom_this_machine_does_not_trust_is_told_apart(server: Server, run: Run
     result, said = rows[f"signature store {url}"]
     assert result == "unknown"
     assert said.startswith(f"{url} does not answer from here: its certificate is not trusted here (")
+
+
+def test_who_may_not_patch_cannot_be_told_of_the_field(server: Server, run: Run) -> None:
+    """The dry run is a patch like any other."""
+    server.set_cluster_version()
+    let_looker(server.client, {"clusterversions.config.openshift.io": ("get",)})
+    _, rows = asked(run, server.kubeconfig, "--as", LOOKER)
+    result, said = rows["preflight field whether"]
+    assert result == "unknown"
+    assert said.startswith("whether the server takes spec.desiredUpdate.mode: ")
+    assert 'User "looker" cannot patch resource "clusterversions"' in said

@@ -295,6 +295,25 @@ def test_a_module_that_cannot_be_read_is_a_note(world: World, run: Run) -> None:
     assert ran.err.startswith("warning: Module drivers/odd cannot be read: ")
 
 
+def test_modules_of_one_namespace_are_not_all(world: World, run: Run, tmp_path: Path) -> None:
+    """A tree that was gathered for some namespaces says so."""
+    scoped, own = tmp_path / "cluster-scoped-resources", tmp_path / "namespaces" / "drivers" / MODULES.group
+    version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
+    for file, obj in (
+        (scoped / "config.openshift.io" / "clusterversions" / "version.yaml", {**version, "spec": {}, "status": {}}),
+        (scoped / "core" / "namespaces" / "drivers.yaml", {"apiVersion": "v1", "kind": "Namespace"}),
+        (scoped / "core" / "namespaces" / "shop.yaml", {"apiVersion": "v1", "kind": "Namespace"}),
+        (own / "modules" / "good.yaml", world.modules[0]),
+    ):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        named = {"metadata": {"name": file.stem}, **obj}
+        file.write_text(yaml.safe_dump(named, sort_keys=False))
+    ran = run("kmod", "check", "--dump", tmp_path, "--kernel", KERNEL, "-o", "json")
+    assert (ran.code, found_in(ran)) == (3, {"good": ALL["good"]})
+    assert f"warning: modules.{MODULES.group}: " in ran.err
+    assert "only the namespace drivers" in ran.err
+
+
 def test_only_modules_of_the_dumps_own_kind_are_looked_at(world: World, run: Run, tmp_path: Path) -> None:
     """A kind of the same name is another; one without a namespace in its metadata is named without."""
     version = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

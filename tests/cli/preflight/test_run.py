@@ -452,6 +452,21 @@ def test_a_live_cluster_is_only_read(server: Server, run: Run) -> None:
     assert results["SystemPodsFailing"] == "Clear"
 
 
+def test_what_a_live_cluster_accepts_counts(server: Server, run: Run) -> None:
+    """By its list of names."""
+    desired = {"version": "5.0.0", "image": "quay.io/x@sha256:1"}
+
+    def risks() -> dict[str, bool]:
+        ran = run("preflight", "run", "--kubeconfig", server.kubeconfig, "--to", "5.2.0", "-o", "json")
+        return {risk["name"]: risk["accepted"] for risk in json.loads(ran.out)["risks"]}
+
+    server.set_cluster_version(status={"desired": desired})
+    name = min(before := risks())
+    assert set(before.values()) == {False}
+    server.patch_spec(desiredUpdate={"acceptRisks": [{"name": name}]})
+    assert {risk for risk, accepted in risks().items() if accepted} == {name}
+
+
 WRONG = [
     pytest.param(("--from", "soon"), "the source version is not known: ", id="a source that is none"),
     pytest.param(("--from", "soon"), "; give it with --from", id="how to say the source"),

@@ -16,10 +16,12 @@ from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, releas
 from tests.cli.rights import LOOKER, let_looker_read
 from tests.servers import CRD, CRDS, Server, eventually, serve
 
-from runup.api.config_v1 import ClusterOperator, Infrastructure
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import Deployment
+from runup.cli.errors import CommandError
 from runup.cli.release import read, surroundings
+from runup.cli.release.cluster_images import image_of
 from runup.cli.release.shared import access
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import LABEL, Proxy
@@ -223,6 +225,19 @@ def test_a_running_release_that_cannot_be_read_is_a_note(there: Server, tmp_path
     assert ran.out == "The update to 5.2.0 would: 1 same\n"
 
 
+def test_a_named_release_that_cannot_be_read_is_an_error(there: Server, tmp_path: Path) -> None:
+    """Whoever names it wants to know of it."""
+    to = release(tmp_path / "to", config_map("a", x="1"))
+    ran = run("diff", "--live", str(tmp_path / "nowhere"), str(to), "--kubeconfig", str(there.kubeconfig))
+    assert (ran.code, ran.out, "nowhere" in ran.err) == (1, "", True)
+
+
+def test_a_cluster_that_names_no_release() -> None:
+    """It is to be named."""
+    with pytest.raises(CommandError, match="ClusterVersion names no image under "):
+        image_of(ClusterVersion())
+
+
 def test_whoever_may_not_read_is_told_so_in_each_row(there: Server, tmp_path: Path) -> None:
     """A user who may read ClusterVersion alone: nothing is the same, created or left where nobody could tell."""
     let_looker_read(there.client)
@@ -296,6 +311,13 @@ def test_a_manifest_that_a_release_has_not(there: Server, tmp_path: Path, words:
     folder = release(tmp_path / "of", config_map("a"), config_map("a", "apart"))
     ran = _explain(there, folder, *words)
     assert (ran.code, ran.out, ran.err) == (1, "", f"error: 5.2.0 ({folder}) has {said}\n")
+
+
+def test_a_file_that_cannot_be_read_hides_no_other(there: Server, tmp_path: Path) -> None:
+    """What is asked for stands beside it."""
+    folder = release(tmp_path / "of", config_map("a"))
+    (folder / "release-manifests" / "0000_60_broken.yaml").write_text("kind: [")
+    assert _explain(there, folder, "configmap", "a").code == 0
 
 
 def test_why_a_cluster_gets_a_manifest_for_programs(there: Server, tmp_path: Path) -> None:

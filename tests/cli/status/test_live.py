@@ -22,6 +22,7 @@ from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.meta_v1 import Status
 from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
+from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.cli.errors import CommandError
 from runup.cli.status import live as status_live
 from runup.cli.status import observing
@@ -695,6 +696,21 @@ def test_watching_takes_trouble_with_one_kind_for_trouble(server: Server) -> Non
     assert len(stream.getvalue().splitlines()) == 1
 
 
+def test_whoever_ends_the_watching_is_told_what_goes_on(
+    server: Server, report: JSON, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And the interrupt goes on to whoever ends the program."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        status_watch.follow(server.client, "none", Steps([interrupt]), io.StringIO())
+    assert capfd.readouterr().err == (
+        "\nNo longer watching; an update goes on without it. Follow it again with `runup upgrade status --watch`.\n"
+    )
+
+
 def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
     """The last look's that saw something; while the server was never seen there is none."""
     from runup.kube.errors import Unreachable
@@ -818,6 +834,8 @@ def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
         annotations = {"machineconfiguration.openshift.io/desiredDrain": action}
         client.send(calls.merge_patch(resource_of(Node), node, {"metadata": {"annotations": annotations}}))
 
+    budget = {"metadata": {"name": "all", "namespace": "shop"}, "spec": {"maxUnavailable": 0}}
+    client.send(calls.create(resource_of(PodDisruptionBudget), budget))
     before = {n: client.send(calls.get_raw(resource_of(Node), n))["metadata"].get("annotations", {}) for n in nodes}
     try:
         for node in nodes:
@@ -833,6 +851,7 @@ def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
             drain(node, annotations.get("machineconfiguration.openshift.io/desiredDrain"))
         client.send(calls.delete(namespace, "shop"))
     assert [pod.spec.node_name for pod in found.draining_pods] == nodes[:2]
+    assert [each.metadata.name for each in found.pod_disruption_budgets] == ["all"]
     assert found.pending_pods == ()
 
 

@@ -176,5 +176,31 @@ def test_what_an_ended_preflight_found_is_dated(run: Run, tmp_path: Path) -> Non
         "  5.1.0    5.0.0    2026-01-14T09:30:00Z   complete (1 of 2 checks told), ended   RiskA\n"
         "\nWhat an ended preflight found may have changed since, and holds no update up.\n"
     )
+    shown = run("upgrade", "--dump", tmp_path).out.partition("\nEnded preflights; ")[2].splitlines()
+    rows = [line.split() for line in shown]
+    assert ["TARGET", "FOUND", "THEN", "AGE", "OBSERVED"] in rows
+    assert ["5.1.0", "RiskA", "0", "s", "ago", SINCE] in rows
+    ended = json.loads(run("upgrade", "--dump", tmp_path, "-o", "json").out)["endedPreflights"]
+    assert [one["target"] for one in ended] == ["5.1.0"]
     (found,) = json.loads(run("upgrade", "recommend", "--dump", tmp_path, "-o", "json").out)["preflights"]
     assert (found["target"], found["ended"], found["state"]) == ("5.1.0", True, "complete")
+
+
+def test_a_preflight_that_nobody_can_read_is_an_error(run: Run, tmp_path: Path) -> None:
+    """What is asked for is not what the API has: nothing is made up about it."""
+    spec = {"desiredUpdate": {"mode": "Preflight", "version": 7}}
+    document = {"kind": "ClusterVersion", "metadata": {"name": "version"}, "spec": spec, "status": STATUS}
+    (tmp_path / "cv.json").write_text(json.dumps(document))
+    for words, said in (
+        ((), "the ClusterVersion could not be read: "),
+        (("recommend",), "what preflights found cannot be read: "),
+    ):
+        ran = run("upgrade", *words, "--dump", tmp_path)
+        assert (ran.code, ran.err.splitlines()[-1].startswith(f"error: {said}")) == (1, True)
+
+
+def test_a_flag_without_a_target_shows(run: Run, server: Server) -> None:
+    """As oc does: there is nothing to allow."""
+    server.set_cluster_version(spec={"channel": "a"}, status=STATUS)
+    words = ("upgrade", "--kubeconfig", server.kubeconfig)
+    assert run(*words, "--allow-not-recommended").out == run(*words).out != ""

@@ -282,3 +282,34 @@ def test_a_bookmark_is_no_change() -> None:
     looks = wait.changes(real, seen(), client.clock)
     assert [next(looks).cluster is None for _ in range(4)] == [False, True, True, True]
     assert versions == ["7", "1", "2"]
+
+
+def test_pods_that_may_not_be_listed(capfd: pytest.CaptureFixture[str]) -> None:
+    """Whether there is an operator could not be told, which is not that there is none."""
+    clock = ManualClock()
+    client = Playing(clock, (8.0, seen()))
+
+    def refused(*_: Any) -> Any:
+        raise AWAY
+
+    client.list_all = refused  # type: ignore[method-assign]
+    with pytest.raises(CommandError):
+        played(client, timeout_s=8.0)
+    assert capfd.readouterr().out.splitlines()[-1] == (
+        f"still not taken up after 7 s: whether an operator runs in ns could not be told ({AWAY})"
+    )
+
+
+def test_whoever_leaves_is_told_what_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+    """And the interrupt goes on to whoever ends the program."""
+
+    class Interrupted(Playing):
+        def watch(self, kind: Any, **how: Any) -> Iterator[Any]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        played(Interrupted(ManualClock(), (0.0, None)))
+    assert capfd.readouterr().err == (
+        "\nThe preflight of 5.2.0 goes on. See it with `runup upgrade`, end it with "
+        "`runup upgrade --clear-preflight`.\n"
+    )
