@@ -227,9 +227,9 @@ def test_a_dump(world: World, run: Run, tmp_path: Path) -> None:
             "there is no Module nope that loads a kernel module; there are: drivers/built, drivers/good",
             id="a Module that is none",
         ),
-        pytest.param(("--kernel", KERNEL, "--dump", "/nonexistent"), "/nonexistent", id="a dump that is none"),
+        pytest.param(("--kernel", KERNEL, "--dump", "/nowhere"), "/nowhere", id="a dump that is none"),
         pytest.param(
-            ("--kernel", KERNEL, "--registry-config", "/nonexistent"), "cannot be read", id="credentials that are none"
+            ("--kernel", KERNEL, "--registry-config", "/nowhere"), "cannot be read", id="credentials that are none"
         ),
     ],
 )

@@ -302,8 +302,8 @@ def test_without_cluster_version_there_is_no_report(run: Run, tmp_path: Path) ->
         ),
         (["--mock-clusterversion", "no-cv.yaml"], "error: open no-cv.yaml: no such file or directory\n"),
         (
-            ["--dump", "/nonexistent"],
-            "error: there is no folder /nonexistent, and no nonexistent-cv.yaml in /\n",
+            ["--dump", "/nowhere"],
+            "error: there is no folder /nowhere, and no nowhere-cv.yaml in /\n",
         ),
         (
             ["--dump", ".", "--mock-clusterversion", "a-cv.yaml"],
