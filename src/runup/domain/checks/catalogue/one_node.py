@@ -23,9 +23,9 @@ from runup.api.codec import Undecodable
 from runup.api.config_v1 import Infrastructure
 from runup.api.core_v1 import PlacedPod
 from runup.api.workloads_v1 import PodDisruptionBudget
-from runup.domain.checks.catalogue.declaring import declared, risk
-from runup.domain.checks.catalogue.of_last import of_last
-from runup.domain.checks.catalogue.pods import ENDED, PODS
+from runup.domain.checks.catalogue.declaring import declared, named, risk
+from runup.domain.checks.catalogue.of_last import of_groups
+from runup.domain.checks.catalogue.pods import ENDED, PODS, by_namespace
 from runup.domain.checks.catalogue.system_pods import is_system
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count, names
@@ -56,7 +56,8 @@ _SPREAD: list[PlacedPod] = []
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if control_plane(snapshot) == "SingleReplica":
         return
-    together = _together(snapshot.listed(PODS))
+    found = _together(by_namespace(snapshot.listed(PODS))).values()
+    together = {key: pods for of_namespace in found for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
         return  # one that is not in the list may be on another node; that the list is not whole is told for every check
     unread = snapshot.undecoded.get(PODS, ())
@@ -92,9 +93,11 @@ def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
     return budget.spec.selector.matches(pod.metadata.labels)
 
 
-@of_last
-def _together(pods: tuple[PlacedPod, ...]) -> dict[Key, tuple[PlacedPod, ...]]:
-    """The workloads with pods on one node alone; a pod that has no node yet may come to another one."""
+@of_groups
+def _together(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
+    """The workloads of a namespace with pods on one node alone; one that has no node yet may come to another one."""
+    if is_system(pods[0].metadata.namespace):
+        return {}
     several: dict[Key, list[PlacedPod]] = {}
     for pod in pods:
         metadata = pod.metadata
@@ -114,7 +117,7 @@ def _together(pods: tuple[PlacedPod, ...]) -> dict[Key, tuple[PlacedPod, ...]]:
             there.append(pod)
         else:
             several[key] = _SPREAD
-    return {key: tuple(found) for key, found in several.items() if len(found) > 1 and not is_system(key[0])}
+    return {key: tuple(sorted(found, key=named)) for key, found in several.items() if len(found) > 1}
 
 
 CHECK = declared(
