@@ -2,7 +2,8 @@
 
 The cluster is the sandbox's skip-level one; its controllers are stopped, the nodes and pods of `bench.checks` are put
 into the API server's store, and the server is started again by itself. Then the process that an operator would start
-reads it over HTTPS, once, and after that as it goes on: a node is uncordoned, and its name has to leave the report.
+reads it over HTTPS, once, and after that as it goes on: a node is uncordoned, and its name has to leave the report; a
+pod of two that one node has of a workload is deleted, and that risk has to go.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench import checks
 from bench.measure import process, spread
-from runup.api.core_v1 import Node
+from runup.api.core_v1 import Node, Pod
 from runup.api.scheme import resource_of
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
@@ -124,7 +125,7 @@ def _once(folder: Path, kubeconfig: Path, log: Path) -> dict[str, Any]:
 
 
 def _changes(folder: Path, kubeconfig: Path) -> dict[str, Any]:
-    """From a node's being uncordoned to a report that does not name it, and what of a core the target takes for it."""
+    """From a change to a report that says so, and what of a core the target takes for it."""
     report = folder / "live.json"
     argv = [_program(), *_FLAGS, "--kubeconfig", str(kubeconfig), "--report", str(report)]
     with (
@@ -132,17 +133,27 @@ def _changes(folder: Path, kubeconfig: Path) -> dict[str, Any]:
         SyncClient(config.load(str(kubeconfig))) as client,
     ):
         try:
-            _until(lambda: _cordoned(report), "the first whole report")
-            names, before = _cordoned(report)[:CHANGES], _cpu_seconds(target.pid)
-            seconds = []
-            for name in names:
-                # Changes in a row are waited for; what is measured is one after a calm.
-                time.sleep(CALM_S)
-                seconds.append(_changed(client, report, name))
-            spent = (_cpu_seconds(target.pid) - before) / len(names)
-            return {"change_seconds": spread(seconds), "change_cpu_seconds": round(spent, 2)}
+            _together(client)
+            _until(lambda: _named(report, "NodeCordoned"), "the first whole report")
+            nodes, pods = _named(report, "NodeCordoned")[:CHANGES], _named(report, "SpreadOnOneNode")[::2]
+            return {
+                "node_change": _each(target.pid, nodes, lambda name: _uncordoned(client, report, name)),
+                "pod_change": _each(target.pid, pods, lambda name: _deleted(client, report, name)),
+            }
         finally:
             target.send_signal(signal.SIGTERM)
+
+
+def _each(pid: int, what: Sequence[str], change: Callable[[str], None]) -> dict[str, Any]:
+    """Seconds from each change to its report; seconds of a core for one."""
+    before, seconds = _cpu_seconds(pid), []
+    for each in what:
+        # Changes in a row are waited for; what is measured is one after a calm.
+        time.sleep(CALM_S)
+        started = time.perf_counter()
+        change(each)
+        seconds.append(time.perf_counter() - started)
+    return {"seconds": spread(seconds), "cpu_seconds": round((_cpu_seconds(pid) - before) / len(what), 2)}
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -151,21 +162,30 @@ def _cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def _changed(client: SyncClient, report: Path, name: str) -> float:
-    started = time.perf_counter()
+def _uncordoned(client: SyncClient, report: Path, name: str) -> None:
     client.send(calls.merge_patch(resource_of(Node), name, {"spec": {"unschedulable": None}}))
-    _until(lambda: name not in _cordoned(report), "the report without the node")
-    return time.perf_counter() - started
+    _until(lambda: name not in _named(report, "NodeCordoned"), "the report without the node")
 
 
-def _cordoned(report: Path) -> list[str]:
-    if not report.is_file():
-        return []
-    found = json.loads(report.read_text())
-    if found["executionStatus"] != "completed":
-        return []
-    named = (risk["resources"] for risk in found["risks"] if risk["name"] == "NodeCordoned")
-    return [each["name"] for each in next(named, [])]
+def _together(client: SyncClient) -> None:
+    """Workloads with both their pods on one node, under no budget."""
+    for index in range(2 * CHANGES):
+        pod = checks.pod(1)
+        owner = pod["metadata"]["ownerReferences"][0] | {"name": f"together-{index // 2}"}
+        metadata = {"name": f"{owner['name']}-{index % 2}", "namespace": "default", "ownerReferences": [owner]}
+        client.send(calls.create(resource_of(Pod), {"metadata": metadata, "spec": pod["spec"]}))
+
+
+def _deleted(client: SyncClient, report: Path, name: str) -> None:
+    client.send(calls.delete(resource_of(Pod), name, "default"))
+    _until(lambda: name not in _named(report, "SpreadOnOneNode"), "the report without the pod")
+
+
+def _named(report: Path, risk: str) -> list[str]:
+    """The objects of that risk in a whole report."""
+    found: dict[str, Any] = json.loads(report.read_text()) if report.is_file() else {}
+    risks = found["risks"] if found.get("executionStatus") == "completed" else ()
+    return [each["name"] for named in risks if named["name"] == risk for each in named["resources"]]
 
 
 def _program() -> str:

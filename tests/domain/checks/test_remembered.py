@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.factories import PODS, context, node, pdb, pod, pool, snapshot
 
 from runup.api import codec
-from runup.api.core_v1 import Node, NodeStatus, PlacedPod
+from runup.api.core_v1 import Node, NodeStatus, PlacedPod, PodOwner
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.meta_v1 import Object
 from runup.api.scheme import Resource, resource_of
 from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue import CHECKS
+from runup.domain.checks.catalogue.of_last import grouped, of_groups
 from runup.domain.checks.engine import CheckOutcome, evaluate
 from runup.domain.checks.model import Snapshot
 from runup.kube.cache import Cache
@@ -65,6 +69,10 @@ def some_pod(rand: random.Random) -> PlacedPod:
         app=rand.choice(("web", "db")),
     )
     waiting = rand.choice(("", "", "", "main: CrashLoopBackOff"))
+    owners = (PodOwner(kind=made.metadata.owner_references[0].kind, name=rand.choice("ab")),)
+    spec = replace(made.spec, termination_grace_period_seconds=rand.choice((30, 30, 7200)))
+    metadata = replace(made.metadata, owner_references=rand.choice((owners, owners, ())))
+    made = replace(made, spec=spec, metadata=metadata)
     return replace(made, cpu_milli=rand.randrange(4000), memory_bytes=rand.randrange(8 << 30), waiting=waiting)
 
 
@@ -150,3 +158,56 @@ def test_what_is_remembered_of_the_last_snapshot_does_not_show(seed: int) -> Non
     for seen, outcomes in zip(history, said, strict=True):
         judged(stranger())
         assert outcomes == judged(anew(seen))
+
+
+class Item:
+    """Something with two keys, equal to nothing else."""
+
+    def __init__(self, word: str) -> None:
+        self.first, self.second = word
+
+
+WORDS = st.sampled_from(("ax", "ay", "bx", "by", "cz"))
+EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.lists(WORDS, max_size=3)), min_size=1, max_size=6)
+
+
+@given(words=st.lists(WORDS, max_size=12), edits=EDITS)
+def test_groups_follow_a_list(words: list[str], edits: list[tuple[float, int, list[str]]]) -> None:
+    """After each change every item is in its groups, and a group of which nothing came or went is the one before."""
+    of_both = grouped(attrgetter("first"), attrgetter("second"))
+    items = tuple(map(Item, words))
+    before = of_both(items)
+    for place, gone, come in edits:
+        at = round(place * len(items))
+        changed = (*items[:at], *map(Item, come), *items[at + gone :])
+        found = of_both(changed)
+        for groups, old, name in zip(found, before, ("first", "second"), strict=True):
+            keys = {getattr(item, name) for item in changed}
+            assert {key: set(group) for key, group in groups.items()} == {
+                key: {item for item in changed if getattr(item, name) == key} for key in keys
+            }
+            assert sum(map(len, groups.values())) == len(changed)
+            touched = {getattr(item, name) for item in set(items) ^ set(changed)}
+            assert all(groups[key] is old[key] for key in keys - touched)
+        assert of_both(changed) is found
+        items, before = changed, found
+
+
+def test_the_group_of_an_item_that_changed_alone_is_made_again() -> None:
+    """Made of the three that are there first, then of the one that changed."""
+    made: list[list[str]] = []
+
+    @of_groups
+    def joined(group: list[Item]) -> str:
+        made.append([item.second for item in group])
+        return "".join(made[-1])
+
+    by_first = grouped(attrgetter("first"))
+    items = tuple(map(Item, ("ax", "by", "cz")))
+    assert joined(by_first(items)[0]) == {"a": "x", "b": "y", "c": "z"}
+    made.clear()
+    items = (items[0], Item("bz"), items[2])
+    assert joined(by_first(items)[0]) == {"a": "x", "b": "z", "c": "z"}
+    assert made == [["z"]]
+    assert joined(by_first(items[1:])[0]) == {"b": "z", "c": "z"}
+    assert made == [["z"]]

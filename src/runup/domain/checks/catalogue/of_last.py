@@ -1,13 +1,14 @@
 """What was made of a long list is kept as long as the list is the same one, what was made of an object likewise.
 
 A snapshot's lists are made anew only when something of their kind changed, and then the objects that did not change are
-the same ones. Adding up hundreds of thousands of pods again because a node changed would be most of what a change
-costs, and matching thousands of nodes with their pools because one of them did most of the rest.
+the same ones. Adding up hundreds of thousands of pods again because a node, or one of them, changed would be most of
+what a change costs, and matching thousands of nodes with their pools because one of them did most of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from operator import is_
 from typing import TypeVar
 
@@ -63,6 +64,59 @@ def _again(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Ca
     return [old[0] if (old := known.get(id(item))) else make(item) for item in items]
 
 
+def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:
+    """The items by each of the keys, in groups of no order, remembering those of the last list.
+
+    The groups of which no item came or went are the same objects as before.
+    """
+    kept: list[tuple[tuple[K, ...], tuple[Mapping[str, list[K]], ...]]] = []
+
+    def made(items: tuple[K, ...]) -> tuple[Mapping[str, list[K]], ...]:
+        last = kept[-1:]
+        if last and last[0][0] is items:
+            return last[0][1]
+        before, groups = last[0] if last else ((), ({},) * len(keys))
+        gone, new = _difference(before, items)
+        found = tuple(_regrouped(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
+        kept[:] = [(items, found)]
+        return found
+
+    return made
+
+
+def _difference(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], list[K]]:
+    """What is there no more, and what is new; mostly both have all but a few items in their beginning and end."""
+    start = _alike(map(is_, before, items))
+    # What is left of the shorter one: the beginning is nobody's end.
+    end = min(_alike(map(is_, reversed(before), reversed(items))), min(len(before), len(items)) - start)
+    old, new = before[start : len(before) - end], items[start : len(items) - end]
+    if not old:
+        return [], list(new)
+    of_old, of_new = set(map(id, old)), set(map(id, new))
+    return [item for item in old if id(item) not in of_new], [item for item in new if id(item) not in of_old]
+
+
+def _alike(same: Iterable[bool]) -> int:
+    """How many come before the first that is not the same; in C, for there are hundreds of thousands."""
+    told = bytes(same)
+    first = told.find(0)
+    return len(told) if first < 0 else first
+
+
+def _regrouped(
+    groups: Mapping[str, list[K]], gone: Iterable[K], new: Iterable[K], key: Callable[[K], str]
+) -> Mapping[str, list[K]]:
+    found, lost = dict(groups), set(map(id, gone))
+    for name in {key(item) for item in gone}:
+        found[name] = [item for item in found[name] if id(item) not in lost]
+    added: dict[str, list[K]] = defaultdict(list)
+    for item in new:
+        added[key(item)].append(item)
+    for name, items in added.items():
+        found[name] = [*found.get(name, ()), *items]
+    return {name: items for name, items in found.items() if items}
+
+
 def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
     """`make` of each group, remembering what it made of a group of the very same name and objects the last time."""
     kept: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
@@ -74,7 +128,7 @@ def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]],
             return results
         # Lists are compared object by object, and an object with itself at once.
         found = {
-            name: results[name] if name in known and known[name] == group else make(group)
+            name: results[name] if (old := known.get(name)) is group or old == group else make(group)
             for name, group in groups.items()
         }
         kept[:] = [(groups, found)]

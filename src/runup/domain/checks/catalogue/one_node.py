@@ -23,9 +23,9 @@ from runup.api.codec import Undecodable
 from runup.api.config_v1 import Infrastructure
 from runup.api.core_v1 import PlacedPod
 from runup.api.workloads_v1 import PodDisruptionBudget
-from runup.domain.checks.catalogue.declaring import declared, risk
-from runup.domain.checks.catalogue.of_last import of_last
-from runup.domain.checks.catalogue.pods import ENDED, PODS
+from runup.domain.checks.catalogue.declaring import declared, named, risk
+from runup.domain.checks.catalogue.of_last import of_groups
+from runup.domain.checks.catalogue.pods import ENDED, PODS, by_namespace
 from runup.domain.checks.catalogue.system_pods import is_system
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count, names
@@ -47,16 +47,16 @@ spec: {nodeName: worker-0, hostname: web-1}
 status: {phase: Running}
 """
 
-# Namespace, kind and name of a workload.
+# Kind and name of a workload, which its namespace comes before.
+Workload = tuple[str, str]
 Key = tuple[str, str, str]
-# A workload with pods on several nodes, or one that has none yet.
-_SPREAD: list[PlacedPod] = []
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if control_plane(snapshot) == "SingleReplica":
         return
-    together = _together(snapshot.listed(PODS))
+    found = _together(by_namespace(snapshot.listed(PODS))).values()
+    together = {key: pods for of_namespace in found for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
         return  # one that is not in the list may be on another node; that the list is not whole is told for every check
     unread = snapshot.undecoded.get(PODS, ())
@@ -92,29 +92,36 @@ def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
     return budget.spec.selector.matches(pod.metadata.labels)
 
 
-@of_last
-def _together(pods: tuple[PlacedPod, ...]) -> dict[Key, tuple[PlacedPod, ...]]:
-    """The workloads with pods on one node alone; a pod that has no node yet may come to another one."""
-    several: dict[Key, list[PlacedPod]] = {}
+@of_groups
+def _together(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
+    """The workloads of a namespace with pods on one node alone; a pod that has no node yet may come to another one."""
+    namespace = pods[0].metadata.namespace
+    if is_system(namespace):
+        return {}
+    # Asked of hundreds of thousands, of which hardly any is alone: the node of each workload, none where it is spread.
+    where: dict[Workload, str] = {}
+    again: set[Workload] = set()
     for pod in pods:
-        metadata = pod.metadata
-        if not metadata.owner_references:
+        owners = pod.metadata.owner_references
+        if not owners or owners[0].kind not in WORKLOADS or not _stays_up(pod):
             continue
-        owner = metadata.owner_references[0]
-        key = (metadata.namespace, owner.kind, owner.name)
-        there = several.get(key)
-        # Asked of hundreds of thousands: of a workload that is known to be spread, no more.
-        if there is _SPREAD or owner.kind not in WORKLOADS:
-            continue
-        if pod.status.phase in ENDED or metadata.deletion_timestamp is not None:
-            continue
-        if there is None:
-            several[key] = [pod] if pod.spec.node_name else _SPREAD
-        elif pod.spec.node_name == there[0].spec.node_name:
-            there.append(pod)
+        workload, node = (owners[0].kind, owners[0].name), pod.spec.node_name
+        if workload not in where:
+            where[workload] = node
+        elif where[workload] == node:
+            again.add(workload)
         else:
-            several[key] = _SPREAD
-    return {key: tuple(found) for key, found in several.items() if len(found) > 1 and not is_system(key[0])}
+            where[workload] = ""
+    found: dict[Workload, list[PlacedPod]] = {workload: [] for workload in again if where[workload]}
+    for pod in pods if found else ():
+        for owner in pod.metadata.owner_references[:1]:
+            if (owner.kind, owner.name) in found and _stays_up(pod):
+                found[owner.kind, owner.name].append(pod)
+    return {(namespace, *workload): tuple(sorted(of_it, key=named)) for workload, of_it in found.items()}
+
+
+def _stays_up(pod: PlacedPod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ENDED
 
 
 CHECK = declared(

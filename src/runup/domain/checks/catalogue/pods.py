@@ -6,10 +6,10 @@ added up, why one waits is kept in words, and labels that many pods share are ke
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
+from operator import attrgetter
 from sys import intern
 
 from runup.api.core_v1 import (
@@ -22,7 +22,8 @@ from runup.api.core_v1 import (
     RequestingContainer,
     WaitingContainer,
 )
-from runup.domain.checks.catalogue.of_last import of_last
+from runup.domain.checks.catalogue.declaring import named
+from runup.domain.checks.catalogue.of_last import grouped, of_groups
 from runup.domain.checks.reads import Slim
 from runup.lang.quantity import parse_quantity
 
@@ -69,22 +70,30 @@ def _slim(pod: PlacedPod) -> PlacedPod:
 PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim)
 
 
-@of_last
-def by_node(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
-    """The pods on each node, those on none under the empty name."""
-    found: dict[str, list[PlacedPod]] = defaultdict(list)
-    for pod in pods:
-        found[pod.spec.node_name].append(pod)
-    return dict(found)
+_Pods = tuple[PlacedPod, ...]
+_groups: Callable[[_Pods], tuple[Mapping[str, list[PlacedPod]], ...]] = grouped(
+    attrgetter("spec.node_name"), attrgetter("metadata.namespace")
+)
 
 
-@of_last
-def by_namespace(pods: tuple[PlacedPod, ...]) -> Mapping[str, list[PlacedPod]]:
-    """The pods of each namespace."""
-    found: dict[str, list[PlacedPod]] = defaultdict(list)
-    for pod in pods:
-        found[pod.metadata.namespace].append(pod)
-    return dict(found)
+def by_node(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
+    """The pods on each node in no order, those on none under the empty name."""
+    return _groups(pods)[0]
+
+
+def by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
+    """The pods of each namespace in no order."""
+    return _groups(pods)[1]
+
+
+def those(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Pods], list[PlacedPod]]:
+    """What `choose` takes of each namespace's pods, whatever the time is, by namespace and name."""
+    chosen = of_groups(choose)
+
+    def found(pods: _Pods) -> list[PlacedPod]:
+        return sorted((pod for some in chosen(by_namespace(pods)).values() for pod in some), key=named)
+
+    return found
 
 
 def drained(pod: PlacedPod) -> bool:

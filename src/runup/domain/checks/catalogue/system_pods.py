@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runup.api.core_v1 import PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
-from runup.domain.checks.catalogue.pods import ENDED, PODS
+from runup.domain.checks.catalogue.pods import ENDED, PODS, those
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
 
@@ -34,15 +35,24 @@ status:
 """
 
 
-def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    failing = [
+def is_system(namespace: str) -> bool:
+    """Whether the namespace is the platform's."""
+    return namespace == "kube-system" or namespace.startswith("openshift-")
+
+
+@those
+def _failing(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [
         pod
-        for pod in snapshot.listed(PODS)
+        for pod in pods
         if pod.waiting and pod.status.phase not in ENDED and is_system(pod.metadata.namespace)
         if pod.metadata.deletion_timestamp is None
     ]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    failing = _failing(snapshot.listed(PODS))
     if failing:
-        failing.sort(key=named)
         told = names([f"{named(pod)} ({pod.waiting})" for pod in failing])
         yield risk(
             NAME,
@@ -51,11 +61,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             fix="See `oc describe pod NAME -n NAMESPACE`, and mend what it names; `oc get pods -A` shows them Running.",
             kind=PODS,
         )
-
-
-def is_system(namespace: str) -> bool:
-    """Whether the namespace is the platform's."""
-    return namespace == "kube-system" or namespace.startswith("openshift-")
 
 
 CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, example=EXAMPLE)

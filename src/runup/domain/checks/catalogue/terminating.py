@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from runup.api.core_v1 import Namespace
+from runup.api.core_v1 import Namespace, PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
-from runup.domain.checks.catalogue.pods import PODS
+from runup.domain.checks.catalogue.pods import PODS, those
 from runup.domain.checks.catalogue.wording import at, count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
 
@@ -32,6 +32,11 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: old-shop, deletionTimestamp: "2026-01-10T12:00:00Z"}
 """
+
+
+@those
+def _ending(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -45,10 +50,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             namespaces,
             fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
         )
-    pods = [each for each in snapshot.listed(PODS) if _is_stuck(each.metadata.deletion_timestamp, context)]
-    pods = [each for each in pods if each.spec.node_name]
+    pods = [each for each in _ending(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)]
     if pods:
-        pods.sort(key=named)
         told = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
         yield risk(
             NAME,

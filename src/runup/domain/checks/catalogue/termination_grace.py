@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.config_v1 import Infrastructure
+from runup.api.core_v1 import PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
-from runup.domain.checks.catalogue.pods import PODS, drained
+from runup.domain.checks.catalogue.pods import PODS, drained, those
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
@@ -35,16 +36,16 @@ status: {phase: Running}
 """
 
 
+@those
+def _slow(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)]
+
+
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if control_plane(snapshot) == "SingleReplica":
         return
-    slow = [
-        pod
-        for pod in snapshot.listed(PODS)
-        if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)
-    ]
+    slow = _slow(snapshot.listed(PODS))
     if slow:
-        slow.sort(key=named)
         told = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(
             NAME,

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.config_v1 import Infrastructure
+from runup.api.core_v1 import PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
-from runup.domain.checks.catalogue.pods import PODS, drained
+from runup.domain.checks.catalogue.pods import PODS, drained, those
 from runup.domain.checks.catalogue.system_pods import is_system
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count, names
@@ -36,16 +37,20 @@ status: {phase: Running}
 """
 
 
+@those
+def _lost(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [
+        pod
+        for pod in pods
+        if not pod.metadata.owner_references and drained(pod) and not is_system(pod.metadata.namespace)
+    ]
+
+
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if control_plane(snapshot) == "SingleReplica":
         return
-    lost = [
-        pod
-        for pod in snapshot.listed(PODS)
-        if not pod.metadata.owner_references and drained(pod) and not is_system(pod.metadata.namespace)
-    ]
+    lost = _lost(snapshot.listed(PODS))
     if lost:
-        lost.sort(key=named)
         yield risk(
             NAME,
             f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
