@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
+from tests.cli.answering import answering
 from tests.cli.conftest import Run, Server, cluster
 
 import runup
@@ -30,40 +28,6 @@ VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}
 KNOWN = {**CLUSTER, "spec": {"clusterID": "c0ffee"}, "status": {"desired": {"version": "5.0.0"}}}
 INFRASTRUCTURE = calls.path_of(resource_of(Infrastructure), "", "cluster")
-
-
-@contextmanager
-def answering(folder: Path, answers: dict[str, Any]) -> Iterator[Path]:
-    """The kubeconfig of a server that answers so: with an object, or with a code; 404 to all else."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer = answers.get(self.path, 404)
-            code, body = (answer, {"kind": "Status", "code": answer}) if isinstance(answer, int) else (200, answer)
-            data = json.dumps(body).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: object) -> None:
-            """Stay quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    named = {
-        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "current-context": "c",
-    }
-    (folder / "config").write_text(json.dumps(named))
-    try:
-        yield folder / "config"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.mark.parametrize(
