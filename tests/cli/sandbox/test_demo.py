@@ -199,9 +199,11 @@ def test_the_story(world: World, run: Run) -> None:
     assert world.sent == []
 
 
-def test_without_kubectl_its_request_is_sent_all_the_same(world: World, run: Run) -> None:
+def test_without_kubectl_its_request_is_sent_all_the_same(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And what only shows something is not run at all."""
-    shutil.rmtree(world.folder / "bin")
+    monkeypatch.setenv("PATH", str(world.folder))
     world.tell(
         **{
             "runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 2, "state": state(update("5.2.0", "Slow"))},
