@@ -28,12 +28,15 @@ READY = Ready(title="A cluster", version="5.0.0", releases=("5.0.0", "5.1.0"), r
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[int]:
     """The number of a process that is taken for the supervisor of the sandbox in the folder."""
-    words = ("import time; time.sleep(600)", "runup.sandbox.processes.supervisor")
-    process = subprocess.Popen([sys.executable, "-c", *words])
+    words = ("import time; print(flush=True); time.sleep(600)", "runup.sandbox.processes.supervisor")
+    process = subprocess.Popen([sys.executable, "-c", *words], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()  # it has its name from here on
     (tmp_path / settings.PID).write_text(str(process.pid))
     yield process.pid
     process.kill()
     process.wait()
+    process.stdout.close()
 
 
 def test_a_folder_in_which_no_sandbox_runs(run: Run, tmp_path: Path) -> None:
