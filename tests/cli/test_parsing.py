@@ -91,7 +91,7 @@ def test_order_of_versions() -> None:
 )  # fmt: skip
 def test_precedence(ascending: list[str]) -> None:
     """Whatever the order in which they come."""
-    assert sorted(ascending[::-1], key=order) == ascending
+    assert newest_first(ascending[::-1], str) == ascending[::-1]
     assert newest_first(ascending, str) == ascending[::-1]
 
 
