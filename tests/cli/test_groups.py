@@ -219,6 +219,15 @@ def test_what_every_process_of_the_operator_takes() -> None:
         "leader_elect": True,
         "lease": None,
     }
+    told = " ".join(bare.get_help(click.Context(bare, info_name="process", terminal_width=200)).split())
+    for default in ("127.0.0.1:1", "token", "leader-elect"):
+        assert f"[default: {default}]" in told
+    words = ["--listen=l", "--serving-cert-file=c", "--serving-key-file=k", "--tls-min-version=v", "--lease=1,2,3"]
+    given = bare.make_context("process", [*words, "--tls-cipher-suites=s", "--metrics-auth=none", "--no-leader-elect"])
+    assert set(given.params.values()) == {"l", "c", "k", "v", "s", "none", False, "1,2,3"}
+    assert given.params["leader_elect"] is False
+    with pytest.raises(click.BadParameter):
+        bare.make_context("process", ["--metrics-auth=x"])
 
 
 def test_a_completer_is_asked_when_somebody_completes() -> None:

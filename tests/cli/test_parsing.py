@@ -5,13 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import columns, shortened, timestamp
 from runup.cli.versions import check_version, newest_first, numbers, order
-from runup.domain.version import Version
 from runup.lang.gotext import quoted
 
 D = "sha256:" + "a" * 64
@@ -179,20 +176,6 @@ def test_shortened_at_a_word() -> None:
 def test_times_are_told_in_utc() -> None:
     """With the Z that says so, whatever zone they came in."""
     assert timestamp(datetime.fromisoformat("2026-01-14T12:30:00+02:30")) == "2026-01-14T10:00:00Z"
-
-
-_NUMBER = st.integers(0, 30).map(str)
-_PIECE = st.one_of(_NUMBER, st.from_regex(r"[a-z-][0-9a-z-]{0,3}", fullmatch=True))
-_PRERELEASE = st.one_of(st.just(""), st.lists(_PIECE, min_size=1, max_size=3).map(lambda found: f"-{'.'.join(found)}"))
-_VERSIONS = st.tuples(_NUMBER, _NUMBER, _NUMBER, _PRERELEASE).map(lambda part: f"{'.'.join(part[:3])}{part[3]}")
-
-
-@given(st.lists(_VERSIONS, max_size=8))
-def test_versions_are_ordered_as_the_operator_orders_them(found: list[str]) -> None:
-    """The command's own order is that of the library."""
-    ours = newest_first(found, lambda version: version)
-    theirs = sorted(map(Version, found), reverse=True)
-    assert [Version(text) for text in ours] == theirs
 
 
 def test_a_name_of_255_characters_is_taken() -> None:
