@@ -18,6 +18,7 @@ from runup.api.codec import DecodeError
 from runup.cli.operator.kernel_modules import kernel_module_preflight
 from runup.cli.operator.kernel_modules import options_of as options_of_kernel_modules
 from runup.cli.operator.leadership import read_election
+from runup.cli.operator.main import main
 from runup.cli.operator.process import common, run_process
 from runup.cli.operator.start import options_of, start
 from runup.cli.operator.update_status import options_of as options_of_update_status
@@ -278,3 +279,38 @@ def test_a_process_that_cannot_begin(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run_process(gone, lambda given: given, served(None, seen), asyncio.run) == 1
     assert str(tmp_path / "gone") in capsys.readouterr().err
     assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("start", *NEEDED, "--lease=1,2,3"), "--lease 1,2,3: three falling numbers"),
+        (("update-status-controller", "--mock-now=soon"), "--mock-now soon: Invalid isoformat"),
+        (("kernel-module-preflight", "--tls-min-version=1"), "--tls-min-version 1: give one of VersionTLS"),
+    ],
+    ids=lambda words: words[0] if isinstance(words, tuple) else "",
+)
+def test_a_command_ends_with_the_code_of_its_process(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here 1, for a flag that cannot be read."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"error: {said}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("start", *NEEDED, "--listen="), ("update-status-controller",), ("kernel-module-preflight",)],
+    ids=lambda words: words[0],
+)
+def test_a_kubeconfig_that_is_not_there_ends_a_process(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With 1, and its name."""
+    gone = tmp_path / "gone"
+    with pytest.raises(SystemExit) as ended:
+        main([*words, f"--kubeconfig={gone}"])
+    assert ended.value.code == 1
+    assert str(gone) in capsys.readouterr().err
