@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -227,6 +229,36 @@ def test_a_bug_is_raised(error: Exception, ending: Ending) -> None:
 def test_the_exit_code_is_what_a_command_returns(result: object, code: int, ending: Ending) -> None:
     """Where that is a number."""
     assert ending(lambda: result).code == code
+
+
+def printing(text: str, error: Exception | None = None) -> Callable[[], None]:
+    """Work that prints, and may end in an error."""
+
+    def work() -> None:
+        sys.stdout.write(text)
+        if error is not None:
+            raise error
+
+    return work
+
+
+def test_output_that_has_no_place_does_not_hide_the_error(ending: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is let go: Python would try again at the end, and fail."""
+    full = Path("/dev/full").open("w")  # noqa: SIM115 (whether it can be closed is what is asked)
+    monkeypatch.setattr(sys, "stdout", full)
+    assert ending(printing("x", CommandError("no"))) == Ran(1, "", "error: no\n")
+    full.close()
+
+
+@pytest.mark.parametrize("work", [printing("x"), lambda: click.echo("x")], ids=["at its end", "while it prints"])
+def test_a_reader_that_has_left(work: Callable[[], object], ending: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
+    """141, without a word, and nothing is left to be written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    pipe = os.fdopen(writing, "w")
+    monkeypatch.setattr(sys, "stdout", pipe)
+    assert ending(work) == Ran(141, "", "")
+    pipe.close()
 
 
 def test_words_are_those_of_the_command_line(
