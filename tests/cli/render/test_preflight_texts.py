@@ -35,7 +35,7 @@ from runup.cli.render.preflight import (
     verdict_on,
 )
 from runup.cli.render.screen import Screen
-from runup.cli.render.table import plain
+from runup.cli.render.table import drawn, plain
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedResource, ReportedRisk
 from runup.domain.preflight.results import OUTDATED
@@ -185,6 +185,13 @@ def test_remedies_stand_below_their_risk() -> None:
     assert risk_table([one]).rows[0].notes == ("Fix: Do this.", "     Then that.")
     assert risk_table([one], remedies=False).rows[0].notes == ()
     assert plain(brief_table([one], indent=1)) == " STATE     RISK   MESSAGE\n applies   A      It is so.\n"
+
+
+def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:
+    """It stays beside its state: by it a risk is accepted."""
+    head, row, rest, *_ = drawn(risk_table([replace(A, name="N" * 40)]), Screen(45, 24)).splitlines()
+    assert head.split() == ["SEVERITY", "STATE", "RISK"]
+    assert (row, rest) == (f"warning   applies  {'N' * 26}", f"{' ' * 19}{'N' * 14}")
 
 
 @pytest.mark.parametrize(

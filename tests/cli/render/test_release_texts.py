@@ -8,6 +8,7 @@ import pytest
 
 from runup.cli.release.dry_run import Effect
 from runup.cli.render import release as texts
+from runup.cli.render.screen import Screen
 from runup.domain.release.access import AccessChange
 from runup.domain.release.cluster import Described
 from runup.domain.release.difference import Difference, ManifestChange, NameChange
@@ -238,3 +239,5 @@ def test_rows_of_a_section_are_indented_as_one() -> None:
     assert texts.table([("  a", "b", "c"), ("d", "e", "")]) == "  a   b   c\n  d   e\n"
     assert texts.table([("a", "b", "c")]) == "a   b   c\n"
     assert texts.table([]) == ""
+    lines = texts.table([("a", "b", " ".join("w" * 60))], Screen(60, 24)).splitlines()
+    assert lines[0] == f"a  b  {' '.join('w' * 27)}"

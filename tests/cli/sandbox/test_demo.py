@@ -215,6 +215,7 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
     assert (ran.code, ran.err) == (0, "")
     assert world.sent == [(POOL, {"spec": {"paused": False}})]
     assert ran.out.count("(kubectl is not installed; runup sends the same request)\n") == 2
+    assert ran.out.count("\n$ kubectl ") == 2
     assert not [line for line in world.called if line.startswith("kubectl")]
 
 
@@ -369,6 +370,7 @@ def test_what_is_removed(tmp_path: Path) -> None:
     assert [path.name for path in made.rglob("*")] == ["logs", "file"]
     remove(made, but="elsewhere")
     assert not made.exists()
+    remove(made, but="")  # somebody was faster
     shutil.rmtree(tmp_path / "outside")
     remove(filled(tmp_path), but="")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "outside"]

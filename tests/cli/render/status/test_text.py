@@ -464,6 +464,12 @@ def test_many_nodes_at_once_are_counted() -> None:
     ]
 
 
+def test_a_second_that_is_not_over_is_not_told() -> None:
+    """A nanosecond before it, either."""
+    assert rendered.clock_time(1_000_000_000) == "00:00:01Z"
+    assert rendered.clock_time(999_999_999) == "00:00:00Z"
+
+
 def test_twenty_nodes_at_once_are_all_named() -> None:
     """None is left to be counted; one more is."""
     for count, more in ((20, []), (21, ["Pool worker: 1 more nodes changed"])):
