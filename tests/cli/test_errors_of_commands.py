@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import click
 import pytest
 from tests.cli.conftest import Run, Server
 
+from runup.api.codec import DecodeError
 from runup.api.meta_v1 import Status, StatusCause, StatusDetails
-from runup.cli.errors import CommandError, Failure, describe, with_prefix
-from runup.kube.errors import Unreachable, error_of_status
+from runup.cli.errors import CommandError, Failure, describe, message_of, with_prefix
+from runup.kube.errors import KubeError, Unreachable, error_of_status
 from runup.kube.request import Request
 
 MISSING = """\
@@ -46,6 +48,8 @@ _TWO = StatusDetails(
     causes=(StatusCause(field="spec.x", message="is bad"), StatusCause(message="so is y")),
 )
 
+_TWICE = StatusDetails(name="version", kind="ClusterVersion", causes=_ONE.causes * 2)
+
 ERRORS: dict[str, tuple[Exception, str]] = {
     "a command's own error gets the prefix": (CommandError("no"), "error: no\n"),
     "a newline at the end stays the only one": (CommandError("no\n"), "error: no\n"),
@@ -67,6 +71,40 @@ ERRORS: dict[str, tuple[Exception, str]] = {
         'The ClusterVersion "version" is invalid: \n* spec.x: is bad\n* so is y\n',
     ),
     "invalid without details": (_status(422, "Invalid", "long text"), "The request is invalid: long text\n"),
+    "invalid with the same cause twice": (
+        _status(422, "Invalid", "long text", _TWICE),
+        'The ClusterVersion "version" is invalid: spec.x: is bad\n',
+    ),
+    "invalid without causes": (
+        _status(422, "Invalid", "long text", StatusDetails(name="version", kind="ClusterVersion")),
+        'The ClusterVersion "version" is invalid\n',
+    ),
+    "invalid with a name alone": (
+        _status(422, "Invalid", "long text", StatusDetails(name="version")),
+        'The  "version" is invalid\n',
+    ),
+    "invalid with a kind alone": (
+        _status(422, "Invalid", "long text", StatusDetails(kind="ClusterVersion")),
+        'The ClusterVersion "" is invalid\n',
+    ),
+    "invalid with nameless details": (
+        _status(422, "Invalid", "long text", StatusDetails(causes=(StatusCause(message="so is y"),))),
+        "The request is invalid: so is y\n",
+    ),
+    "an error of the layer itself": (KubeError("no way", reason="R"), "error: no way\n"),
+    "an answer that is none": (DecodeError("no JSON"), "error: the server's answer could not be read: no JSON\n"),
+    "a disk without a name": (OSError(28, "No space left on device"), "error: No space left on device\n"),
+    "an error of click's without a context": (click.UsageError("no"), "error: no\n"),
+    "a flag that is nearly two": (
+        click.NoSuchOption("--to", possibilities=["--too", "--tow"]),
+        "error: unknown flag: --to (did you mean --too or --tow?)\n",
+    ),
+    "a flag that is like none": (click.NoSuchOption("--x"), "error: unknown flag: --x\n"),
+    "a flag without its value": (
+        click.BadOptionUsage("--to", "Option '--to' requires an argument."),
+        "error: flag needs an argument: --to\n",
+    ),
+    "a flag that is used badly otherwise": (click.BadOptionUsage("--to", "Too much."), "error: Too much.\n"),
     "refused": (
         Unreachable("https://a:1", "a:1", "refused", refused=True),
         "The connection to the server a:1 was refused - did you specify the right host or port?\n",
@@ -89,7 +127,31 @@ def test_error_texts(name: str) -> None:
 def test_a_bug_is_not_dressed_up() -> None:
     """What nobody foresaw keeps its traceback."""
     assert describe(KeyError("x")) is None
+    assert describe(OSError("without a number")) is None
+    assert describe(CommandError("no", 7)) == Failure("error: no\n", 7)
     assert with_prefix("x") == "error: x\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (CommandError("no"), "no"),
+        (KeyError("x"), "'x'"),
+        (
+            CommandError(' "" is invalid: patch: {} "": strict decoding error: unknown field'),
+            "strict decoding error: unknown field",
+        ),
+        (
+            CommandError('x "" is invalid: "": strict decoding error: y'),
+            'x "" is invalid: "": strict decoding error: y',
+        ),
+        (CommandError(' "" is invalid: z'), ' "" is invalid: z'),
+    ],
+    ids=["a message", "none", "a refused patch", "not at its beginning", "another fault"],
+)
+def test_the_bare_message_of_an_error(error: Exception, message: str) -> None:
+    """Of a refused patch the fault alone, without the object that stands before it."""
+    assert message_of(error) == message
 
 
 USAGE: dict[str, tuple[list[str], str]] = {

@@ -137,3 +137,110 @@ def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
     assert forms.exit_code(milder, fail_on) == (2 if fail_on in ("unknown", "info") else 0)
     unsaid = replace(JUDGED, risks=(replace(DISKS, severity=""), UNSURE))
     assert forms.exit_code(unsaid, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [([], 0), ([0, 0], 0), ([0, 3], 3), ([3, 2, 0], 2), ([2, 1, 3], 1)],
+    ids=["none", "clear", "not known", "risks", "not judged"],
+)
+def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
+    """One that could not be judged, then one with risks, then one of which not all is known."""
+    assert forms.worst(codes) == code
+
+
+@pytest.mark.parametrize("fail_on", forms.LEVELS)
+def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
+    """And what is clear never does."""
+    assert forms.exit_code(FAILED_ONE.found, fail_on) == 1
+    assert forms.exit_code(replace(JUDGED, risks=(OVER, TOLD)), fail_on) == 0
+    unknown = replace(JUDGED, risks=(UNSURE,))
+    assert forms.exit_code(unknown, fail_on) == (3 if fail_on == "unknown" else 0)
+    odd = replace(JUDGED, risks=(replace(DISKS, severity="odd"),))
+    assert forms.exit_code(odd, fail_on) == (2 if fail_on in ("unknown", "info", "warning") else 0)
+    for severity, counts in (("critical", 4), ("warning", 3), ("info", 2)):
+        found = replace(JUDGED, risks=(replace(DISKS, severity=severity),))
+        order = ("critical", "warning", "info", "unknown", "never")
+        assert forms.exit_code(found, fail_on) == (2 if 4 - counts <= order.index(fail_on) < 4 else 0)
+
+
+def test_many_clusters_are_a_line_each() -> None:
+    """Numbers and the three gravest; why one could not be judged, in a line."""
+    many = tuple(replace(DISKS, name=f"R{place}") for place in range(4))
+    one = forms.One("delta", replace(JUDGED, risks=(*many, UNSURE, TOLD)))
+    wordy = forms.One("eps", Findings("5.0.0", "5.2.0", conditions=(replace(FAILURE, message="one\ntwo"),)))
+    (text,) = forms.table_of([one, wordy, SILENT])
+    assert text.splitlines() == [
+        "CLUSTER   FROM    TO      RESULT        APPLY   UNKNOWN   ACCEPTED   GRAVEST",
+        "delta     5.0.0   5.2.0   RisksApply    4       1         1          R0, R1, R2",
+        "eps       5.0.0   5.2.0   CouldNotRun   -       -         -          one",
+        "gamma     5.0.0   5.2.0   CouldNotRun   -       -         -          -",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lacking", "collect", "said"),
+    [
+        (
+            ("Node",),
+            "",
+            "The dump does not have all of 1 kind that checks read which could not tell: Node. Collect it, too.\n",
+        ),
+        (
+            ("Node", "Pod"),
+            "",
+            "The dump does not have all of 2 kinds that checks read which could not tell: Node, Pod. "
+            "Collect them, too.\n",
+        ),
+        (
+            ("Node", "Pod"),
+            "oc get x",
+            "The dump does not have all of 2 kinds that checks read which could not tell. Where the cluster can be "
+            "reached, add them, and check again:\n  oc get x\n",
+        ),
+    ],
+    ids=["one kind", "two kinds", "a command that adds them"],
+)
+def test_what_to_collect(lacking: tuple[str, ...], collect: str, said: str) -> None:
+    """Below the result; where nothing lacks nothing is said."""
+    one = forms.One("alpha", JUDGED, lacking, collect)
+    whole = forms.text(JUDGED_ONE)
+    assert forms.text(one) == f"{whole}\n{said}"
+    assert forms.data(one)["lacking"] == list(lacking)
+    assert "lacking" not in forms.data(JUDGED_ONE)
+    assert forms.data(JUDGED_ONE)["cluster"] == "alpha"
+
+
+def test_markup_of_others_is_none_of_ours() -> None:
+    """Each character that Markdown knows is escaped, lines become one; XML has no control characters."""
+    odd = forms.One("a_b", replace(JUDGED, risks=(replace(DISKS, message="*_[]<>#|`\\ and\n  so\x1b on\t"),)))
+    assert "): \\*\\_\\[\\]\\<\\>\\#\\|\\`\\\\ and so\x1b on\n" in forms.markdown([odd])
+    assert forms.markdown([odd]).startswith("# a\\_b: 5.0.0 to 5.2.0\n")
+    (suite,) = ElementTree.fromstring(forms.junit([odd]))
+    assert suite[0][0].get("message") == "*_[]<>#|`\\ and\n  so on\t"
+    assert forms.junit([odd]).startswith(
+        "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"runup preflight\">\n  <"
+    )
+
+
+def test_sarif_names_its_maker_and_each_rule_once() -> None:
+    """Whatever number of clusters has the risk."""
+    text = forms.sarif([JUDGED_ONE, JUDGED_ONE])
+    document = json.loads(text)
+    (run,) = document["runs"]
+    assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "runup")
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["SlowDisks", "Unsure", "Told", "Bare"]
+    assert len(run["results"]) == 8
+    assert run["results"][0]["message"] == {"text": "alpha: Disks are slow."}
+    assert {rule["helpUri"] for rule in run["tool"]["driver"]["rules"]} == {"https://example.com/disks"}
+    note = json.loads(forms.sarif([FAILED_ONE]))["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]
+    assert note["level"] == "error"
+    assert text.endswith("}\n")
+
+
+def test_a_page_is_of_one_cluster() -> None:
+    """As of when it was looked at."""
+    html = forms.html([JUDGED_ONE, FAILED_ONE])
+    assert "As of <strong>2026-01-14 12:00 UTC</strong>" in html
+    assert "<strong>alpha</strong>" in html
+    assert "beta" not in html

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runup.cli import facts
-from runup.cli.render.overview import overview
+from runup.cli.render.overview import as_data, overview
 
 IMAGE = "quay.io/openshift-release-dev/ocp-release@sha256:36783a"
 
@@ -148,3 +148,72 @@ def test_conditional_updates(name: str) -> None:
     updates, flag, text = CONDITIONAL[name]
     out, _ = _printed(conditions=FINE, conditionalUpdates=updates, flag=flag)
     assert out == f"Cluster version is 4.14.1\n\n{NO_UPDATES}{text}"
+
+
+@pytest.mark.parametrize(
+    ("type_", "shown"),
+    [
+        ("Failing", {"True": "Failing=True:", "Unknown": "Failing=Unknown:", "False": ""}),
+        ("Upgradeable", {"True": "", "Unknown": "", "False": "Upgradeable=False"}),
+        ("ReleaseAccepted", {"True": "", "Unknown": "ReleaseAccepted=Unknown", "False": "ReleaseAccepted=False"}),
+    ],
+)
+def test_which_conditions_are_shown(type_: str, shown: dict[str, str]) -> None:
+    """Of Failing and ReleaseAccepted all that is not well, of Upgradeable a clear no."""
+    for status, said in shown.items():
+        others = [each for each in FINE if each["type"] != type_]
+        out, _ = _printed(conditions=[*others, _condition(type_, status, "R", "m")])
+        assert (f"{type_}=" in out) is bool(said)
+        assert said in out
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        ("True", "m", "info: An upgrade is in progress. m\n"),
+        ("False", "m", "m\n"),
+        ("Unknown", "m", "m\n"),
+        ("True", "", ""),
+    ],
+)
+def test_how_the_update_goes(status: str, message: str, said: str) -> None:
+    """Only one that goes on is announced; without words there is a warning instead."""
+    out, err = _printed(conditions=[FINE[0], _condition("Progressing", status, message=message)])
+    assert out == f"{said}\n{NO_UPDATES}"
+    assert err == ("" if message else _warning("Progressing"))
+
+
+@pytest.mark.parametrize(("status", "stale"), [("True", False), ("Unknown", False), ("False", True)])
+def test_when_updates_are_stale(status: str, stale: bool) -> None:
+    """Where they could not be retrieved."""
+    out, err = _printed(conditions=[*FINE, _condition("RetrievedUpdates", status, "R", "e")])
+    assert bool(err) is stale
+    assert (NO_UPDATES in out) is not stale
+
+
+def test_the_overview_for_programs() -> None:
+    """Both lists by version, newest first; no list is no list."""
+    versions = ("4.14.2", "4.14.11", "4.14.3")
+    document = {
+        "spec": {"channel": "c", "upstream": "u", "desiredUpdate": {"version": "4.14.2"}},
+        "status": {
+            "desired": {"version": "4.14.1"},
+            "conditions": FINE,
+            "availableUpdates": [{"version": version} for version in versions],
+            "conditionalUpdates": [{"release": {"version": version}} for version in versions],
+        },
+    }
+    data = as_data(facts.read(document))
+    newest = ["4.14.11", "4.14.3", "4.14.2"]
+    assert [update["version"] for update in data["availableUpdates"]] == newest
+    assert [update["release"]["version"] for update in data["conditionalUpdates"]] == newest
+    assert {key: data[key] for key in ("desired", "channel", "upstream", "desiredUpdate", "conditions")} == {
+        "desired": {"version": "4.14.1"},
+        "channel": "c",
+        "upstream": "u",
+        "desiredUpdate": {"version": "4.14.2"},
+        "conditions": FINE,
+    }
+    bare = as_data(facts.read({"status": {"availableUpdates": None}}))
+    assert (bare["availableUpdates"], bare["conditionalUpdates"], bare["desiredUpdate"]) == (None, [], None)
+    assert as_data(facts.read({"status": {"availableUpdates": []}}))["availableUpdates"] == []

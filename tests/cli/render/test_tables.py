@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ from runup.cli.release.read import as_listing
 from runup.cli.render.explain import Explanation, explanation
 from runup.cli.render.preflight import result, risk_table
 from runup.cli.render.screen import PIPE, Screen
-from runup.cli.render.table import Column, Row, Table, drawn, plain, wrapped
+from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.listing import Row as Listed
 
@@ -177,6 +178,146 @@ def test_columns_without_room_stand_below_with_their_titles() -> None:
         drawn(FIXED, Screen(24, 24)) == f"TARGET  STATUS\n5.2.0   completed\n  Preflight:\n  {'p' * 22}\n  {'p' * 8}\n"
     )
     assert drawn(FIXED, Screen(60, 24)).splitlines()[0] == "TARGET  STATUS     PREFLIGHT"
+
+
+@pytest.mark.parametrize(
+    ("lines", "how", "text"),
+    [
+        pytest.param([("a", "b"), ("ccc", "d")], {}, "a     b\nccc   d\n", id="three blanks between columns"),
+        pytest.param(
+            [("a", "b", "c"), ("long",), ("d", "e", "f")], {}, "a   b   c\nlong\nd   e   f\n", id="a short row"
+        ),
+        pytest.param([("long",), ("d", "e", "f")], {}, "long\nd   e   f\n", id="a short row that comes first"),
+        pytest.param([("a", "b")], {"least": (3,)}, "a     b\n", id="a least width"),
+        pytest.param([("a",)], {"least": (3, 9)}, "a\n", id="a row shorter than the heads"),
+        pytest.param([("a", "")], {"indent": 2, "gap": 1}, "  a\n", id="indented, without a blank at the end"),
+        pytest.param([("a", "b")], {"indent": 2, "gap": 1}, "  a b\n", id="another gap"),
+        pytest.param(
+            [("データ", "x"), ("a", "y")], {}, "データ   x\na        y\n", id="wide characters take two cells"
+        ),
+        pytest.param([], {}, "", id="nothing"),
+    ],
+)
+def test_lines_in_a_pipe_are_aligned(lines: list[tuple[str, ...]], how: dict[str, Any], text: str) -> None:
+    """By the widest cell that another one follows."""
+    assert aligned(lines, **how) == text
+
+
+NOTED = Table((Column("A"), Column("B", least=4)), [Row(("x", ""), ("note\nof two lines",))], indent=1, gap=2)
+
+
+def test_notes_of_a_table_without_sentences_stand_at_its_left() -> None:
+    """Each in a line; an empty cell is a dash, so that programs can count fields."""
+    assert plain(NOTED) == " A  B\n x  -\n note\\nof two lines\n"
+    assert plain(replace(NOTED, blank="")) == " A  B\n x\n note\\nof two lines\n"
+    flowing = Table((Column("A"), Column("B", flows=True)), [Row(("x", "y"), ("note",))])
+    assert plain(flowing) == "A   B\nx   y\n    note\n"
+    assert plain(Table((Column(""), Column("")), [Row(("x", "y"))])) == "x   y\n"
+    assert plain(Table((Column(""), Column("B")), [Row(("x", "y"))])) == "    B\nx   y\n"
+
+
+def sentence(words: int) -> str:
+    """So many words of one letter."""
+    return " ".join("w" * words)
+
+
+def of(*sentences: str) -> Table:
+    """A name of ten letters and columns of sentences."""
+    columns = [Column("NAME"), *(Column(f"S{place}", flows=True) for place in range(len(sentences)))]
+    return Table(tuple(columns), [Row(("n" * 10, *sentences))])
+
+
+@pytest.mark.parametrize(
+    ("sentences", "least"),
+    [
+        pytest.param((sentence(50),), 10 + 2 + 36, id="a long sentence needs 36 cells"),
+        pytest.param((sentence(5),), 10 + 2 + 9, id="a short one as many as it has"),
+        pytest.param((sentence(50), sentence(50)), 10 + 2 + 36 + 2 + 36, id="two long ones"),
+        pytest.param((sentence(5), sentence(5)), 10 + 2 + 9 + 2 + 9, id="two short ones"),
+        pytest.param((sentence(5), sentence(50)), 10 + 2 + 36 + 2 + 36, id="a short one and a long one share alike"),
+    ],
+)
+def test_how_much_room_a_sentence_needs(sentences: tuple[str, ...], least: int) -> None:
+    """With a cell less it would be a pole beside the name, and stands below it."""
+    head = drawn(of(*sentences), Screen(least, 24)).splitlines()[0].split()
+    assert head == ["NAME", *(f"S{place}" for place in range(len(sentences)))]
+    assert drawn(of(*sentences), Screen(least - 1, 24)).splitlines()[0] == "NAME"
+
+
+def test_what_one_sentence_leaves_over_goes_to_the_last() -> None:
+    """The whole width is used: of a hundred cells 10 for the name, 9 for the first, two gaps, 77 for the last."""
+    lines = drawn(of(sentence(5), sentence(60)), Screen(100, 24)).splitlines()
+    assert lines[1] == f"{'n' * 10}  {sentence(5)}  {sentence(39)}"
+    assert lines[2] == f"{' ' * 23}{sentence(21)}"
+    # Each takes no more than its share while the others need theirs: half of what is left of the name.
+    lines = drawn(of(sentence(60), sentence(60)), Screen(100, 24)).splitlines()
+    assert lines[1] == f"{'n' * 10}  {sentence(22)}  {sentence(22)}"
+
+
+@pytest.mark.parametrize(
+    ("width", "folds", "text"),
+    [
+        (28, True, "A           B\naaaaaaaaaa  bbbbbbbbbbbbbbbb\n            bbbb\n"),
+        (27, True, "A\naaaaaaaaaa\n  B: bbbbbbbbbbbbbbbbbbbb\n"),
+        (31, False, "A\naaaaaaaaaa\n  B: bbbbbbbbbbbbbbbbbbbb\n"),
+        (32, False, "A           B\naaaaaaaaaa  bbbbbbbbbbbbbbbbbbbb\n"),
+    ],
+    ids=["sixteen cells are left: folded", "fifteen: below", "a column that does not fold: below", "there is room"],
+)
+def test_when_a_name_is_folded(width: int, folds: bool, text: str) -> None:
+    """Rather than put below its row, if sixteen cells are left."""
+    table = Table((Column("A"), Column("B", folds=folds)), [Row(("a" * 10, "b" * 20))])
+    assert drawn(table, Screen(width, 24)) == text
+
+
+def test_the_first_column_stays_whatever_its_width() -> None:
+    """A table without any has no rows."""
+    table = Table((Column("A"), Column("B")), [Row(("a" * 10, "b"))])
+    assert drawn(table, Screen(6, 24)) == "A\naaaaaa\naaaa\n  B: b\n"
+
+
+def test_below_a_row_an_empty_cell_says_nothing() -> None:
+    """A sentence has no title there, its notes follow it, then come the other columns."""
+    table = Table(
+        (Column("A"), Column("S", flows=True), Column("B"), Column("C")),
+        [Row(("a" * 10, "so it is", "b" * 9, ""), ("Fix: do it.",))],
+    )
+    assert drawn(table, Screen(15, 24)) == "A\naaaaaaaaaa\n  so it is\n  Fix: do it.\n  B: bbbbbbbbb\n"
+
+
+def test_a_table_without_titles_has_no_head_on_a_terminal_either() -> None:
+    """And is as far in as it is told."""
+    table = Table((Column(""), Column("")), [Row(("x", "y"))], indent=3)
+    assert drawn(table, Screen(80, 24)) == "   x  y\n"
+
+
+def test_colours_are_those_of_the_cells() -> None:
+    """A word that has one is drawn in it, titles are bold, everything else is as it is."""
+    table = Table((Column("S", styles={"bad": "red"}), Column("T")), [Row(("bad", "bad")), Row(("good", "x"))])
+    text = drawn(table, Screen(80, 24, colour=True))
+    assert text.splitlines()[0].count("\x1b[1m") == 2
+    assert [each.strip() for each in re.findall("\x1b\\[31m(.*?)\x1b\\[0m", text)] == ["bad"]
+    assert COLOURS.sub("", text.splitlines()[2]).split() == ["good", "x"]
+    assert not COLOURS.search(text.splitlines()[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "how", "lines"),
+    [
+        ("aaa bbb", 7, {}, ["aaa bbb"]),
+        ("aaa bbb", 6, {}, ["aaa", "bbb"]),
+        ("aaa bbb", 10, {"first": "1: "}, ["1: aaa bbb"]),
+        ("aaa bbb", 9, {"first": "1: "}, ["1: aaa", "bbb"]),
+        ("aaa bbb", 10, {"indent": 4}, ["aaa", "    bbb"]),
+        ("one\n\n  two", 80, {"indent": 2}, ["one", "", "    two"]),
+        ("äaa bbb", 7, {}, ["äaa bbb"]),
+        ("äaa bbb", 6, {}, ["äaa", "bbb"]),
+        ("aaa bbb", 2, {"first": "long: "}, ["long: aaa", "bbb"]),
+    ],
+)
+def test_prose_is_wrapped_at_words(text: str, width: int, how: dict[str, Any], lines: list[str]) -> None:
+    """At the screen's width, what stands before it included; line ends stay."""
+    assert wrapped(text, Screen(width, 24), **how) == "".join(f"{line}\n" for line in lines)
 
 
 TEXTS = st.text(alphabet=st.sampled_from("ab -データ🚀e\u0301\n"), max_size=40)

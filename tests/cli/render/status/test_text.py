@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.domain.updatestatus import builders as b
 
 from runup.cli.render.status import text as rendered
@@ -461,6 +462,36 @@ def test_many_nodes_at_once_are_counted() -> None:
         "Pool worker: 10 more nodes changed",
         "Pool worker: 30 of 30 nodes are updated",
     ]
+
+
+def test_a_second_that_is_not_over_is_not_told() -> None:
+    """A nanosecond before it, either."""
+    assert rendered.clock_time(1_000_000_000) == "00:00:01Z"
+    assert rendered.clock_time(999_999_999) == "00:00:00Z"
+
+
+def test_twenty_nodes_at_once_are_all_named() -> None:
+    """None is left to be counted; one more is."""
+    for count, more in ((20, []), (21, ["Pool worker: 1 more nodes changed"])):
+        before = b.snapshot(nodes=tuple(b.node(f"n{i:02}") for i in range(count)))
+        after = b.snapshot(nodes=tuple(b.node(f"n{i:02}", **UPDATED) for i in range(count)))
+        assert lines(before, after)[20:-1] == more
+
+
+def test_a_pool_that_appears_and_a_level_that_changes() -> None:
+    """A pool with how far it is; what is about the same and as grave is no news."""
+    nodes = (b.node("w1"), b.node("d1", "blue"))
+    both = tuple(b.pool(name) for name in ("master", "worker", "blue"))
+    before = b.snapshot(nodes=nodes[:1])
+    after = b.snapshot(nodes=nodes, machine_config_pools=both, machine_configs=b.configs("master", "worker", "blue"))
+    assert "Pool blue has appeared: pool blue 0 of 1 nodes" in lines(before, after)
+    old, new = (of_status(assess(each, None, b.NOW, max_bytes=None)) for each in (before, FAILING))
+    (row,) = [row for row in new.health if "failing" in row.summary]
+    report = replace(new, health=(row,))
+    louder = replace(new, health=(replace(row, level="Error", summary="worse"),))
+    assert list(changes(report, louder)) == ["Error: worse"]
+    assert list(changes(report, replace(new, health=(replace(row, summary="other words"),)))) == []
+    assert f"{row.level}: {row.summary}" in list(changes(old, new))
 
 
 def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:

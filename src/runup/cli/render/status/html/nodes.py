@@ -9,6 +9,7 @@ from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, grid
 from runup.cli.render.status.html.words import insights_of, tone_of_assessment
 from runup.domain.conditions import find, status_of
+from runup.lang.gotext import parse_duration, short_duration
 
 # More rows than this are folded away on the screen; on paper all are there.
 ROWS_SHOWN = 12
@@ -37,9 +38,16 @@ def row_of(node: NodeInsight) -> Row:
         _assessment(node, reason),
         {"Completed": "Updated"}.get(reason, reason) or "Unknown",
         node.version or "?",
-        {"0s": "-", "": "?"}.get(node.est_to_complete, f"+{node.est_to_complete.removesuffix('0s')}"),
+        _estimate(node.est_to_complete),
         node.message,
     )
+
+
+def _estimate(duration: str) -> str:
+    found = parse_duration(duration)
+    if found is None:
+        return "?"
+    return f"+{short_duration(found)}" if found else "-"
 
 
 def _assessment(node: NodeInsight, reason: str) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, age
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
 from runup.cli.render.status.html.nodes import row_of
 from runup.cli.render.status.html.words import all_insights, insights_of
 from runup.domain.conditions import find
@@ -116,9 +116,9 @@ def _groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, lis
 
 
 def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
-    """In the order in which things happened; what has not happened last."""
+    """In the order in which things happened, what goes on last; what has nothing to draw by name."""
     latest = datetime(9999, 1, 1, tzinfo=UTC)
-    return sorted(lanes, key=lambda lane: (lane.since is None, lane.until is not None, lane.since or latest, lane.name))
+    return sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or latest, lane.name))
 
 
 def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
@@ -137,7 +137,7 @@ def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
         return Lane(found.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
     if healthy is not None and trouble:
         return Lane(found.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
-    return Lane(found.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE if reason == "Pending" else WARN)
+    return Lane(found.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
 
 
 def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:

@@ -1,0 +1,97 @@
+"""The primitives of texts: ages, cut lines, tabulated rows, machine forms."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+
+from runup.cli.render.text import age, aligned, columns, machine, reason_and_message, shortened
+
+NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        pytest.param(-9, "0 s ago", id="a clock that runs ahead"),
+        pytest.param(0.9, "0 s ago", id="less than a second"),
+        pytest.param(119, "119 s ago", id="nearly two minutes"),
+        pytest.param(120, "2 min ago", id="two minutes"),
+        pytest.param(179, "2 min ago", id="nearly three"),
+        pytest.param(7199, "119 min ago", id="nearly two hours"),
+        pytest.param(7200, "2 h ago", id="two hours"),
+        pytest.param(172799, "47 h ago", id="nearly two days"),
+        pytest.param(172800, "2 days ago", id="two days"),
+    ],
+)
+def test_how_long_ago(seconds: float, said: str) -> None:
+    """In the largest unit of which there are two."""
+    assert age(NOW - timedelta(seconds=seconds), NOW) == said
+
+
+def test_a_time_that_nobody_told() -> None:
+    """Is not now."""
+    assert age(None, NOW) == "at a time that was not told"
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "shown"),
+    [
+        ("one two three", 13, "one two three"),
+        ("one two three", 12, "one two…"),
+        ("abcde fghijk", 8, "abcde…"),
+        ("abcd efghijk", 8, "abcd ef…"),
+        ("abcdefghijkl", 8, "abcdefg…"),
+        ("one two, three", 12, "one two…"),
+        ("abcd. efghij", 6, "abcd…"),
+        ("  one\ntwo", 12, "one"),
+    ],
+    ids=[
+        "as long as the limit",
+        "a character longer",
+        "the word is more than half of it",
+        "the word is half of it",
+        "one word",
+        "punctuation before the dots goes",
+        "and of what is cut within a word",
+        "the first line, without blanks",
+    ],
+)
+def test_a_line_is_cut_to_its_limit(text: str, limit: int, shown: str) -> None:
+    """At a word where more than half is left, the dots included."""
+    assert shortened(text, limit) == shown
+    assert len(shown) <= limit
+
+
+def test_widths_hold_for_rows_that_have_the_column() -> None:
+    """As Go's tabwriter: a row with fewer cells begins a block anew, and the last cell of a row is not padded."""
+    rows = [("a", "bb", "c"), ("aaa", "b", "c"), ("d", "e"), ("f",), ("g", "h", "i")]
+    assert columns(rows, padding=1) == "a   bb c\naaa b  c\nd   e\nf\ng h i\n"
+    assert columns([("a", "b")], minwidth=4, padding=1) == "a   b\n"
+    assert columns([("abcd", "b")], minwidth=4, padding=1) == "abcd b\n"
+    assert columns([]) == ""
+
+
+def test_aligned_rows_end_in_no_blank() -> None:
+    """Three blanks between columns."""
+    assert aligned([("a", ""), ("bb", "c")]) == "a\nbb   c\n"
+
+
+def test_a_reason_and_its_message() -> None:
+    """Further lines of the message are as far in as the first."""
+    assert reason_and_message("Slow", "a\n\nb") == "  Reason: Slow\n  Message: a\n  \n  b"
+
+
+FOUND = {"z": "Grüße", "a": ["x", {"b": None}], "evil": "a\x1b[2J", "word": "yes"}
+
+
+def test_the_machine_forms() -> None:
+    """What goes in comes out, in its order; what a terminal would obey is an escape that a program takes back."""
+    assert machine({"z": 1, "a": [2]}, "json") == '{\n  "z": 1,\n  "a": [\n    2\n  ]\n}\n'
+    assert json.loads(machine(FOUND, "json")) == FOUND
+    text = machine(FOUND, "yaml")
+    assert yaml.safe_load(text) == FOUND
+    assert text == "z: Grüße\na:\n- x\n- b: null\nevil: \"a\\e[2J\"\nword: 'yes'\n"

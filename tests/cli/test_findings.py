@@ -1,0 +1,426 @@
+"""A preflight's findings out of ClusterVersion and the stored reports: what each side decides, and in which order."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.factories import NOW, cluster_version
+
+from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
+from runup.api.meta_v1 import Condition, ConditionStatus
+from runup.cli.findings import (
+    Findings,
+    Risk,
+    accepted,
+    accepted_names,
+    complete,
+    counts,
+    current,
+    entry_of,
+    known_risk_names,
+    line_for,
+    not_recommended,
+    of_report,
+    of_target,
+    ordered,
+    report_of,
+    wanted,
+)
+from runup.domain import documentation
+from runup.domain.preflight.history import History
+from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.domain.updates import acceptance
+
+IMAGE = "example.com/release@sha256:" + "5" * 64
+MOVED = "mirror.example.com/moved@sha256:" + "5" * 64
+OTHER = "example.com/release@sha256:" + "6" * 64
+
+
+def says(type_: str, status: ConditionStatus, reason: str = "R", message: str = "") -> Condition:
+    """A condition."""
+    return Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=NOW)
+
+
+def risk(name: str, *conditions: Condition, message: str = "m") -> ConditionalUpdateRisk:
+    """A risk of an update."""
+    return ConditionalUpdateRisk(name=name, message=message, url=f"https://example.com/{name}", conditions=conditions)
+
+
+def update(version: str, *risks: ConditionalUpdateRisk, image: str = IMAGE, **more: Any) -> ConditionalUpdate:
+    """An update with risks."""
+    return ConditionalUpdate(Release(version=version, image=image), risks=risks, **more)
+
+
+def report(target: str = "5.2.0", *risks: ReportedRisk, **changes: Any) -> Report:
+    """A report that was complete."""
+    fields: dict[str, Any] = {
+        "format": FORMAT,
+        "preflight_id": f"of-{target}",
+        "source_version": "5.0.0",
+        "target_version": target,
+        "target_image": IMAGE,
+        "execution_status": "completed",
+        "observed_time": NOW,
+        "checks": (ReportedCheck(name="Nodes", result="Clear"),),
+        "risks": risks,
+    }
+    return Report(**fields | changes)
+
+
+ASKED = Update(mode="Preflight", version="5.2.0")
+DONE = (says("PreflightCompleted", "True"), says("PreflightFailed", "False"), says("PreflightRunning", "True"))
+TRUE, UNKNOWN, FALSE = (says("Applies", status) for status in ("True", "Unknown", "False"))  # type: ignore[arg-type]
+
+
+def found(name: str = "A", applies: ConditionStatus = "True", **changes: Any) -> Risk:
+    """A risk as it is shown."""
+    return Risk(**{"name": name, "applies": applies, "accepted": False, "message": "m", "url": "", **changes})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "risks", "code"),
+    [
+        pytest.param((), (), 1, id="no result"),
+        pytest.param((says("PreflightCompleted", "False"),), (), 1, id="not complete"),
+        pytest.param((says("PreflightCompleted", "Unknown"),), (), 1, id="nobody knows whether it is"),
+        pytest.param(DONE, (), 0, id="nothing"),
+        pytest.param(DONE, (found(applies="False"),), 0, id="what does not apply"),
+        pytest.param(DONE, (found(accepted=True), found("B", "Unknown", accepted=True)), 0, id="all accepted"),
+        pytest.param(DONE, (found(applies="Unknown"),), 3, id="unknown"),
+        pytest.param(DONE, (found(applies="Unknown"), found("B")), 2, id="one applies and one is unknown"),
+        pytest.param(DONE, (found(applies="Unknown"), found("B", accepted=True)), 3, id="what applies is accepted"),
+    ],
+)
+def test_exit_codes(conditions: tuple[Condition, ...], risks: tuple[Risk, ...], code: int) -> None:
+    """0 nothing in the way, 2 risks apply, 3 something unknown, 1 no result; of one that has ended nobody knows."""
+    told = Findings("5.0.0", "5.2.0", conditions=conditions, risks=risks)
+    assert told.exit_code == code
+    assert replace(told, ended=True).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, False),
+        ({"image": IMAGE}, False),
+        ({"conditions": DONE}, True),
+        ({"risks": (found(),)}, True),
+        ({"checks": (ReportedCheck(name="Nodes", result="Clear"),)}, True),
+        ({"observed": NOW}, True),
+    ],
+    ids=["nothing", "its image", "how it goes", "risks", "checks", "when it was looked"],
+)
+def test_whether_anything_is_known(changes: dict[str, Any], known: bool) -> None:
+    """Each is enough alone; a name is nothing."""
+    assert Findings("5.0.0", "5.2.0", **changes).known is known
+
+
+def test_the_conditions_of_a_preflight() -> None:
+    """It has failed where that holds; how far it is, is told whatever its status."""
+    told = Findings("5.0.0", "5.2.0", conditions=(says("PreflightFailed", "True", "OOMKilled"), DONE[2]))
+    assert told.failed is told.conditions[0]
+    assert told.running is told.conditions[1]
+    quiet = Findings("5.0.0", "5.2.0", conditions=(says("PreflightFailed", "Unknown"),))
+    assert (quiet.failed, quiet.running, quiet.completed) == (None, None, False)
+    assert Findings("5.0.0", "5.2.0").failed is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "target"),
+    [
+        (None, None),
+        (Update(version="5.2.0"), None),
+        (ASKED, ("5.2.0", "")),
+        (Update(mode="Preflight", image=IMAGE), ("", IMAGE)),
+    ],
+    ids=["nothing is asked for", "an update is", "a preflight by version", "a preflight by image"],
+)
+def test_which_preflight_is_asked_for(asked: Update | None, target: tuple[str, str] | None) -> None:
+    """None without the mode."""
+    cluster = cluster_version(desired_update=asked, conditional_updates=(update("5.2.0", risk("A", TRUE)),))
+    assert wanted(cluster) == target
+    now = current(cluster, History())
+    assert (now and (now.target, now.image)) == (("5.2.0", IMAGE) if target else None)
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "place"),
+    [
+        ("5.2.0", "", 1),
+        ("5.2.0", OTHER, 1),
+        ("", MOVED, 0),
+        ("", OTHER, 2),
+        ("5.9.0", IMAGE, None),
+        ("", "", None),
+        ("", "example.com/release:tag", None),
+    ],
+    ids=["version", "version, whatever its image", "digest, wherever it is", "another digest", "none such", "-", "tag"],
+)
+def test_which_update_is_meant(version: str, image: str, place: int | None) -> None:
+    """By version; by digest where only the image is known."""
+    updates = (update("5.1.0"), update("5.2.0"), update("5.3.0", image=OTHER))
+    entry = entry_of(cluster_version(conditional_updates=updates), version, image)
+    assert entry is (None if place is None else updates[place])
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "source", "id_"),
+    [
+        ("5.2.0", "", "5.0.0", "a"),
+        ("5.2.0", OTHER, "5.0.0", "a"),
+        ("", MOVED, "5.0.0", "a"),
+        ("", OTHER, "5.0.0", "d"),
+        ("5.2.0", "", "4.9.0", "c"),
+        ("5.9.0", IMAGE, "5.0.0", None),
+        ("5.2.0", "", "5.0.1", None),
+    ],
+)
+def test_which_report_is_meant(version: str, image: str, source: str, id_: str | None) -> None:
+    """The newest of this hop: the same target, from the same source."""
+    reports = (
+        report(preflight_id="a"),
+        report(preflight_id="b"),
+        report(preflight_id="c", source_version="4.9.0"),
+        report("5.3.0", preflight_id="d", target_image=OTHER),
+    )
+    meant = report_of(History(reports=reports), source, version, image)
+    assert (meant and meant.preflight_id) == id_
+
+
+SEEN = ReportedRisk(
+    name="A",
+    message="Seen by the target.",
+    url="https://example.com/report",
+    reason="Found",
+    remediation="Mend it.",
+    severity="critical",
+    resources=(ReportedResource(kind="Node", name="a"),),
+)
+
+
+def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report() -> None:
+    """Which of the two says what, field by field."""
+    told = risk("A", says("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
+    cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", told),))
+    (alone,) = of_target(cluster, History(), "5.2.0").risks
+    assert alone == Risk(
+        "A",
+        "Unknown",
+        accepted=False,
+        message="Told.",
+        url="https://example.com/A",
+        reason="PreflightValidation",
+        from_preflight=True,
+        since=NOW,
+    )
+    whole = of_target(cluster, History(reports=(report("5.2.0", SEEN),)), "5.2.0")
+    assert whole.risks == (
+        replace(alone, message="Seen by the target.", fix="Mend it.", severity="critical", resources=SEEN.resources),
+    )
+    assert (whole.checks, whole.observed, whole.ended) == (report().checks, NOW, False)
+    assert (whole.source, whole.target, whole.image) == ("5.0.0", "5.2.0", IMAGE)
+    unnamed = of_target(cluster, History(), "", IMAGE)
+    assert (unnamed.target, unnamed.image) == ("5.2.0", IMAGE)
+    nowhere = of_target(cluster, History(), "", OTHER)
+    assert (nowhere.target, nowhere.image, nowhere.risks) == (OTHER, OTHER, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "ended"),
+    [
+        (None, "completed", True),
+        (None, "running", False),
+        (ASKED, "completed", False),
+        (Update(mode="Preflight", version="5.1.0"), "completed", True),
+        (Update(version="5.2.0"), "completed", True),
+    ],
+    ids=["nobody asks", "it was never complete", "it is asked for", "another is", "its update is"],
+)
+def test_whether_a_preflight_has_ended(asked: Update | None, status: Any, ended: bool) -> None:
+    """It had a result, and nobody looks any more."""
+    cluster = cluster_version(desired_update=asked, conditional_updates=(update("5.2.0"),))
+    stored = History(reports=(report(execution_status=status),))
+    assert of_target(cluster, stored, "5.2.0").ended is ended
+    assert of_target(cluster, History(), "5.2.0").ended is False
+
+
+def test_only_a_preflight_s_own_conditions_are_about_it() -> None:
+    """Of all that a cluster says."""
+    told = cluster_version(desired_update=ASKED, conditions=(says("Failing", "True"), *DONE))
+    assert of_target(told, History(), "5.2.0").conditions == DONE
+    assert of_target(told, History(), "5.1.0").conditions == ()
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reported", "applies"),
+    [
+        (DONE, "True", "True"),
+        (DONE, "Unknown", "Unknown"),
+        (DONE, None, "Unknown"),
+        ((DONE[0], says("PreflightFailed", "True")), "True", "Unknown"),
+        ((says("PreflightCompleted", "False"), DONE[1]), "True", "Unknown"),
+    ],
+    ids=["the report says so", "the report does not know", "no word", "it failed since", "it is not complete"],
+)
+def test_a_risk_without_a_verdict(conditions: tuple[Condition, ...], reported: Any, applies: str) -> None:
+    """As of the older API: by the report, as long as its preflight holds."""
+    cluster = cluster_version(
+        desired_update=ASKED, conditions=conditions, conditional_updates=(update("5.2.0", risk("A")),)
+    )
+    seen = (replace(SEEN, applies=reported),) if reported else ()
+    (told,) = of_target(cluster, History(reports=(report("5.2.0", *seen),)), "5.2.0").risks
+    assert (told.applies, told.reason, told.since) == (applies, "", None)
+
+
+def test_a_verdict_may_stand_beside_the_update() -> None:
+    """In the list of all risks; the first that has one counts, and a name alone is no risk."""
+    beside = (risk("A", TRUE), risk("B", FALSE))
+    cluster = cluster_version(
+        conditional_updates=(update("5.2.0", risk("A"), risk("B", UNKNOWN), risk_names=("A", "B", "Gone")),),
+        conditional_update_risks=beside,
+    )
+    told = {each.name: each.applies for each in of_target(cluster, History(), "5.2.0").risks}
+    assert told == {"A": "True", "B": "Unknown"}
+    assert known_risk_names(cluster) == ["A", "B", "Gone"]
+    more = cluster_version(conditional_updates=(update("5.1.0", risk("Z")),), conditional_update_risks=(risk("Y"),))
+    assert known_risk_names(more) == ["Y", "Z"]
+    assert known_risk_names(cluster_version()) == []
+
+
+def accepting(*names: str) -> ClusterVersion:
+    """A cluster that accepts these, and has a condition of noon."""
+    wish = Update(accept_risks=tuple(AcceptRisk(name=name) for name in names))
+    return cluster_version(desired_update=wish, conditions=(says("Failing", "False"),))
+
+
+def kept(name: str, until: Any = None) -> dict[str, str]:
+    """A record of an acceptance."""
+    return {name: acceptance.encoded(acceptance.Acceptance(name, reason=f"why {name}", until=until))}
+
+
+def test_what_is_accepted_and_why() -> None:
+    """Names of the list alone count; a record can end one, or say why."""
+    assert accepted_names(cluster_version()) == frozenset()
+    assert accepted_names(accepting("A", "B")) == {"A", "B"}
+    assert accepted(accepting("B", "A")) == {"A": "", "B": ""}
+    assert accepted(accepting(), kept("A"), NOW) == {}
+    assert accepted(accepting("A", "B"), kept("A"), NOW) == {"A": "why A", "B": ""}
+    assert accepted(accepting("A"), kept("A", NOW), NOW) == {}
+    assert accepted(accepting("A"), kept("A", NOW + timedelta(seconds=1)), NOW) == {"A": "why A"}
+
+
+def test_of_files_the_newest_time_that_the_cluster_tells_of_is_now() -> None:
+    """Without any nothing has ended."""
+    wish = Update(accept_risks=(AcceptRisk(name="A"),))
+    times = (NOW, NOW + timedelta(hours=1), None)
+    conditions = tuple(replace(says(f"C{place}", "True"), last_transition_time=at) for place, at in enumerate(times))
+    cluster = cluster_version(desired_update=wish, conditions=conditions)
+    assert accepted(cluster, kept("A", NOW + timedelta(hours=1))) == {}
+    assert accepted(cluster, kept("A", NOW + timedelta(hours=1, seconds=1))) == {"A": "why A"}
+    timeless = cluster_version(desired_update=wish, conditions=conditions[2:])
+    assert accepted(timeless, kept("A", NOW)) == {"A": "why A"}
+
+
+def test_an_accepted_risk_says_why() -> None:
+    """What was looked up counts instead of the list; the list where nobody looked."""
+    cluster = replace(accepting("A"))
+    status = replace(cluster.status, conditional_updates=(update("5.2.0", risk("A", TRUE), risk("B", TRUE)),))
+    cluster = replace(cluster, status=status)
+
+    def told(**how: Any) -> list[tuple[str, bool, str]]:
+        risks = of_target(cluster, History(), "5.2.0", **how).risks
+        return [(each.name, each.accepted, each.because) for each in risks]
+
+    assert told() == [("B", False, ""), ("A", True, "")]
+    assert told(accepted={}) == [("A", False, ""), ("B", False, "")]
+    assert told(accepted={"B": "why"}) == [("A", False, ""), ("B", True, "why")]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("plain", "plain"),
+        ("Preflight=5.1.0: a\nPreflight=5.2.0: b\nPreflight=5.2.0: c", "b\nc"),
+        ("Preflight=5.1.0: a", "Preflight=5.1.0: a"),
+        ("", ""),
+    ],
+)
+def test_the_lines_of_a_target(message: str, line: str) -> None:
+    """All of them, without the target's name; where there is none, all that is said."""
+    assert line_for(message, "5.2.0") == line
+
+
+def test_the_order_of_risks() -> None:
+    """What stands in the way, of that what applies, the gravest on top, by name; an unknown severity is a warning."""
+    risks = [
+        found("taken", severity="critical", accepted=True),
+        found("over", "False", severity="critical"),
+        found("dim", "Unknown", severity="critical"),
+        found("d-told", severity="info"),
+        found("c-unsaid"),
+        found("b-odd", severity="odd"),
+        found("a-warned", severity="warning"),
+        found("z-grave", severity="critical"),
+    ]
+    names = ["z-grave", "a-warned", "b-odd", "c-unsaid", "d-told", "dim", "over", "taken"]
+    assert [each.name for each in ordered(risks)] == names
+
+
+def test_counts_leave_out_what_does_not_apply() -> None:
+    """Accepted or not."""
+    risks = [found(), found("B", "Unknown"), found("C", "Unknown"), found("D", "False", accepted=True)]
+    risks += [found("E", accepted=True), found("F", "Unknown", accepted=True), found("G", accepted=True)]
+    assert counts(risks) == (1, 2, 3)
+
+
+def test_a_risk_of_a_report_alone() -> None:
+    """It came from a preflight; without an address it has the page of its name."""
+    told = of_report(replace(SEEN, applies="Unknown"), report())
+    assert told == Risk(
+        "A",
+        "Unknown",
+        accepted=False,
+        message="Seen by the target.",
+        url="https://example.com/report",
+        reason="Found",
+        fix="Mend it.",
+        severity="critical",
+        from_preflight=True,
+        since=NOW,
+        resources=SEEN.resources,
+    )
+    taken = of_report(SEEN, report(), "because")
+    assert (taken.applies, taken.accepted, taken.because) == ("True", True, "because")
+    assert (of_report(SEEN, report(), "").accepted, of_report(SEEN, report(), "").because) == (True, "")
+    assert of_report(replace(SEEN, url=""), report()).url == documentation.page("A")
+
+
+def test_reports_are_completed_by_what_the_cluster_counts() -> None:
+    """What its target did not find and the cluster does not call over, by name; of another source nothing is added."""
+    risks = (risk("A", TRUE), risk("Z", TRUE), risk("M", UNKNOWN), risk("Over", FALSE))
+    cluster = cluster_version(conditional_updates=(update("5.2.0", *risks),))
+    older = report("5.2.0", replace(SEEN, name="B"), source_version="4.9.0")
+    whole = complete(cluster, History(reports=(report("5.2.0", SEEN), older)))
+    added = [(each.name, each.applies, each.reason, each.message, each.url) for each in whole.reports[0].risks]
+    assert added == [
+        ("A", "True", "Found", "Seen by the target.", "https://example.com/report"),
+        ("M", "Unknown", "R", "m", "https://example.com/M"),
+        ("Z", "True", "R", "m", "https://example.com/Z"),
+    ]
+    assert whole.reports[1] is older
+
+
+def test_updates_that_are_not_recommended() -> None:
+    """What says nothing, or says that it is, is none of them."""
+    updates = tuple(
+        update(f"5.{place}.0", conditions=(says("Recommended", status),) if status else ())
+        for place, status in enumerate(("False", "True", "Unknown", None))  # type: ignore[arg-type]
+    )
+    told = not_recommended(updates)
+    assert [(each.release.version, condition.status) for each, condition in told] == [
+        ("5.0.0", "False"),
+        ("5.2.0", "Unknown"),
+    ]
