@@ -1,0 +1,169 @@
+"""What a process of the operator does at its beginning and its end, tried in this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.controllers.operator_world import OWN, payload
+
+from runup.controllers import ending
+from runup.controllers.ending import _CutOff, run_until_told
+from runup.controllers.manager import Options, load_own, options_from_environment
+from runup.domain.errors import Terminal
+from runup.domain.preflight.workloads import Workplace
+
+PLACE = Workplace(namespace="ns", node_name="node-1")
+
+
+@pytest.fixture
+def exits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The codes with which this process would have ended; its handlers of signals are put back."""
+    codes: list[int] = []
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(ending, "IN_ORDER_S", 0.05)
+    monkeypatch.setattr(ending, "THREADS_S", 0.05)
+    yield codes
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def over(codes: list[int], count: int) -> list[int]:
+    """The codes once there are so many, and a moment later."""
+    began = time.monotonic()
+    while len(codes) < count and time.monotonic() - began < 90:
+        time.sleep(0.005)
+    time.sleep(0.15)
+    return codes
+
+
+def test_a_process_ends_within_five_seconds() -> None:
+    """Four in which it may end in order, and one for its threads."""
+    assert ending.IN_ORDER_S + ending.THREADS_S == 5
+    assert ending.THREADS_S == 1
+
+
+def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:
+    """With the code of the first: why it ends does not change."""
+    cut_off = _CutOff()
+    assert not cut_off.is_set
+    cut_off.after(3600, 7)
+    assert cut_off.is_set
+    cut_off.after(0.01, 8)
+    assert over(exits, 1) == [7]
+
+
+async def stopped(told: asyncio.Event) -> None:
+    """Work until it is told to stop."""
+    await told.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_in_order(exits: list[int], number: int) -> None:
+    """And ends it with 0 a little later, whatever its threads do."""
+
+    async def story() -> None:
+        told = asyncio.Event()
+        asyncio.get_running_loop().call_soon(signal.raise_signal, number)
+        await run_until_told(stopped(told), told.set)
+
+    asyncio.run(story())
+    assert over(exits, 1) == [0]
+
+
+def test_a_second_signal_ends_it_at_once(exits: list[int]) -> None:
+    """With 1: somebody is in a hurry."""
+
+    async def story() -> None:
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            loop.call_soon(signal.raise_signal, signal.SIGTERM)
+        await run_until_told(stopped(told), told.set)
+
+    asyncio.run(story())
+    assert exits[0] == 1
+
+
+def test_what_does_not_end_in_order_is_cut_off(exits: list[int]) -> None:
+    """With 0 where it was told to, with 1 where it ends for a reason of its own."""
+
+    async def story(of_its_own: bool) -> None:
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        if of_its_own:
+            loop.call_soon(stopping.set)
+        else:
+            loop.call_soon(signal.raise_signal, signal.SIGTERM)
+
+        async def hangs() -> None:
+            while not exits:  # noqa: ASYNC110 -- what a thread notes is no event
+                await asyncio.sleep(0.005)
+
+        await run_until_told(hangs(), lambda: None, stopping)
+
+    for of_its_own, code in ((False, 0), (True, 1)):
+        exits.clear()
+        asyncio.run(story(of_its_own))
+        assert over(exits, 1)[0] == code
+
+
+def test_work_that_fails_ends_with_1(exits: list[int]) -> None:
+    """And its error is raised."""
+
+    async def fails() -> None:
+        raise ValueError("it broke")
+
+    async def story() -> None:
+        await run_until_told(fails(), lambda: None)
+
+    with pytest.raises(ValueError, match="it broke"):
+        asyncio.run(story())
+    assert over(exits, 1) == [1]
+
+
+@pytest.mark.parametrize(
+    ("environ", "changes"),
+    [
+        pytest.param({}, {}, id="it says nothing"),
+        pytest.param({"PAYLOAD_OVERRIDE": "", "CLUSTER_PROFILE": "", "EXCLUDE_MANIFESTS": ""}, {}, id="it is empty"),
+        pytest.param({"PAYLOAD_OVERRIDE": "/elsewhere"}, {"payload": Path("/elsewhere")}, id="where the files are"),
+        pytest.param({"CLUSTER_PROFILE": "p"}, {"profile": "p"}, id="the profile"),
+        pytest.param({"EXCLUDE_MANIFESTS": "x"}, {"exclude": "x"}, id="what is left out"),
+    ],
+)
+def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, Any]) -> None:
+    """Above the flags; nothing of it where it is empty."""
+    options = Options(release_image=OWN, place=PLACE, payload=Path("/here"), profile="q", exclude="y")
+    found = options_from_environment(options, environ)
+    told = {"payload": found.payload, "profile": found.profile, "exclude": found.exclude}
+    assert told == {"payload": Path("/here"), "profile": "q", "exclude": "y"} | changes
+
+
+def test_its_own_release(tmp_path: Path) -> None:
+    """Out of the files of its image; without any it is nothing to begin with."""
+    folder = payload(tmp_path / "payload")
+    release, own = load_own(Options(release_image=OWN, place=PLACE, payload=folder))
+    assert (release.version, release.image) == ("5.0.0", OWN)
+    assert own.verifier(None) is not None
+    with pytest.raises(Terminal, match="no release payload in"):
+        load_own(Options(release_image=OWN, place=PLACE, payload=tmp_path / "elsewhere"))
+
+
+def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
+    """A key of it that says nothing is a line of the log."""
+    folder = payload(tmp_path / "payload")
+    path = folder / "manifests" / "0000_00_verification.yaml"
+    path.write_text(path.read_text().replace("store-test:", "store-test: x\n  odd-key:"))
+    with capture_logs() as logs:
+        load_own(Options(release_image=OWN, place=PLACE, payload=folder))
+    assert [line["event"] for line in logs] == ["the verification ConfigMap of this release is odd"] * len(logs)
+    assert logs
