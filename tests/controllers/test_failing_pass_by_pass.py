@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from tests.factories import cluster_operator
 from tests.kube.apiscript import ScriptedApi, scripted_api, status
 
 from runup.api.codec import Undecodable
-from runup.api.config_v1 import ClusterOperator
+from runup.api.config_v1 import ClusterOperator, Release
 from runup.api.core_v1 import ConfigMap, Pod
 from runup.api.meta_v1 import ObjectMeta
 from runup.controllers.clusterversion import (
@@ -32,12 +33,22 @@ from runup.controllers.clusterversion import (
 )
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
-from runup.controllers.payload.worker import Worker
+from runup.controllers.payload.loading import Loads
+from runup.controllers.payload.payloads import NotLoaded
+from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources.authorities import Authorities
+from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
+from runup.domain.clusterversion.applying import Asked
+from runup.domain.clusterversion.reconcile import reconcile
+from runup.domain.payload.progress import Loading, State, Wanted
+from runup.domain.preflight import workloads
+from runup.domain.preflight.report import FORMAT, Report, encode
+from runup.domain.release.payload import Payload
+from runup.kube.auth import Static
 from runup.kube.cache import Cache
 from runup.kube.client import Client
 from runup.kube.clock import ManualClock
@@ -318,6 +329,140 @@ async def test_objects_that_cannot_be_read_are_told_once(scene: Scene) -> None:
     assert told() == []
     scene.caches.operators.put_undecoded(Undecodable("", "a", "not at all"))
     assert told() == ["ClusterOperator a cannot be read"]
+
+
+class Nowhere:
+    """Releases that nobody has."""
+
+    async def load(self, wanted: Release) -> Payload:
+        """See `Payloads.load`."""
+        raise NotLoaded(f"there is no {wanted.image}", reason="RetrievePayload")
+
+
+async def test_whose_release_is_handed_over(scene: Scene) -> None:
+    """The operator's own by its image or by what is loaded; any other one is not; what is not loaded not at all."""
+    controller = scene.controller(applies=True)
+    own_image = controller._facts.release.image
+    theirs = own().payload
+    loads = Loads(Nowhere(), scene.clock, lambda: None, image=own_image, own=controller._own.payload)
+    loads.states["same"] = Loading(payload=controller._own.payload)
+    loads.states["other"] = Loading(payload=theirs)
+    loads.states["not yet"] = Loading(running=True)
+    wanted: list[Work] = []
+    worker = controller._worker
+    assert worker is not None
+    worker.want = wanted.append  # type: ignore[method-assign]
+    asked = [Asked(Wanted(image, "5.0.0"), State.UPDATING) for image in (own_image, "same", "other", "not yet", "no")]
+    for each in asked:
+        controller._apply(each)
+    assert wanted == []
+    controller._loads = loads
+    for each in asked:
+        controller._apply(each)
+    assert [(work.wanted.image, work.own) for work in wanted] == [(own_image, True), ("same", True), ("other", False)]
+    controller._worker = None
+    for each in asked:
+        controller._apply(each)
+    assert len(wanted) == 3
+
+
+async def test_who_asks_for_a_release_where_nobody_fetches_any(scene: Scene) -> None:
+    """Nothing happens; where somebody does, it is asked for."""
+    controller = scene.controller()
+    controller._load(Release(image="a"))
+    loads = Loads(Nowhere(), scene.clock, lambda: None, image="own", own=own().payload)
+    controller._loads = loads
+    controller._load(Release(image="a"))
+    assert loads.states["a"].running
+    await loads.close()
+
+
+async def test_queries_are_put_for_this_cluster(scene: Scene) -> None:
+    """By its ID, none where there is no ClusterVersion; nobody is asked where nobody is named."""
+    controller = scene.controller()
+    controller._evaluate(("q",))
+    asks = Prometheus("", Static(), scene.clock, lambda: None)
+    controller._prometheus = asks
+    controller._evaluate(("q",))
+    assert (asks._wanted, asks._cluster_id) == (("q",), scene.world.version.spec.cluster_id)
+    assert asks._cluster_id
+    scene.caches.versions.remove(scene.world.version)
+    controller._evaluate(("r",))
+    assert (asks._wanted, asks._cluster_id) == (("r",), "")
+
+
+@pytest.mark.parametrize("sink", ["file", "configmap"])
+async def test_where_the_report_is_taken_from(scene: Scene, sink: str) -> None:
+    """From the folder, or from the ConfigMap of that preflight; the other one is not looked at."""
+    controller = scene.controller()
+    good = encode(Report(format=FORMAT, preflight_id="p1", target_version="5.2.0", execution_status="completed"))
+    place = with_fields(controller._facts.place, report_sink=sink)
+    metadata = ObjectMeta(name=workloads.report_map("p1"), namespace=place.namespace)
+    scene.caches.config_maps.put(ConfigMap(metadata=metadata, data={"report.json": good.decode()}))
+    seen = controller._report("p1", place)
+    assert (seen is not None) is (sink == "configmap")
+    (scene.folder / "p1").mkdir()
+    (scene.folder / "p1" / "report.json").write_bytes(good)
+    seen = controller._report("p1", place)
+    assert seen is not None
+    assert seen.preflight_id == "p1"
+
+
+@pytest.mark.parametrize("applies", [True, False])
+async def test_whose_hash_of_a_release_is_told(scene: Scene, applies: bool) -> None:
+    """That of the own one where nothing is applied; else the worker knows better."""
+    assert bool(scene.controller(applies=applies)._hash()) is not applies
+
+
+async def test_what_is_wanted_later_is_looked_at_later(scene: Scene) -> None:
+    """When the plan says so."""
+    controller = scene.controller()
+    asking(scene.world)
+    controller = scene.controller()
+    scene.queue._due.clear()
+    await passes(controller, 1)
+    plan = reconcile(controller.observe(), now=scene.clock.now())  # type: ignore[arg-type]
+    assert plan.requeue_after_s is not None
+    assert list(scene.queue._due) == [KEY]
+
+
+async def test_that_there_is_no_cluster_version_is_told_once(scene: Scene) -> None:
+    """And again when it goes a second time; not while it is not known yet."""
+    controller = scene.controller()
+    scene.caches.versions.remove(scene.world.version)
+    scene.caches.pods.synced = False
+    assert await passes(controller, 1) == []
+    scene.caches.pods.synced = True
+    said = "there is no ClusterVersion version: nothing is checked or applied until it is created"
+    assert await passes(controller, 3) == [said]
+    scene.caches.versions.put(scene.world.version)
+    assert await passes(controller, 1) == []
+    scene.caches.versions.remove(scene.world.version)
+    assert await passes(controller, 2) == [said]
+
+
+async def test_who_is_told_to_stop_stops(scene: Scene) -> None:
+    """In the middle of a pass; a queue that is shut down ends it, too."""
+    controller = scene.controller()
+    scene.world.ask(None)
+    controller = scene.controller()
+    holding = asyncio.Event()
+
+    async def hold(_: web.BaseRequest) -> web.StreamResponse:
+        holding.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    scene.api.answers(hold)
+    running = asyncio.create_task(controller.run())
+    await asyncio.wait_for(holding.wait(), 90)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert running.cancelled()
+    assert scene.queue._processing == set()
+    scene.api.answers(scene.answer)
+    scene.queue.shut_down()
+    await asyncio.wait_for(controller.run(), 90)
 
 
 def caches() -> Caches:
