@@ -17,9 +17,12 @@ from tests.controllers.tls_world import answered
 from tests.kube.apiscript import ScriptedApi, eventually, failure, reply, scripted_api
 
 from runup.api.core_v1 import Node
+from runup.controllers import endpoint as endpoint_module
+from runup.controllers import serving_tls
 from runup.controllers.certificate import ServingCertificate
 from runup.controllers.endpoint import Endpoint, _place
 from runup.controllers.metrics import Metrics
+from runup.controllers.payload import tracking
 from runup.controllers.readers import Readers, Refusal
 from runup.controllers.readiness import Readiness
 from runup.controllers.served import ProcessOptions, served
@@ -275,6 +278,12 @@ async def test_an_address_of_ipv6_is_shown_as_one() -> None:
 
 async def _ready() -> str:
     return ""
+
+
+def test_what_is_posted_and_what_is_followed() -> None:
+    """A webhook takes a whole list of objects at once; watches of singletons last half an hour to an hour."""
+    assert endpoint_module._LONGEST_BODY == 64 << 20
+    assert (serving_tls.WATCH_S, tracking.WATCH_S) == (1800, 1800)
 
 
 async def test_before_it_is_started_it_is_not_ready() -> None:

@@ -35,6 +35,7 @@ from runup.controllers.kernelmodules.registries import ClusterRegistries, _names
 from runup.controllers.kernelmodules.runners import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.domain.errors import Terminal, Waiting
 from runup.domain.kernelmodules.asked import Found, Image, ImageQuestion, Question, ReleaseQuestion
+from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.jobs import JOBS, Builder
 from runup.domain.kernelmodules.observed import Observed
 from runup.domain.kernelmodules.runs import VALIDATION_ANNOTATION, Runner
@@ -49,6 +50,7 @@ from runup.kube.workqueue import WorkQueue
 from runup.oci import errors
 from runup.oci.access import Access
 from runup.oci.reference import parse
+from runup.oci.registry import RegistryClient
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -465,6 +467,84 @@ async def test_an_answer_is_kept_for_an_hour() -> None:
         asking.ask([ReleaseQuestion(name)])
         await eventually(lambda: not asking.under_way)
         assert {each.image for each in asking.known.known} == expected  # type: ignore[union-attr]
+
+
+@dataclass
+class Unclear:
+    """Registries of a cluster whose answer nobody can read, or that was not read in time."""
+
+    error: Exception
+
+    async def access(self, _namespace: str, _secret: str, notes: list[str]) -> Access:
+        """See `Registries.access`."""
+        notes.append("a note")
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param(codec.DecodeError("half"), "the cluster's answer is not clear: half", id="half an answer"),
+        pytest.param(TimeoutError(), "it was not read within ", id="no answer"),
+        pytest.param(errors.Unreachable("away"), "away (a note)", id="a registry that is away"),
+    ],
+)
+async def test_a_cluster_that_does_not_say_is_no_verdict(error: Exception, said: str) -> None:
+    """Of an image nothing is known, and a release is asked for again after a minute."""
+    found = await images.verify_image(question(), Unclear(error), within_s=7)
+    assert (found.outcome, found.fetched_bytes) == (Outcome.UNKNOWN, 0)
+    assert found.message.startswith("image registry.example/a:1 inaccessible or does not exists: ")
+    assert said in found.message
+    with pytest.raises(Waiting) as caught:
+        await kernels.toolkit_of_release("r.example/release:1", Unclear(error))
+    assert caught.value.message.startswith("failed to get image spec from image r.example/release:1: ")
+    assert said in caught.value.message
+    assert "(a note)" in caught.value.message
+    assert (caught.value.retry_after_s, caught.value.reason) == (60, "ReleaseUnreadable")
+
+
+async def test_whose_kernel_is_not_known_is_told_where_there_are_several() -> None:
+    """By its kind; a single one needs no name."""
+    broken = Unclear(errors.BadImage("no"))
+    one = await kernels.kernels_of(ReleaseQuestion("r.example/release:1"), broken)
+    assert one.problem.startswith("failed to get image spec")
+    flavours = (Flavour("arm64"), Flavour("amd64"))
+    two = await kernels.kernels_of(ReleaseQuestion("r.example/release:1", flavours), broken)
+    assert two.problem.startswith("arm64: failed to get image spec")
+    single = await kernels.kernels_of(ReleaseQuestion("r.example/release:1", flavours[:1]), broken)
+    assert single.problem == one.problem
+
+
+async def test_an_error_that_cannot_be_mended_by_waiting_is_final() -> None:
+    """What a registry says of an image itself."""
+    with pytest.raises(Terminal) as caught:
+        await kernels.toolkit_at("r.example/dtk:1", Unclear(errors.BadImage("no")))
+    assert caught.value.reason == "ReleaseUnreadable"
+    assert not isinstance(caught.value, Waiting)
+
+
+async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
+    """TLS first and once; plain HTTP where that was said, at once where it was said of the registry before."""
+    reference, tried = parse("registry.example/a:1"), list[tuple[bool, int]]()
+    access = Access(attempts=3)
+
+    def what(client: RegistryClient) -> str:
+        plain = client._access.is_plain("registry.example")
+        tried.append((plain, client._access.attempts))
+        if not plain:
+            raise errors.Unreachable("no TLS")
+        return "read"
+
+    assert await images.asked(reference, access, what, within_s=60, plain_too=True) == "read"
+    assert tried == [(False, 1), (True, 3)]
+    tried.clear()
+    with pytest.raises(errors.Unreachable):
+        await images.asked(reference, access, what, within_s=60)
+    assert tried == [(False, 3)]
+    tried.clear()
+    known = Access(attempts=3, plain_http=frozenset({"registry.example"}))
+    assert await images.asked(reference, known, what, within_s=60, plain_too=True) == "read"
+    assert tried == [(True, 3)]
 
 
 @pytest.mark.parametrize(
