@@ -28,6 +28,7 @@ from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader, _read_up_to, read_file
 from runup.controllers.sources.signature_stores import _fetch, _why, bytes_of
 from runup.controllers.sources.update_service import UpdateService
+from runup.controllers.updatestatus import alerts
 from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.preflight.report import MAX_BYTES as MAX_REPORT
 from runup.domain.preflight.steps import Trust
@@ -190,6 +191,12 @@ def test_what_each_may_send_at_most() -> None:
     mib = 1 << 20
     assert (16 * mib, 64 * mib, mib // 4) == (monitoring.MAX_BYTES, update_service.MAX_BYTES, MAX_BYTES)
     assert (32 * mib, 512 * mib) == (catalogs.MAX_FILE_BYTES, catalogs.MAX_CATALOG_BYTES)
+
+
+def test_what_the_monitoring_is_asked_at_most() -> None:
+    """Eight queries at once, none longer than half a minute, alerts by themselves no longer than twenty seconds."""
+    assert (prometheus.AT_ONCE, prometheus.TIMEOUT_S, prometheus.TELL_S) == (8, 30, 1)
+    assert alerts.TIMEOUT_S == 20
 
 
 @pytest.mark.parametrize(("size", "fits"), [(20, True), (21, False)])
