@@ -21,6 +21,7 @@ from runup.api.codec import Undecodable
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.core_v1 import Node, Pod
 from runup.api.meta_v1 import Object, ObjectMeta
+from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, differ, trim_operator, trim_version
 from runup.controllers.updatestatus.controller import KEY, Now, Timing, UpdateStatusController
@@ -34,6 +35,7 @@ from runup.kube.auth import Static
 from runup.kube.client import Client
 from runup.kube.clock import ManualClock
 from runup.kube.config import ClusterConfig
+from runup.kube.errors import Conflict
 from runup.kube.workqueue import WorkQueue
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -198,6 +200,49 @@ async def test_a_pass_that_fails_is_done_again(
     scene.refusal, scene.drains = None, drains
     assert await scene.handle() == []
     assert (scene.queue.failures(KEY), scene.writes) == (0, 1)
+
+
+async def test_of_how_many_writes_the_watch_may_still_have_to_tell(scene: Scene) -> None:
+    """Sixteen: what it tells of then is no news; one more, and the server is asked."""
+    keeper = scene.keeper
+    scene.stored = {"metadata": {"name": "cluster", "resourceVersion": "0"}}
+    await keeper.read()
+    scene.seen()
+    for _ in range(15):
+        await keeper.write(UpdateStatusStatus())
+    assert keeper.is_current
+    await keeper.write(UpdateStatusStatus())
+    assert not keeper.is_current
+    asked = len(scene.api.requests)
+    await keeper.read()
+    assert len(scene.api.requests) == asked + 1
+
+
+async def test_a_conflict_makes_all_that_the_watch_tells_news(scene: Scene) -> None:
+    """Whatever we wrote before; what is held is of no version any more."""
+    keeper = scene.keeper
+    await keeper.write(UpdateStatusStatus())
+    scene.seen()
+    assert (keeper.is_current, keeper.exists) == (True, True)
+    scene.refusal = (409, "Conflict")
+    with pytest.raises(Conflict):
+        await keeper.write(UpdateStatusStatus())
+    assert (keeper.is_current, keeper.exists) == (False, False)
+    scene.refusal = (409, "AlreadyExists")
+    with pytest.raises(Conflict):
+        await keeper.write(UpdateStatusStatus())
+
+
+async def test_why_there_can_be_no_object() -> None:
+    """Nothing once it is listed; before that the reason, or that it is not yet."""
+    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+        told: list[int] = []
+        keeper = Keeper(client, ManualClock(NOON), lambda: told.append(1))
+        assert keeper.lacking == "updatestatuses.update.openshift.io is not listed yet"
+        keeper._cache.fail("the server has no API")
+        assert (keeper.lacking, told) == ("the server has no API", [1])
+        keeper._cache.replace([], "1")
+        assert (keeper.lacking, told) == ("", [1, 1])
 
 
 def test_what_time_it_is() -> None:
