@@ -35,7 +35,7 @@ from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import NotLoaded
-from runup.controllers.payload.worker import Work, Worker
+from runup.controllers.payload.worker import Worker
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.release_images import ReleaseImages
@@ -348,22 +348,21 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
     loads.states["same"] = Loading(payload=controller._own.payload)
     loads.states["other"] = Loading(payload=theirs)
     loads.states["not yet"] = Loading(running=True)
-    wanted: list[Work] = []
     worker = controller._worker
     assert worker is not None
-    worker.want = wanted.append  # type: ignore[method-assign]
-    asked = [Asked(Wanted(image, "5.0.0"), State.UPDATING) for image in (own_image, "same", "other", "not yet", "no")]
-    for each in asked:
-        controller._apply(each)
-    assert wanted == []
+
+    def applied(image: str) -> bool | None:
+        """Whether it is applied as the operator's own, None where it is not."""
+        controller._apply(Asked(Wanted(image, "5.0.0"), State.UPDATING))
+        work = worker._work
+        return work.own if work is not None and work.wanted.image == image else None
+
+    assert applied(own_image) is None
     controller._loads = loads
-    for each in asked:
-        controller._apply(each)
-    assert [(work.wanted.image, work.own) for work in wanted] == [(own_image, True), ("same", True), ("other", False)]
+    found = {image: applied(image) for image in (own_image, "same", "other", "not yet", "no")}
+    assert found == {own_image: True, "same": True, "other": False, "not yet": None, "no": None}
     controller._worker = None
-    for each in asked:
-        controller._apply(each)
-    assert len(wanted) == 3
+    assert applied(own_image) is None
 
 
 async def test_who_asks_for_a_release_where_nobody_fetches_any(scene: Scene) -> None:

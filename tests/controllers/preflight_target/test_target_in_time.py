@@ -28,7 +28,14 @@ from runup.controllers.preflight_target.lookups import Lookups
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
-from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, _running_version, _same
+from runup.controllers.preflight_target.target import (
+    PreflightTarget,
+    Request,
+    Timing,
+    _raise_if_over,
+    _running_version,
+    _same,
+)
 from runup.domain.checks.catalogue.olm import PACKAGES
 from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
@@ -180,6 +187,49 @@ async def test_how_often_it_says_how_far_it_is(
     target._evaluated = evaluated
     clock(target).jump(since_s)
     assert target._shows_progress() is shows
+
+
+async def test_what_follows_the_cluster_may_end_by_a_bug_alone(target: PreflightTarget) -> None:
+    """Which must not look like a cluster in which nothing happens."""
+
+    async def fails() -> None:
+        raise ValueError("it broke")
+
+    async def ends() -> None:
+        return
+
+    going, broken, ended = (asyncio.create_task(work) for work in (asyncio.Event().wait(), fails(), ends()))
+    await asyncio.gather(broken, ended, return_exceptions=True)
+    _raise_if_over(going)  # type: ignore[arg-type]
+    _raise_if_over(ended)
+    with pytest.raises(ValueError, match="it broke"):
+        _raise_if_over(broken)
+    going.cancel()
+
+
+@pytest.mark.parametrize(
+    ("timing", "changes", "calm_s", "within_s"),
+    [
+        pytest.param(Timing(heartbeat_s=0.01), 0, 0, 10, id="nothing changes: the next heartbeat"),
+        pytest.param(Timing(first_s=0.01, quiet_s=3600), 1, 1, 10, id="the first change after a calm"),
+        pytest.param(Timing(first_s=3600, quiet_s=0.01), 1, 0, 10, id="a change soon after the last look"),
+        pytest.param(Timing(first_s=3600, quiet_s=0.01), 1, 1, 10, id="the first never waits longer than the others"),
+        pytest.param(Timing(quiet_s=0.05), 5, 0, 10, id="changes in a row, until it is quiet"),
+    ],
+)
+async def test_when_a_change_is_looked_at(
+    target: PreflightTarget, timing: Timing, changes: int, calm_s: float, within_s: float
+) -> None:
+    """After a quiet moment, which is shorter after a calm."""
+    target.timing = timing
+    target._evaluated_at = 0.0
+    clock(target).jump(calm_s)
+    waiting_ = asyncio.create_task(target._until_changed())
+    for _ in range(changes):
+        target._changed.set()
+        await asyncio.sleep(0.005)
+        assert changes == 1 or not waiting_.done()
+    await asyncio.wait_for(waiting_, within_s)
 
 
 def test_what_is_the_same_report() -> None:
