@@ -173,10 +173,19 @@ async def test_a_conflict_is_no_trouble(scene: Scene) -> None:
     scene.world._set(cluster_version=with_fields(scene.world.version, status=type(scene.world.version.status)()))
     controller = scene.controller()
     scene.refusals = {STATUS: CONFLICT}
-    assert await passes(controller, 20) == []
+    with capture_logs() as logs:
+        await controller._handle(KEY)
+    assert [(line["log_level"], line["event"]) for line in logs] == [("debug", "decided on an old version")]
+    assert await passes(controller, 19) == []
     assert scene.queue.failures(KEY) == 20
     scene.refusals = {}
-    assert await passes(controller, 1) == []
+    with capture_logs() as logs:
+        await controller._handle(KEY)
+    # What it said is an event, too.
+    versions = "clusterversions.config.openshift.io"
+    assert [(line["event"], line["actions"]) for line in logs] == [
+        ("reconciled", [f"PatchStatus {versions}", f"Event {versions}"])
+    ]
     assert scene.queue.failures(KEY) == 0
 
 

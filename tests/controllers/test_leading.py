@@ -197,21 +197,22 @@ async def test_a_lost_lease_ends_the_work_and_says_why(api: ScriptedApi) -> None
         at_work.set()
         await asyncio.Event().wait()
 
-    async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
-        leading = asyncio.create_task(
-            lead(client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping)
-        )
-        await at_work.wait()
-        await eventually(lambda: clock.sleeping == (26,))
-        assert leases.lease is not None
-        leases.lease["spec"]["holderIdentity"] = "another"
-        with capture_logs() as logs:
+    with capture_logs() as logs:
+        async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+            leading = asyncio.create_task(
+                lead(client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping)
+            )
+            await at_work.wait()
+            await eventually(lambda: clock.sleeping == (26,))
+            assert leases.lease is not None
+            leases.lease["spec"]["holderIdentity"] = "another"
             await clock.advance(26)
             with pytest.raises(LeaseLost, match=r"^the lease ns/version was lost: another holds it$") as raised:
                 await leading
     assert (raised.value.reason, stopping.is_set()) == ("LeaseLost", True)
-    assert [(line["log_level"], line["lease"], line["why"]) for line in logs] == [
-        ("error", "ns/version", "another holds it")
+    assert [(line["log_level"], line["event"], line["lease"], line.get("why", "")) for line in logs] == [
+        ("info", "leading", "version", ""),
+        ("error", "the lease was lost", "ns/version", "another holds it"),
     ]
 
 

@@ -313,6 +313,8 @@ async def test_a_pass_that_fails_is_done_again(scene: Scene, refusal: tuple[int,
             await scene.controller._handle("p", *arguments)
         assert scene.queue.failures("p") == number
         assert level in [line["log_level"] for line in logs]
+        if level == "debug":
+            assert [line["event"] for line in logs if line["log_level"] == level] == ["decided on an old version"]
     scene.refused = {}
     await scene.controller._handle("p", *arguments)
     assert scene.queue.failures("p") == 0
@@ -749,3 +751,18 @@ async def test_a_process_says_what_it_waits_for() -> None:
     assert made._not_ready() == ""
     made.stop()
     assert made.stopping.is_set()
+
+
+async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
+    """It says that it starts; what follows the cluster, and what is asked, ends with it."""
+    made = Process(ClusterConfig("http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    before = asyncio.all_tasks()
+    with capture_logs() as logs:
+        running = asyncio.create_task(made.run())
+        await eventually(lambda: made.caches.nodes.error is not None)
+        made.stop()
+        await asyncio.wait_for(running, 90)
+    assert asyncio.all_tasks() == before
+    assert [(line["event"], line["namespace"]) for line in logs if "namespace" in line] == [
+        ("starting", "openshift-kernel-module-preflight")
+    ]

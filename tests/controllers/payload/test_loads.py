@@ -67,8 +67,10 @@ async def test_a_release_is_loaded_once() -> None:
     assert at.loads.states["a"].running
     assert (at.loads.payload("a"), at.loads.payload("never asked for")) == (None, None)
     at.source.open.set()
-    await at.load("a")
-    await at.load("a")
+    with capture_logs() as logs:
+        await at.load("a")
+        await at.load("a")
+    assert [(line["event"], line["image"]) for line in logs] == [("loaded", "a")]
     assert (at.source.asked, at.woken) == (["a"], 1)
     assert at.loads.payload("a") == release("5.2.0")
     assert at.loads.payload(OWN) == release("5.0.0")

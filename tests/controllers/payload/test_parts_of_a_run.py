@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.controllers.payload.release_folders import (
     NAMESPACE,
     config_map,
@@ -259,13 +260,16 @@ async def test_after_how_many_attempts_a_failure_is_told(
     (task,) = tasks(config_map("a", {}))
     course, failed, told = parts.course(task), list[int](), list[int]()
     server.refusal = FORBIDDEN
-    going = asyncio.create_task(Insisting(course, lambda: failed.append(1)).put(task))
-    for _ in range(attempts):
-        await parts.clock.until_sleeping(deadline_s=90)
-        told += [len(failed)] if course.problems else []
-        server.refusal = None if len(failed) == attempts else FORBIDDEN
-        await parts.clock.advance(parts.clock.sleeping[0])
-    assert await going
+    with capture_logs() as logs:
+        going = asyncio.create_task(Insisting(course, lambda: failed.append(1)).put(task))
+        for _ in range(attempts):
+            await parts.clock.until_sleeping(deadline_s=90)
+            told += [len(failed)] if course.problems else []
+            server.refusal = None if len(failed) == attempts else FORBIDDEN
+            await parts.clock.advance(parts.clock.sleeping[0])
+        assert await going
+    said = [line["attempts"] for line in logs if line["event"] == "could not be applied"]
+    assert said == list(range(1, attempts + 1))
     assert (told[:1], len(failed)) == ([] if told_at is None else [told_at], attempts)
     assert course.problems == {}
     assert parts.told == ([] if told_at is None else [True, True])
@@ -353,13 +357,15 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
     going = asyncio.create_task(keeping.over_and_over())
     quarter = 24 * 3600 / 4
     put: list[list[str]] = []
-    for _ in range(8):
-        await parts.clock.until_sleeping(deadline_s=90)
-        assert parts.clock.sleeping == (quarter,)
-        before = len(server.written)
-        await parts.clock.advance(quarter)
-        await parts.clock.until_sleeping(deadline_s=90)
-        put.append(server.written[before:])
+    with capture_logs() as logs:
+        for _ in range(8):
+            await parts.clock.until_sleeping(deadline_s=90)
+            assert parts.clock.sleeping == (quarter,)
+            before = len(server.written)
+            await parts.clock.advance(quarter)
+            await parts.clock.until_sleeping(deadline_s=90)
+            put.append(server.written[before:])
+    assert [line["event"] for line in logs] == ["could not be applied anew"] * 4
     await cancel([going])
     assert put == [["a"], [], [], ["z"]] * 2
     assert gone.identity.name not in server.written

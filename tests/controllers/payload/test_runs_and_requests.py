@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 from tests.controllers.payload.release_folders import NAMESPACE, config_map, deployment, manifest, operator
 from tests.controllers.payload.test_a_run_by_itself import NOON, tasks
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
@@ -89,6 +90,13 @@ async def server() -> AsyncIterator[Server]:
         made = Server(api)
         api.answers(made.answer)
         yield made
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    """The lines of the log."""
+    with capture_logs() as found:
+        yield found  # type: ignore[misc]
 
 
 def entry(manager: str, operation: str = "Update", subresource: str = "", **data: Any) -> dict[str, Any]:
@@ -191,7 +199,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
     ],
 )
 async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
-    server: Server, state: State, waits: bool
+    server: Server, logs: list[Any], state: State, waits: bool
 ) -> None:
     """Two of them would write the same in turns; where none comes this one goes on."""
     found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
@@ -202,6 +210,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
         metadata = OwnedMeta(name="own", namespace=NAMESPACE, resource_version="3")
         cache.put(OwnedWorkload(metadata=metadata, status=WorkloadStatus(replicas=1)))
         at = scene(client, found, Cache(ClusterOperator), tracking=tracking, state=state)
+        logs.clear()
         going = asyncio.create_task(at.run.go())
         await eventually(lambda: "PATCH deployments/own" in server.writes)
         if waits:
@@ -217,6 +226,8 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
         await cancel([going])
         await tracking.close()
     assert HANDOVER_S == 120
+    handed = ["the new operator goes on from here", "no new operator came, so this one goes on"]
+    assert [line["event"] for line in logs] == [*(handed if waits else []), "applied"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +282,7 @@ async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> N
         await cancel([going])
 
 
-async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: Server) -> None:
+async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: Server, logs: list[Any]) -> None:
     """However often its watch tells of it meanwhile; what never was done is nobody's to put back."""
     found = tasks(config_map("a", {"k": "v"}), manifest("v1", "ConfigMap", "b", NAMESPACE))
     async with Client(ClusterConfig(server.api.url)) as client:
@@ -287,5 +298,6 @@ async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: S
         await eventually(lambda: len(server.writes) > before)
         await at.clock.advance(0)
         assert server.writes[before:] == ["PATCH configmaps/a"]
+        assert [line["again"] for line in logs if line["event"] == "put back"] == [False]
         await cancel([going])
         await at.putting._tracking.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 from tests.controllers.payload.release_folders import NAMESPACE, config_map
 from tests.controllers.payload.test_a_run_by_itself import NOON, tasks
 from tests.kube.apiscript import ScriptedApi, event, eventually, scripted_api, status
@@ -85,6 +86,12 @@ async def server() -> AsyncIterator[Server]:
 async def test_each_is_asked_for_once_and_pending_until_it_is_gone(server: Server) -> None:
     """In the order of the alphabet; another release asks again, and what is there no more is not pending."""
     told: list[tuple[str, ...]] = []
+    with capture_logs() as logs:
+        await _removed(server, told)
+    assert [line["task"] for line in logs if line["event"] == "deleted"] == [str(B), str(A)]
+
+
+async def _removed(server: Server, told: list[tuple[str, ...]]) -> None:
     async with Client(ClusterConfig(server.api.url)) as client, asyncio.timeout(90):
         deleting = Deleting(client, ManualClock(NOON), lambda urgent: told.append(deleting.pending) or _is(urgent))
         await deleting.delete(A, None)

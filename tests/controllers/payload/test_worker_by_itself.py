@@ -80,10 +80,12 @@ def work(wanted: Wanted, state: State = State.RECONCILING) -> Work:
 async def test_why_a_release_is_applied(scene: Scene, states: list[State], taken: list[State]) -> None:
     """The first as it is asked for; any change after it is an update, but for an installation."""
     found = []
-    for wanted, state in zip((FIRST, SECOND), states, strict=False):
-        scene.worker.want(work(wanted, state))
-        found.append(scene.worker._next.state)
+    with capture_logs() as logs:
+        for wanted, state in zip((FIRST, SECOND), states, strict=False):
+            scene.worker.want(work(wanted, state))
+            found.append(scene.worker._next.state)
     assert found == taken
+    assert [line["state"] for line in logs if line["event"] == "wanted"] == [str(state) for state in taken]
     before = scene.worker._next
     scene.worker._next = replace(before, done=7)
     scene.worker.want(work((FIRST, SECOND)[len(states) - 1], State.INITIALIZING))

@@ -90,7 +90,7 @@ class Scene:
         """One pass; the lines of the log."""
         with capture_logs() as logs:
             await self.controller._handle(KEY, self.keeper, self.drains, self.alerts)
-        return [line["event"] for line in logs if line["log_level"] != "debug"]
+        return [line["event"] for line in logs]
 
     @property
     def writes(self) -> float:
@@ -179,7 +179,7 @@ async def test_what_is_not_known_yet_holds_it_up(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("refusal", "logged"),
     [
-        pytest.param((409, "Conflict"), [], id="somebody else was faster"),
+        pytest.param((409, "Conflict"), ["decided on an old version"], id="somebody else was faster"),
         pytest.param((403, "Forbidden"), ["the object could not be written"], id="it may not be written"),
         pytest.param(None, ["the assessment failed"], id="a bug of ours"),
     ],
@@ -385,6 +385,21 @@ async def test_a_process_says_what_it_waits_for() -> None:
     assert process._not_ready() == ""
     process.stop()
     assert process.stopping.is_set()
+
+
+async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
+    """It says that it starts; what follows the cluster ends with it."""
+    process = Process(ClusterConfig("http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    before = asyncio.all_tasks()
+    with capture_logs() as logs:
+        running = asyncio.create_task(process.run())
+        await eventually(lambda: process.caches.nodes.error is not None)
+        process.stop()
+        await asyncio.wait_for(running, 90)
+    assert asyncio.all_tasks() == before
+    assert [(line["event"], line["namespace"]) for line in logs if "namespace" in line] == [
+        ("starting", "openshift-update-status-controller")
+    ]
 
 
 async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() -> None:

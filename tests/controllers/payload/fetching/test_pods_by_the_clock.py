@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 
 from runup.api.config_v1 import Release
@@ -108,7 +109,9 @@ async def test_what_becomes_of_a_pod(
 ) -> None:
     """Told as soon as it is known."""
     server.statuses = statuses
-    told, clock = await fetched(server, tmp_path)
+    with capture_logs() as logs:
+        told, clock = await fetched(server, tmp_path)
+    assert [line["image"] for line in logs if line["event"] == "release: a pod fetches it"] == [RELEASE.image]
     assert said in told
     assert clock.monotonic() == after_s
     assert server.deleted == [], "what failed stays to be looked at"
