@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from tests.controllers.operator_world import OWN, payload
+from tests.factories import cluster_version
+from tests.kube.apiscript import eventually
 
+from runup.api.config_v1 import SignatureStore
 from runup.controllers import ending
 from runup.controllers.ending import _CutOff, run_until_told
-from runup.controllers.manager import Options, load_own, options_from_environment
+from runup.controllers.manager import Manager, Options, load_own, options_from_environment
 from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
+from runup.kube.clock import ManualClock
+from runup.kube.config import ClusterConfig
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 
@@ -167,3 +173,42 @@ def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
         load_own(Options(release_image=OWN, place=PLACE, payload=folder))
     assert [line["event"] for line in logs] == ["the verification ConfigMap of this release is odd"] * len(logs)
     assert logs
+
+
+@pytest.mark.parametrize("applies", [True, False])
+async def test_an_operator_that_is_stopped_leaves_nothing_behind(tmp_path: Path, applies: bool) -> None:
+    """It says that it starts, and of which release it is; what follows the cluster ends with it."""
+    options = Options(
+        release_image=OWN,
+        place=PLACE,
+        payload=payload(tmp_path / "payload"),
+        report_folder=tmp_path,
+        leader_elect=False,
+        applies=applies,
+    )
+    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=ManualClock())
+    before = asyncio.all_tasks()
+    with capture_logs() as logs:
+        running = asyncio.create_task(manager.run())
+        await eventually(lambda: manager.caches.pods.error is not None)
+        manager.stop()
+        await asyncio.wait_for(running, 90)
+    assert asyncio.all_tasks() == before
+    assert [(line["version"], line["image"], line["namespace"]) for line in logs if line["event"] == "starting"] == [
+        ("5.0.0", OWN, "ns")
+    ]
+    assert manager.caches.not_ready().startswith("ClusterVersion is not listed yet: ")
+
+
+def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> None:
+    """As ClusterVersion says; none where it says nothing, or is not there."""
+    options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
+    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options)
+    assert manager._custom_stores() is None
+    stores = (SignatureStore(url="https://store.example"),)
+    version = cluster_version()
+    for named in (None, (), stores):
+        spec = replace(version.spec, signature_stores=named)
+        metadata = replace(version.metadata, name="version")
+        manager.caches.versions.put(replace(version, metadata=metadata, spec=spec))
+        assert manager._custom_stores() == named
