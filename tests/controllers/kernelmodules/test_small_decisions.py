@@ -525,6 +525,18 @@ async def test_an_error_that_cannot_be_mended_by_waiting_is_final() -> None:
     assert not isinstance(caught.value, Waiting)
 
 
+async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
+    """Whoever asked has gone: between two attempts nothing is waited for any more."""
+    waits: list[Callable[[float], Any]] = []
+
+    def what(client: RegistryClient) -> str:
+        waits.append(client._access.wait)
+        return "read"
+
+    await images.asked(parse("registry.example/a:1"), Access(), what, within_s=60)
+    assert [wait(0) for wait in waits] == [True]
+
+
 async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
     """TLS first and once; plain HTTP where that was said, at once where it was said of the registry before."""
     reference, tried = parse("registry.example/a:1"), list[tuple[bool, int]]()

@@ -22,7 +22,7 @@ from tests.controllers.payload.release_folders import (
 from tests.controllers.payload.test_a_run_by_itself import NOON, putting, tasks
 from tests.controllers.payload.test_one_object_is_put import Server
 from tests.factories import cluster_operator
-from tests.kube.apiscript import scripted_api
+from tests.kube.apiscript import eventually, scripted_api
 
 from runup.api.config_v1 import ClusterOperator
 from runup.api.meta_v1 import Status
@@ -273,6 +273,24 @@ async def test_after_how_many_attempts_a_failure_is_told(
     assert (told[:1], len(failed)) == ([] if told_at is None else [told_at], attempts)
     assert course.problems == {}
     assert parts.told == ([] if told_at is None else [True, True])
+
+
+async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served: tuple[Parts, Server]) -> None:
+    """Its namespace is not there yet: no attempt that failed, and nothing that is told once it is put."""
+    parts, server = served
+    space, task = found = tasks(namespace(), config_map("a", {}))
+    course, failed = parts.course(*found), list[int]()
+    server.refusal = (404, "NotFound", {"name": NAMESPACE})
+    going = asyncio.create_task(Insisting(course, lambda: failed.append(1)).put(task))
+    await eventually(lambda: course.problems)
+    waits = course.problems[task.index]
+    assert (waits.reason, waits.effect) == ("WaitingForObject", Effect.NONE)
+    assert waits.message == f"{task} is waiting on {space}"
+    server.refusal = None
+    await eventually(lambda: parts.clock.sleeping == (15,))
+    course.finish(space)
+    assert await going
+    assert (course.problems, parts.told, failed) == ({}, [False, False], [])
 
 
 async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
@@ -381,6 +382,26 @@ async def test_another_check_of_the_same_name_is_asked() -> None:
     for _ in range(2):
         await zero.current(one, snapshot(), context(), {})
     assert len(said) == 4, "without a time nothing is kept"
+
+
+async def test_a_check_that_was_left_behind_is_asked_again_once_it_has_ended() -> None:
+    """Not while it still runs."""
+    going, runner = threading.Event(), Runner(ManualClock(NOON), limit_s=0.05)
+
+    def hangs(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        going.wait(90)
+        return ()
+
+    one = Check("Hanging", "tests", (), hangs)
+    said = [await runner.run(one, snapshot(), context()) for _ in range(2)]
+    assert [outcome.message for outcome in said] == [
+        "did not finish in 0.05 s.",
+        "did not finish in 0.05 s, and still runs.",
+    ]
+    going.set()
+    await eventually(lambda: not runner._left_behind)
+    runner._limit_s = 90
+    assert (await runner.run(one, snapshot(), context())).result == "Clear"
 
 
 async def test_how_long_a_check_took_is_told() -> None:

@@ -26,6 +26,7 @@ from runup.kube.client import Client
 from runup.kube.clock import ManualClock
 from runup.kube.config import ClusterConfig
 from runup.oci.errors import Unverified
+from runup.oci.registry import RegistryClient
 from runup.oci.signatures import Verified
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()
@@ -253,6 +254,19 @@ async def test_an_image_has_its_time(tmp_path: Path) -> None:
         "it was not read within 0.1 s; make the registry reachable, or name a mirror in an ImageDigestMirrorSet, "
         "or name another release"
     )
+
+
+async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
+    """Whoever asked has gone: between two attempts nothing is waited for any more."""
+    waits: list[Any] = []
+
+    def what(client: RegistryClient) -> str:
+        waits.append(client._access.wait)
+        return "read"
+
+    async with cluster({}) as client:
+        assert await ReleaseImages(client)._asked("r.example/a:1", what, "or else", 60) == "read"
+    assert [wait(0) for wait in waits] == [True]
 
 
 @pytest.mark.parametrize(
