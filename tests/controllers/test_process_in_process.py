@@ -17,12 +17,15 @@ from tests.controllers.operator_world import OWN, payload
 from tests.factories import cluster_version
 from tests.kube.apiscript import eventually
 
-from runup.api.config_v1 import SignatureStore
+from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers import ending
+from runup.controllers.clusterversion import reflectors
 from runup.controllers.ending import _CutOff, run_until_told
 from runup.controllers.manager import Manager, Options, load_own, options_from_environment
+from runup.domain.clusterversion.observed import Facts
 from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
+from runup.kube.client import Client
 from runup.kube.clock import ManualClock
 from runup.kube.config import ClusterConfig
 
@@ -213,3 +216,19 @@ def test_which_signature_stores_an_administrator_has_named(tmp_path: Path) -> No
         metadata = replace(version.metadata, name="version")
         manager.caches.versions.put(replace(version, metadata=metadata, spec=spec))
         assert manager._custom_stores() == named
+
+
+async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path) -> None:
+    """By whoever follows it; a kind that nobody follows is nobody's."""
+    options = Options(release_image=OWN, place=PLACE, payload=tmp_path)
+    manager = Manager(ClusterConfig("http://127.0.0.1:9"), options, clock=ManualClock())
+    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+        following = reflectors(client, manager.caches, "ns", ManualClock())
+        facts = Facts(Release(version="5.0.0", image=OWN), PLACE)
+        worker = manager._applier(client, facts, lambda: None, following)
+        for each in following:
+            each._failures = 1
+        worker._hurry("example.org", "Widget")
+        worker._hurry("config.openshift.io", "ClusterOperator")
+    assert [each.resource.kind for each in following if each._hurried.is_set()] == ["ClusterOperator"]
+    assert manager.metrics.cluster.failed_attempts is worker.failed_attempts

@@ -39,6 +39,7 @@ from runup.controllers.preflight_target.target import (
 )
 from runup.domain.checks.catalogue.olm import PACKAGES
 from runup.domain.checks.declarative import declared_check
+from runup.domain.checks.manifests import of_files
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.errors import Terminal
 from runup.domain.preflight import containers
@@ -283,13 +284,16 @@ class Cluster:
         return web.json_response(body if "clusterversions" in request.path else {"metadata": {"name": "cluster"}})
 
 
-async def prepared(cluster: Cluster, waits: list[float], **changes: Any) -> tuple[PreflightTarget, Version]:
+async def prepared(
+    cluster: Cluster, waits: list[float], release: TargetRelease | None = None, **changes: Any
+) -> tuple[PreflightTarget, Version]:
     """What it begins with, and how long it waited for it."""
     async with scripted_api() as api:
         api.answers(cluster.answer)
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
-            target = PreflightTarget(client, Request("5.2.0", **changes), TargetRelease(), Kept(made), made, Log())
+            request = Request("5.2.0", **changes)
+            target = PreflightTarget(client, request, release or TargetRelease(), Kept(made), made, Log())
             preparing = asyncio.create_task(target._prepare())
             while not preparing.done():
                 await asyncio.wait({preparing}, timeout=0.01)
@@ -309,6 +313,25 @@ async def test_an_api_server_that_is_away_is_waited_for() -> None:
     assert (str(source), target._cluster_id) == ("5.0.7", "4f1a")
     (_, told), *_ = kept(target).written
     assert told.message.startswith("waiting for the API server: ")
+
+
+async def test_which_manifests_checks_judge_by() -> None:
+    """Those of the release that this cluster gets; where it has none that is not known."""
+    files = [("release-manifests/a.yaml", CATALOG.replace("NAME", "mine")), ("release-manifests/b.yaml", CATALOG)]
+    target, _ = await prepared(Cluster(), [], TargetRelease(manifests=of_files(files)), profile="NAME")
+    assert [each["metadata"]["name"] for each in target._manifests or ()] == ["NAME"]
+    target, _ = await prepared(Cluster(), [])
+    assert target._manifests is None
+
+
+CATALOG = """\
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata:
+  name: NAME
+  namespace: openshift-marketplace
+  annotations: {include.release.openshift.io/NAME: "true"}
+"""
 
 
 async def test_once_nobody_waits() -> None:

@@ -85,6 +85,16 @@ async def test_a_version_is_read_once_at_a_time(scene: Scene) -> None:
     assert manifests(scene.asked) == 2
 
 
+async def test_an_image_whose_metadata_is_none_is_no_release(scene: Scene) -> None:
+    """It is said with what is wrong, and both ways out."""
+    image = scene.image(Made(METADATA_FILE, b"{}"))
+    scene.checks.read(image)
+    await scene.settled()
+    said = scene.checks.states[image].unreadable
+    assert said.startswith(f"{image} is no release image: release-metadata: unrecognized kind")
+    assert said.endswith("; name a release image, or set version beside image")
+
+
 async def test_a_version_that_cannot_be_read_says_why(scene: Scene) -> None:
     """And that nobody reads it any more."""
     image = scene.image(Made("etc/motd", b""))

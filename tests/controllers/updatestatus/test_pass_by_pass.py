@@ -269,6 +269,7 @@ async def test_who_drains_is_asked_about_after_a_minute_and_again_after_half_of_
     clock.jump(1)
     assert drains._due() == ["a", "b", "0"]
     drains.follow(["b"])
+    assert drains._read == {"b": 59.0}, "a cluster's nodes come and go for months"
     drains.follow(["a", "b"])
     assert drains._due() == ["b"], "who drains anew is waited for anew"
     drains.follow(f"n{number:02}" for number in range(40))
