@@ -103,3 +103,5 @@ def test_ages() -> None:
     assert here_all_along.of(again) == 0
     clock.off = -DAY
     assert Age(clock).of(found) == 0, "one of tomorrow has no age yet"
+    undated = Deployment(metadata=ObjectMeta(name="d", uid="c"))
+    assert Age(clock).of(undated) == 0, "nobody has said when it was made"

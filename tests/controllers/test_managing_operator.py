@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,7 @@ from tests.controllers.operator_world import (
 )
 from tests.controllers.payload.applied_world import eventually
 from tests.controllers.tls_world import DEFINITIONS
+from tests.kube.apiscript import scripted_api, silence
 
 import runup.sandbox
 from runup.api.codec import Undecodable
@@ -161,6 +163,28 @@ async def test_a_bad_report_keeps_the_last_good_result(tmp_path: Path) -> None:
         version = await world.condition("PreflightFailed", "True", "ReportInvalid")
         names = {risk.name for risk in version.status.conditional_update_risks}
         assert {"PoolPaused", "PreflightIncomplete"} <= names
+
+
+async def test_what_is_under_way_ends_with_it(tmp_path: Path) -> None:
+    """A graph, alerts, a release's version and its manifests, asked of who never answers: nobody waits for them."""
+    async with cluster(tmp_path) as (world, manager), scripted_api() as slow:
+        slow.answers(silence)
+        image = f"{slow.url.removeprefix('http://')}/release@{TARGET.partition('@')[2]}"
+        await world.patch_spec({"upstream": f"{slow.url}/graph"})
+        before = asyncio.all_tasks()
+        async with running(manager(prometheus_url=slow.url, applies=True, release_source="registry")):
+
+            async def asked(what: str, times: int = 1) -> bool:
+                return sum(what in target for target in slow.targets) >= times
+
+            await eventually(lambda: asked("/graph"), "the graph is asked for")
+            await eventually(lambda: asked("/api/v1/alerts"), "the alerts are asked for")
+            await world.ask({"mode": "Preflight", "image": image})
+            await eventually(lambda: asked("/v2/"), "the version is read")
+            await world.ask({"image": image, "version": "5.2.0", "force": True})
+            await eventually(lambda: asked("/v2/", 2), "the release is fetched")
+        left = [task.get_coro().cr_code for task in asyncio.all_tasks() - before]  # type: ignore[union-attr]
+    assert [code.co_qualname for code in left if "/runup/controllers/" in code.co_filename] == []
 
 
 async def test_an_operator_that_starts_anew_finds_its_own_work(tmp_path: Path) -> None:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import generate_latest
+from msgspec.structs import replace as with_fields
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from structlog.testing import capture_logs
 from tests.domain.clusterversion.test_preflight import terminated
 from tests.domain.clusterversion.world import World, risk
+from tests.factories import cluster_operator
 
-from runup.api.config_v1 import Update
+from runup.api.config_v1 import ClusterOperator, Update
+from runup.controllers.cluster_series import ClusterSeries
 from runup.controllers.kernelmodules.metrics import Metrics as KernelModuleMetrics
 from runup.controllers.metrics import Metrics
 from runup.controllers.story import Story, nobody_writes
 from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
+from runup.domain.preflight.report import ReportedCheck
 from runup.kube.clock import ManualClock
 
 ROOT = Path(__file__).parents[2]
@@ -197,6 +201,124 @@ def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> N
     assert world.observed.deployment is None and not nobody()
     world._set(pods=())
     assert nobody()
+
+
+def test_a_failure_is_no_completed_preflight_s_end(world: Listener) -> None:
+    """It ran on, failed, and comes to a result after all: three outcomes, one duration for each that ended a run."""
+    world.ask_preflight().settle().pass_time(20)
+    world.bad_report("ReportInvalid", "truncated").settle()
+    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert world.samples["cluster_version_preflight_waiting_seconds{}"] == 20
+    world.pass_time(10).report().settle()
+    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 20
+    outcomes = {name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")}
+    assert outcomes == {
+        "cluster_version_preflight_outcomes_total{PreflightFailed,ReportInvalid}",
+        "cluster_version_preflight_outcomes_total{PreflightCompleted,NoRisksFound}",
+    }
+
+
+def test_checks_and_settings_are_counted_as_they_are_now(world: Listener) -> None:
+    """By result; what the last report had counts no more."""
+    world.ask_preflight().settle()
+    checks = tuple(
+        ReportedCheck(name=name, result=result) for name, result in (("A", "Clear"), ("B", "Clear"), ("C", "Unknown"))
+    )
+    world.report(checks=checks).settle()
+    counted = "cluster_version_preflight_checks"
+    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+        f"{counted}{{Clear}}": 2,
+        f"{counted}{{Unknown}}": 1,
+    }
+    world.report(checks=checks[:1]).settle()
+    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+        f"{counted}{{Clear}}": 1
+    }
+    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 0
+    world._set(unusable=("cpu: lots is no quantity",))
+    world.step()
+    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 1
+
+
+def test_a_clock_that_goes_back_makes_no_age_negative(world: Listener) -> None:
+    """What was seen to change later than now is of this moment."""
+    world.ask_preflight().settle()
+    world.report().settle()
+    world.clock.jump(-50)
+    assert world.samples["cluster_version_preflight_report_age_seconds{}"] == 0
+
+
+def test_durations_are_counted_in_steps_of_minutes(world: Listener) -> None:
+    """Between a second and twenty minutes; the page names them."""
+    bounds = sorted(
+        float(name.partition("{")[2].rstrip("}").replace("+Inf", "inf"))
+        for name in world.samples
+        if name.startswith("cluster_version_preflight_duration_seconds_bucket")
+    )
+    assert bounds == [1, 3, 10, 30, 60, 120, 300, 600, 1200, float("inf")]
+
+
+def test_a_workload_that_is_changed_is_no_start(world: Listener) -> None:
+    """The log says so, and nothing more is requested."""
+    world.ask_preflight().settle()
+    place = world.observed.facts.place
+    with capture_logs() as logs:
+        facts = replace(world.observed.facts, place=with_fields(place, prometheus_ca="another"))
+        world._set(facts=facts).settle()
+    assert ("info", "preflight workload applied", "Changed") in lines(logs)
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
+
+
+def test_what_is_told_after_a_restart_is_where_it_is(world: Listener) -> None:
+    """One line, whatever was told before; a request by image alone is told by that."""
+    world.ask_preflight().settle()
+    world.story = Story()
+    with capture_logs() as logs:
+        world.step()
+        world.step()
+    assert lines(logs) == [("info", "preflight step", "TargetStarting")]
+    world.registry = False
+    with capture_logs() as logs:
+        world.ask(Update(mode="Preflight", image="registry.example/other:tag")).settle()
+    refused = next(each for each in logs if each["event"] == "preflight refused")
+    assert (refused["target"], refused["reason"]) == ("registry.example/other:tag", "TagNotDigest")
+
+
+def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
+    """Nothing before the first; a change of a condition counts, and starts anew where its operator comes back."""
+    series = ClusterSeries()
+    registry = CollectorRegistry()
+    registry.register(series)
+    labels = {"name": "etcd", "condition": "Available"}
+
+    def changes() -> float | None:
+        return registry.get_sample_value("cluster_operator_condition_transitions", labels)
+
+    def look(*operators: ClusterOperator) -> None:
+        series.look(replace(World.new().observed, operators=operators))
+
+    names = {family.name for family in registry.collect()}
+    assert {"cluster_version", "cluster_installer", "cluster_operator_payload_errors"} <= names
+    assert changes() is None
+    look(cluster_operator("etcd"))
+    assert changes() == 0
+    for expected, available in ((1, "False"), (1, "False"), (2, "True")):
+        look(cluster_operator("etcd", available=available))  # type: ignore[arg-type]
+        assert changes() == expected
+    look()
+    assert changes() is None
+    look(cluster_operator("etcd", available="False"))
+    assert changes() == 0
+    series.look_without_version([cluster_operator("etcd")])
+    assert changes() is None
+    missing = {"name": "version", "version": "", "reason": "ClusterVersionNotFound"}
+    assert registry.get_sample_value("cluster_operator_up", missing) == 0
+    assert registry.get_sample_value("cluster_installer", {"type": "a", "version": "b", "invoker": "c"}) is None
+    series.installed_by("a", "b", "c")
+    assert registry.get_sample_value("cluster_installer", {"type": "a", "version": "b", "invoker": "c"}) == 1
+    series.failed_attempts = {"5.0.3": 7}
+    assert registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.3"}) == 7
 
 
 def served() -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.controllers.kernelmodules.asking import AT_A_TIME, KEPT, Asking
 from runup.domain.kernelmodules.asked import (
@@ -80,8 +82,10 @@ def test_an_error_of_ours_is_told_as_one() -> None:
 
         asking = Asking(broken, ManualClock(), lambda: None)
         release, material = ReleaseQuestion("r"), MaterialQuestion("drivers")
-        asking.ask([image("i"), release, material])
-        await settled(asking)
+        with capture_logs() as logs:
+            asking.ask([image("i"), release, material])
+            await settled(asking)
+        assert [line["event"] for line in logs] == ["a question could not be answered"] * 3
         text = "it could not be found out, by an error of the operator: RuntimeError: oops"
         known = asking.known
         assert (known.of_image(image("i")) or ())[0] == Image(verified=False, reason=f"image i: {text}")

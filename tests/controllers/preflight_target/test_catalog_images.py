@@ -29,6 +29,8 @@ from runup.controllers.preflight_target.catalog_images import (
     SUBSCRIPTIONS,
     SWITCHED_OFF,
     CatalogImages,
+    _Known,
+    _noted,
 )
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.release import TargetRelease
@@ -37,6 +39,7 @@ from runup.controllers.sources.catalogs import MAX_FILE_BYTES
 from runup.controllers.sources.registry_access import TAG_MIRRORS
 from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
+from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
 from runup.domain.version import Version
 from runup.kube import calls
@@ -365,6 +368,68 @@ async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path,
     (risk,) = read(sink.data).risks
     assert (risk.name, risk.applies) == ("OperatorNotInTargetCatalog-b", "True")
     assert "it has no channel stable, but fast" in risk.message
+
+
+def known(problem: str = "", *looked_for: str) -> _Known:
+    """An answer of the beginning."""
+    return _Known(TargetCatalog("i", problem=problem, looked_for=frozenset(looked_for)), "sha256:1", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "packages", "now", "due"),
+    [
+        pytest.param(known("", "a", "b"), "a", 1799, False, id="it is half an hour old, nearly"),
+        pytest.param(known("", "a", "b"), "a", 1800, True, id="it is"),
+        pytest.param(known("no", "a"), "a", 179, False, id="it failed three minutes ago, nearly"),
+        pytest.param(known("no", "a"), "a", 180, True, id="it did"),
+        pytest.param(known("", "a"), "ab", 0, True, id="a package was not looked for"),
+        pytest.param(known("", "a"), "", 0, False, id="nothing is wanted any more"),
+    ],
+)
+def test_when_an_answer_is_due_again(answer: _Known, packages: str, now: float, due: bool) -> None:
+    """By its age, or where more is asked for than was looked for."""
+    assert answer.is_due(frozenset(packages), now) is due
+
+
+def test_why_a_catalog_could_not_be_read_has_what_might_be_the_cause() -> None:
+    """Of the cluster, such as its pull secret; where it was read that is nobody's business."""
+    assert _noted(known("no", "a"), ["x", "y"]).found.problem == "no (x; y)"
+    assert _noted(known("no", "a"), []).found.problem == "no"
+    assert _noted(known("", "a"), ["x"]).found.problem == ""
+
+
+async def test_how_long_a_first_report_waits(tmp_path: Path) -> None:
+    """Two minutes from the first question on, however many are asked after it."""
+    with odd_registry(layout_in(tmp_path), everything(500)) as odd:
+        clock = ManualClock()
+        images = CatalogImages(REGISTRIES, clock, lambda: None)
+        assert not images.awaited(CHECK)
+        clock.jump(5)
+        images.seen(of(odd.host, "a"), UPDATE)
+        clock.jump(119)
+        assert images.awaited(CHECK)
+        clock.jump(1)
+        assert not images.awaited(CHECK)
+        await images.settled(of(odd.host, "a"), UPDATE)
+        clock.jump(180)
+        images.seen(of(odd.host, "a"), UPDATE)
+        assert not images.awaited(CHECK)
+        await images.close()
+
+
+async def test_images_that_were_named_are_read_even_where_others_are_not(tmp_path: Path) -> None:
+    """Out of a folder of this machine, too: somebody has typed it."""
+    layout = layout_in(tmp_path)
+    put_image(layout, [package("a")], name="x")
+    named = {"mine": f"oci:{layout.path}:x"}
+    told: list[int] = []
+    images = CatalogImages(REGISTRIES, ManualClock(), lambda: told.append(1), named=named, reads=False)
+    seen = await images.settled(of("registry.example", "a"), UPDATE)
+    assert {image: (found.problem, list(found.packages)) for image, found in seen.read.items()} == {
+        named["mine"]: ("", ["a"])
+    }
+    assert (seen.why, len(told)) == (SWITCHED_OFF, 2)
+    await images.close()
 
 
 def test_subscriptions_and_catalogs_are_what_the_check_reads() -> None:

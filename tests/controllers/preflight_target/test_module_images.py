@@ -17,13 +17,13 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages
+from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
 from runup.domain.checks.catalogue import kernel_modules_ready
 from runup.domain.checks.model import Snapshot
 from runup.domain.kernelmodules.looked import AGAIN_S
-from runup.domain.kernelmodules.verdict import Seen, Status
+from runup.domain.kernelmodules.verdict import Readiness, Seen, Status
 from runup.domain.preflight.report import read
 from runup.kube import calls
 from runup.kube.client import Client
@@ -131,6 +131,48 @@ async def test_nothing_is_asked_where_nothing_can_be_known(snapshot: Snapshot, n
     images = ModuleImages(REGISTRIES, named, ManualClock(), lambda: None)
     assert images.seen(snapshot) == Seen(why=why)
     await images.close()
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "due"),
+    [
+        pytest.param([Status.FALSE], 179, False, id="three minutes ago, nearly"),
+        pytest.param([Status.TRUE, Status.UNKNOWN], 180, True, id="one of its kernels is not known"),
+        pytest.param([Status.TRUE], 10_000, False, id="what is verified stays so"),
+        pytest.param([], 10_000, False, id="nothing was found out"),
+    ],
+)
+def test_when_an_answer_is_due_again(found: list[Status], now: float, due: bool) -> None:
+    """Where it is not verified, after three minutes."""
+    readiness = tuple(Readiness("drivers", "a", "", "", "Image", status, "") for status in found)
+    assert _Known(_Input(codec.convert(Module, module("a", "i")), ()), readiness, 0.0).is_due(now) is due
+
+
+async def test_nodes_that_nobody_has_read_yet() -> None:
+    """No reason was given, so that is the reason."""
+    images = ModuleImages(REGISTRIES, "r/dtk:1", ManualClock(), lambda: None)
+    seen = images.seen(Snapshot({MODULES: of(module("a", "r/a:1")).objects[MODULES]}))
+    assert seen.why == "which nodes load it is not known: they were not read"
+    await images.close()
+
+
+async def test_a_bug_of_ours_is_no_verdict() -> None:
+    """It is told at each Module, and tried again like any failure; who gives up hears nothing."""
+
+    class Broken:
+        async def access(self, *_: Any) -> Access:
+            raise RuntimeError("oops")
+
+    told: list[int] = []
+    images = ModuleImages(Broken(), "r/dtk:1", ManualClock(), lambda: told.append(1))  # type: ignore[arg-type]
+    (one,) = (await images.settled(of(module("a", "r/a:1")))).found
+    assert (one.namespace, one.name, one.stage, one.status) == ("drivers", "a", "Image", Status.UNKNOWN)
+    assert one.reason == "looking at it failed: RuntimeError: oops"
+    assert told == [1]
+    other = ModuleImages(REGISTRIES, "r/dtk:1", ManualClock(), lambda: told.append(1))
+    other.seen(of(module("a", "r/a:1")))
+    await other.close()
+    assert (told, other._asking) == ([1], None)
 
 
 class Kept:

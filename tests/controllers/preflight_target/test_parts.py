@@ -36,6 +36,13 @@ INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
         ("GET", "/api/v1/namespaces/shop/pods/x/exec", False),
         ("GET", "/api/v1/namespaces/shop/services/x/proxy/admin", False),
         ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", False),
+        ("GET", "/api/v1/namespaces/shop/services/x/proxy", False),
+        ("GET", "/api/v1/namespaces/proxy/pods/x", True),
+        ("HEAD", "/api/v1/nodes", False),
+        ("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", True),
+        ("POST", f"/apis/namespaces/{NAMESPACE}/pods", False),
+        ("POST", f"/api/namespaces/{NAMESPACE}/pods", False),
+        ("POST", f"{INSIDE}/", True),
     ],
 )
 def test_only_reads_leave_the_namespace(method: str, path: str, allowed: bool) -> None:
@@ -45,6 +52,12 @@ def test_only_reads_leave_the_namespace(method: str, path: str, allowed: bool) -
     else:
         with pytest.raises(WriteRefused, match=method):
             refuse_writes(Request(method, path), NAMESPACE)
+
+
+def test_whoever_has_no_namespace_writes_nothing() -> None:
+    """An empty name is nobody's own."""
+    with pytest.raises(WriteRefused, match="a preflight only reads: refused POST"):
+        refuse_writes(Request("POST", "/api/v1/namespaces//pods"), "")
 
 
 METADATA = '{"kind": "cincinnati-metadata-v0", "version": "5.2.0"%s}'
@@ -61,10 +74,31 @@ METADATA = '{"kind": "cincinnati-metadata-v0", "version": "5.2.0"%s}'
             "      io.openshift.build.versions: machine-os=9.8,kubernetes=1.38.2\n",
             "1.38.2",
         ),
+        (
+            METADATA % "",
+            "kind: ImageStream\nmetadata: {annotations: {io.openshift.build.versions: kubernetes=1.38.3}}\nspec: 1\n",
+            "1.38.3",
+        ),
+        (
+            METADATA % ', "metadata": {"io.openshift.build.versions": "other=1"}',
+            "spec:\n  tags:\n  - 1\n  - {annotations: 1}\n  - annotations: {io.openshift.build.versions: 7}\n"
+            "  - annotations: {io.openshift.build.versions: 'a=1, kubernetes=v1.38.4'}\n",
+            "1.38.4",
+        ),
+        (METADATA % "", "spec: {tags: 1}\n", ""),
         (METADATA % "", "- not an object\n", ""),
         (METADATA % "", "[", ""),
     ],
-    ids=["in the metadata", "nowhere", "at an image", "references that are none", "references that are no YAML"],
+    ids=[
+        "in the metadata",
+        "nowhere",
+        "at an image",
+        "at the references themselves",
+        "among what says something else",
+        "tags that are none",
+        "references that are none",
+        "references that are no YAML",
+    ],
 )
 def test_the_kubernetes_of_a_release(tmp_path: Path, metadata: str, references: str | None, expected: str) -> None:
     """What a release does not say is empty, which the check that needs it calls Unknown."""
@@ -97,6 +131,54 @@ def test_broken_metadata_is_refused(tmp_path: Path) -> None:
     (tmp_path / "release-manifests" / "release-metadata").write_text("{}")
     with pytest.raises(Terminal, match=r"release-metadata cannot be used: release-metadata: unrecognized kind"):
         load_release(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "names"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"release-manifests/README": b"x"}, None, id="what is none"),
+        pytest.param({"release-manifests/a.yaml": b"kind: [CatalogSource"}, None, id="one that cannot be read"),
+        pytest.param(
+            {
+                "release-manifests/a.yaml": b"apiVersion: v1\nkind: CatalogSource\nmetadata: {name: a, x: '{{b}}'}\n",
+                "manifests/b.json": b'{"apiVersion": "v1", "kind": "CatalogSource", "metadata": {"name": "b"}}',
+                "manifests/c.yml": b"apiVersion: v1\nkind: CatalogSource\nmetadata: {name: '{{.Name}}'}\n",
+            },
+            ["b", "a"],
+            id="the operator's own but for templates, and the release's",
+        ),
+    ],
+)
+def test_what_checks_judge_a_release_by(tmp_path: Path, files: dict[str, bytes], names: list[str] | None) -> None:
+    """Its manifests; none at all is not the same as not knowing them."""
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    found = load_release(tmp_path).manifests
+    assert (None if found is None else [each.identity.name for each in found]) == names
+
+
+def test_checks_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    """A file in the place of their folder: what checks there are is not known."""
+    (tmp_path / "preflight-checks").write_text("x")
+    with pytest.raises(Terminal, match=r"preflight-checks cannot be read: Not a directory") as caught:
+        load_release(tmp_path)
+    assert caught.value.reason == "ReleaseInvalid"
+
+
+def test_what_a_release_calls_its_images(tmp_path: Path) -> None:
+    """As its references say, none where they cannot be read."""
+    folder = tmp_path / "release-manifests"
+    folder.mkdir()
+    (folder / "release-metadata").write_text(METADATA % "")
+    assert load_release(tmp_path).images == {}
+    tags = '[{"name": "tool", "from": {"kind": "DockerImage", "name": "r/t@sha256:1"}}]'
+    kind = '"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "metadata": {"name": "5.2.0"}'
+    (folder / "image-references").write_text(f'{{{kind}, "spec": {{"tags": {tags}}}}}')
+    assert load_release(tmp_path).images == {"tool": "r/t@sha256:1"}
+    (folder / "image-references").write_text("{}")
+    assert load_release(tmp_path).images == {}
 
 
 def test_only_yaml_and_json_are_checks(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from tests.controllers.sources.test_registry_access import cluster
 from tests.oci.layered import Made, layout_in, put_image
 from tests.oci.registries import odd_registry
@@ -56,9 +57,11 @@ async def test_what_it_calls_its_images(tmp_path: Path, files: list[Made], known
             checks.read_images(image)
             assert checks.states[image].listing
             checks.read_images(image)
-            async with asyncio.timeout(90):
-                await done.wait()
-            await checks.close()
+            with capture_logs() as logs:
+                async with asyncio.timeout(90):
+                    await done.wait()
+                await checks.close()
+    assert [line["event"] for line in logs] == ([] if known else ["preflight: container checks are not run"])
     state = checks.states[image]
     assert not state.listing
     assert dict(state.images) == (known or {})
