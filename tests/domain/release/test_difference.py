@@ -243,6 +243,18 @@ def containers(*items: dict[str, Any]) -> dict[str, Any]:
             id="nor a Secret's first value",
         ),
         pytest.param(
+            {"a": "x" * 60}, {"a": "y" * 61}, [f"a: {'x' * 60} -> text of 61 characters"], id="as long as is shown"
+        ),
+        pytest.param(
+            {"a": "b"}, {"a": "x\ny"}, ["a: b -> text of 3 characters"], id="two lines are told by their size"
+        ),
+        pytest.param(
+            {"a": {"x": "y" * 60}},
+            {"a": 1},
+            ["a: 1 fields -> 1"],
+            id="a large object is told by how many fields it has",
+        ),
+        pytest.param(
             {"a": "x" * 100}, {"a": ""}, ['a: text of 100 characters -> ""'], id="a long text is told by its size"
         ),
     ],
