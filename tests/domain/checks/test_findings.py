@@ -11,6 +11,7 @@ from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Applies, Context
 from runup.domain.checks.objects import snapshot_of
+from runup.domain.checks.payload import unusable
 
 BY_NAME = {check.name: check for check in CHECKS}
 JSON = dict[str, Any]
@@ -144,3 +145,163 @@ def test_why_an_operator_is_not_in_order(phase: str, reason: str, message: str, 
     check = BY_NAME["OperatorFailed"]
     (found,) = run_check(check, snapshot_of(check.reads, [one]), context()).findings
     assert found.message == f"Operator ns/a.v1 is in phase {why}."
+
+
+def machine(name: str, phase: str) -> JSON:
+    """A Machine."""
+    return {
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "Machine",
+        "metadata": {"name": name, "namespace": "openshift-machine-api"},
+        "status": {"phase": phase},
+    }
+
+
+@pytest.mark.parametrize("phase", ["", "Deleting", "Provisioned", "Running"])
+def test_a_machine_that_did_not_fail(phase: str) -> None:
+    """Whatever else it is about."""
+    assert told("MachineFailed", machine("a", phase)) == []
+    assert [names for *_, names in told("MachineFailed", machine("a", phase), machine("b", "Failed"))] == [["b"]]
+
+
+def node(name: str, *, role: str = "worker", cpu: str = "4", memory: str = "4Gi", **more: Any) -> JSON:
+    """A node of a pool."""
+    found = kubelet(name, more.pop("version", "v1.30.0"), role)
+    found["status"] |= {
+        "allocatable": {"cpu": cpu, "memory": memory},
+        "conditions": [{"type": kind, "status": status} for kind, status in more.pop("conditions", {}).items()],
+    }
+    return found | {"spec": more}
+
+
+def pool(name: str = "worker", **spec: Any) -> JSON:
+    """A machine config pool of the nodes of its role."""
+    return {
+        "apiVersion": "machineconfiguration.openshift.io/v1",
+        "kind": "MachineConfigPool",
+        "metadata": {"name": name},
+        "spec": {"nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{name}": ""}}, **spec},
+        "status": {"machineCount": 2},
+    }
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+@pytest.mark.parametrize("kind", ["DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable"])
+def test_what_presses_a_node(kind: str, status: str) -> None:
+    """Only what is true does."""
+    assert told("NodePressure", node("a", conditions={kind: status})) == []
+    said = told("NodePressure", node("a", conditions={kind: status}), node("b", conditions={kind: "True"}))
+    assert [names for *_, names in said] == [["b"]]
+
+
+@pytest.mark.parametrize(
+    ("versions", "fewest"),
+    [
+        pytest.param(["v1.36.2", "v1.36.2"], [], id="all of one"),
+        pytest.param(["v1.36.2", "v1.36.2+abc"], [], id="but for the build"),
+        pytest.param(["v1.36.2", ""], [], id="one of them silent"),
+        pytest.param(["v1.36.2", "v1.36.2", "v1.35.1"], ["n2"], id="two"),
+        pytest.param(["v1.36.2+a", "v1.35.1+a", "v1.35.1+b"], ["n0"], id="two of several builds"),
+        pytest.param(["v1.36.2", "v1.36.3", "v1.36.3", "v1.36.4", "v1.36.4"], ["n0"], id="three"),
+    ],
+)
+def test_releases_of_one_pool(versions: list[str], fewest: list[str]) -> None:
+    """By the version alone; the fewest are named."""
+    nodes = [node(f"n{number}", version=version) for number, version in enumerate(versions)]
+    found = [
+        names for name, _, _, names in told("NodeReleasesMixed", *nodes, pool()) if name == "NodeReleasesMixed-worker"
+    ]
+    assert found == ([fewest] if fewest else [])
+
+
+def pod(name: str, on: str, cpu: str, phase: str = "Running", **metadata: Any) -> JSON:
+    """A pod that asks for so much."""
+    container = {"name": "c", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", **metadata},
+        "spec": {"nodeName": on, "containers": [container]},
+        "status": {"phase": phase},
+    }
+
+
+BUSY = [pod("p", "a", "3")]
+TAINT = {"key": "k", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "short"),
+    [
+        pytest.param([node("a"), node("b")], BUSY, False, id="room on the other"),
+        pytest.param([node("a"), node("b", cpu="3")], BUSY, False, id="just enough room"),
+        pytest.param([node("a"), node("b", cpu="2999m")], BUSY, True, id="a little too small"),
+        pytest.param([node("a"), node("b"), node("c")], [*BUSY, pod("q", "b", "2")], False, id="room on a third"),
+        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2")], True, id="the other is busy"),
+        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2", "Succeeded")], False, id="what has ended"),
+        pytest.param([node("a"), node("b")], [*BUSY, pod("q", "b", "2", "Failed")], False, id="what has failed"),
+        pytest.param([node("a"), node("b", unschedulable=True)], BUSY, True, id="the other is cordoned"),
+        pytest.param([node("a"), node("b", conditions={"Ready": "False"})], BUSY, True, id="the other is not ready"),
+        pytest.param([node("a"), node("b", conditions={"Ready": "True"})], BUSY, False, id="the other is ready"),
+        pytest.param([node("a"), node("b", conditions={"Ready": "Unknown"})], BUSY, True, id="nobody knows the other"),
+        pytest.param([node("a"), node("b", taints=[TAINT])], BUSY, True, id="the other is tainted"),
+        pytest.param(
+            [node("a"), node("b", taints=[TAINT | {"effect": "NoExecute"}])], BUSY, True, id="tainted for all"
+        ),
+        pytest.param(
+            [node("a"), node("b", taints=[TAINT | {"effect": "PreferNoSchedule"}])], BUSY, False, id="rather not"
+        ),
+        pytest.param([node("a")], BUSY, False, id="one node, which is not drained"),
+        pytest.param(
+            [node("a"), node("b", cpu="1"), node("c", cpu="2")], [*BUSY, pod("q", "b", "9")], True, id="one overbooked"
+        ),
+    ],
+)
+def test_room_for_what_a_drain_moves(nodes: list[JSON], pods: list[JSON], short: bool) -> None:
+    """On nodes that take pods, and no other."""
+    assert ("HeadroomShort-worker" in [name for name, *_ in told("HeadroomShort", *nodes, *pods, pool())]) is short
+
+
+def webhooks(*policies: str, resources: str = "pods", group: str = "") -> JSON:
+    """A configuration of webhooks without backends, one a policy."""
+    rule = {"operations": ["CREATE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [resources]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "policies"},
+        "webhooks": [
+            {
+                "name": f"w{number}.example.com",
+                "failurePolicy": policy,
+                "clientConfig": {"service": {"namespace": "policies", "name": "webhook"}},
+                "rules": [rule],
+            }
+            for number, policy in enumerate(policies)
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("configuration", "times"),
+    [
+        pytest.param(webhooks("Fail"), 1, id="one"),
+        pytest.param(webhooks("Ignore", "Fail"), 1, id="after one that may be ignored"),
+        pytest.param(webhooks("Fail", "Ignore", "Fail"), 2, id="two"),
+        pytest.param(webhooks("Fail", resources="*"), 1, id="of every resource"),
+        pytest.param(webhooks("Fail", resources="*/*"), 1, id="of every resource and all beneath"),
+        pytest.param(webhooks("Fail", resources="jobs"), 0, id="of what is not of this group"),
+        pytest.param(webhooks("Fail", group="*", resources="jobs"), 1, id="of every group"),
+        pytest.param(webhooks("Fail", group="batch", resources="*"), 1, id="of another group"),
+        pytest.param(webhooks("Fail", group="example.com", resources="*"), 0, id="of its own group"),
+    ],
+)
+def test_webhooks_in_the_way(configuration: JSON, times: int) -> None:
+    """Each that an update's writes must pass, and whose backend is not there."""
+    assert [name for name, *_ in told("WebhookBlocksUpdate", configuration)] == ["WebhookBlocksUpdate"] * times
+
+
+@pytest.mark.parametrize(("name", "risk"), [("a" * 300, "a" * 233), ("x/y z!", "y-z-"), ("a.b-C", "a.b-C")])
+def test_the_risk_of_a_check_that_could_not_be_loaded(name: str, risk: str) -> None:
+    """By the end of its name, in the characters of risks, and no longer than one may be."""
+    assert unusable(name, "why").unknown_risk == f"PreflightCheckUnusable-{risk}"
+    assert len(unusable("a" * 300, "why").unknown_risk) == 256

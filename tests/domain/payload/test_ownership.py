@@ -115,6 +115,9 @@ def test_whether_all_of_it_is_ours(fields: dict[str, Any], expected: bool) -> No
         pytest.param({"f:a": {"f:b": {}}}, {"a": None}, True, id="nothing where there was something"),
         pytest.param({"f:a": {"f:b": {}}}, {"a": 1}, True, id="a value where there was something"),
         pytest.param({"f:metadata": {}}, {"metadata": {"name": "n", "namespace": "m"}}, True, id="only what finds it"),
+        pytest.param({}, {"spec": {"name": "n"}}, False, id="a name that finds nothing"),
+        pytest.param({}, {"data": {"namespace": "n"}}, False, id="a namespace that finds nothing"),
+        pytest.param({}, {"metadata": "n"}, False, id="metadata that is a text"),
         pytest.param(
             {}, {"metadata": {"name": "n"}, "kind": "X", "apiVersion": "v1"}, True, id="nothing but what it is"
         ),
