@@ -187,6 +187,17 @@ def test_what_a_role_grants(before: list[Any], after: list[Any], granted: Any, t
     assert [(change.granted, change.taken) for change in found] == ([] if granted is None else [(granted, taken)])
 
 
+def test_a_role_that_gathers_others() -> None:
+    """By the labels of those that it gathers, in order; a selector of none gathers by nothing."""
+    selectors = [{"matchLabels": {"b": "2", "a": "1"}}, {"matchExpressions": []}]
+    gathers = role() | {"kind": "ClusterRole", "aggregationRule": {"clusterRoleSelectors": selectors}}
+    (found,) = of([], [gathers]).access
+    assert found.granted == (
+        "all: whatever ClusterRoles labelled  grant",
+        "all: whatever ClusterRoles labelled a=1, b=2 grant",
+    )
+
+
 def test_a_new_binding_names_whom_and_what() -> None:
     """A binding grants a role to somebody."""
     binding = {
