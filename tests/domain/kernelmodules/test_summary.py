@@ -129,6 +129,14 @@ def test_a_status_keeps_what_others_said() -> None:
     assert len(made.conditions[1].message) <= 1024
 
 
+@pytest.mark.parametrize(("length", "whole"), [(1024, True), (1025, False)])
+def test_how_long_what_is_said_of_all_may_be(length: int, whole: bool) -> None:
+    """What is longer is cut, and says so."""
+    made = summary.status(validation(), (), condition("x" * length), (), now=NOW)
+    assert (made.conditions[0].message == "x" * length) is whole
+    assert len(made.conditions[0].message) <= 1024
+
+
 def test_what_is_said_already_is_not_written() -> None:
     """A patch has what became empty, too; of a status that is new it says so."""
     kept = validation(entry())

@@ -268,3 +268,17 @@ def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
     defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
     found = settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
     assert (found.unusable, found.place.quantities.cpu_limit) == ((), "lots")
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit", "told"),
+    [
+        pytest.param("lots", "1m", (), id="a request that is none is no more than any limit"),
+        pytest.param("1m", "lots", ("cpuRequest 1m is more than cpuLimit lots; the defaults are used",), id="a limit"),
+        pytest.param("lots", "more", (), id="both"),
+    ],
+)
+def test_what_is_no_quantity_counts_as_nothing(request_: str, limit: str, told: tuple[str, ...]) -> None:
+    """Where it is compared with another."""
+    defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit=limit, cpu_request=request_))
+    assert settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults).unusable == told
