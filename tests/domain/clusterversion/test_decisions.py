@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
-from tests.domain.clusterversion.world import GRAPH, World, image, release
+from msgspec.structs import replace as with_fields
+from tests.domain.clusterversion.world import GRAPH, OWN, World, image, release
 
 from runup.api.config_v1 import Update
 from runup.domain.clusterversion.observed import ReleaseCheck
@@ -82,3 +86,24 @@ def test_how_many_names_of_risks_are_told(more: str, told: str) -> None:
     listed = text.partition("unaccepted risks [")[2].partition("]")[0]
     assert len(listed) <= 4096
     assert listed.endswith(f"... and 1 {told}" if told else "y")
+
+
+def test_the_image_that_runs_is_nothing_new() -> None:
+    """Also where the update service knows nothing of it."""
+    world = World.new()
+    world.graph = {"nodes": [], "edges": []}
+    world.settle().ask(Update(image=OWN)).settle()
+    assert accepted(world)[:2] == ("True", "PayloadLoaded")
+    assert world.version.status.desired.version == "5.0.0"
+    assert world.observed.releases == {}
+
+
+@pytest.mark.parametrize(("own", "said"), [("", ""), ("Multi", "Multi")])
+def test_an_update_stays_with_the_architecture_of_the_cluster(own: Any, said: str) -> None:
+    """Where the update service says nothing of it."""
+    world = World.new()
+    facts = world.observed.facts
+    own_release = with_fields(facts.release, architecture=own)
+    world._set(facts=replace(facts, release=own_release)).settle().ask(ASKED).settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert world.version.status.desired.architecture == said
