@@ -165,6 +165,19 @@ def test_a_module_is_verified_when_it_is_for_every_architecture_of_its_nodes() -
     assert found == {"both": ("False", "arm64: gone"), "gpu": ("True", "yes")}
 
 
+def test_the_only_kernel_of_an_architecture_is_for_all_of_its_nodes() -> None:
+    """Also for those that run a real-time kernel now: they will have no other."""
+    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    children = {
+        "preflight": child(said=(entry("a"),)),
+        "preflight-arm64": child("preflight-arm64", kernel=ARM.kernel_version, said=(entry("a", **done),)),
+    }
+    nodes = (node("a", "amd64", kernel=f"{KERNEL}+rt"), node("b", "arm64"))
+    plan = reconcile(release(AMD, ARM, nodes=nodes, validations=children, modules=(module("a"),)), now=NOW)
+    [found] = status(plan)["modules"]
+    assert (found["verificationStatus"], found["statusReason"]) == ("False", "amd64: gone")
+
+
 def test_a_validation_that_the_release_does_not_need_any_more_goes() -> None:
     """An architecture that left the cluster."""
     children = {
