@@ -86,6 +86,7 @@ def test_what_a_run_is_made_of_is_its_name() -> None:
     names = {each.key.name for each in (WANTED, *others)}
     assert len(names) == 7
     assert replace(WANTED).key == WANTED.key
+    assert {len(each.hash) for each in (WANTED, *others)} == {16}
 
 
 def test_long_names_fit() -> None:

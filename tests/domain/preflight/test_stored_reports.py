@@ -75,6 +75,25 @@ def test_which_report_is_newer(older: dict[str, Any], newer: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
+    ("changes", "key", "kept"),
+    [
+        pytest.param({}, "preflight-1-0123456789.json", True, id="under its own key"),
+        pytest.param({}, "preflight-2-0123456789.json", False, id="under another's"),
+        pytest.param({}, "preflight-0-0123456789.json", False, id="under an earlier one's"),
+        pytest.param({}, "preflight-1-0123456789", False, id="without an ending"),
+        pytest.param({"preflight_id": ""}, ".json", False, id="of no preflight"),
+        pytest.param({"source_version": "five"}, "preflight-1-0123456789.json", False, id="from no version"),
+        pytest.param({"target_version": "five"}, "preflight-1-0123456789.json", False, id="to no version"),
+    ],
+)
+def test_what_is_stored_as_a_report(changes: dict[str, Any], key: str, kept: bool) -> None:
+    """Under its own key, from one version to another; others are left out."""
+    data = {key: encode(report(**changes)).decode(), "preflight-9-0123456789.json": "{"}
+    found = history.read(ConfigMap(metadata=ObjectMeta(name=history.NAME), data=data))
+    assert ids(found) == ([1] if kept else [])
+
+
+@pytest.mark.parametrize(
     ("text", "generation"),
     [
         pytest.param("12", 12, id="a number"),
