@@ -107,3 +107,26 @@ def test_an_update_stays_with_the_architecture_of_the_cluster(own: Any, said: st
     world._set(facts=replace(facts, release=own_release)).settle().ask(ASKED).settle()
     assert world.version.status.desired.version == "5.0.3"
     assert world.version.status.desired.architecture == said
+
+
+@pytest.mark.parametrize(
+    ("status", "version", "stays"),
+    [
+        pytest.param("True", "5.0.0", True, id="what runs was accepted"),
+        pytest.param("False", "5.0.0", False, id="it was not"),
+        pytest.param("True", "5.0.1", False, id="another was"),
+    ],
+)
+def test_what_was_accepted_stays_as_it_was_said(status: Any, version: str, stays: bool) -> None:
+    """Whoever said so, and whatever else with it."""
+    world = World.new().settle()
+    said = f'Payload loaded version="{version}" image="{OWN}" architecture="of old"'
+    conditions = tuple(
+        with_fields(each, status=status, message=said) if each.type == "ReleaseAccepted" else each
+        for each in world.version.status.conditions
+    )
+    world._set(
+        cluster_version=with_fields(world.version, status=with_fields(world.version.status, conditions=conditions))
+    ).settle()
+    assert accepted(world)[0] == "True"
+    assert (accepted(world)[2] == said) is stays
