@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from runup.api.core_v1 import (
     ContainerState,
@@ -16,8 +17,8 @@ from runup.api.core_v1 import (
     Pod,
     PodStatus,
 )
-from runup.api.meta_v1 import ObjectMeta
-from runup.domain.checks.containers import outcome, why_it_waits, without_log
+from runup.api.meta_v1 import Condition, ObjectMeta
+from runup.domain.checks.containers import has_ended, outcome, why_it_waits, without_log
 from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.model import Applies, Context
 from runup.domain.version import Version
@@ -52,6 +53,12 @@ def waiting(why: str, message: str = "", **status: Any) -> Pod:
     state = ContainerState(waiting=ContainerStateWaiting(reason=why, message=message))
     statuses = (ContainerStatus(name="check", state=state),)
     return Pod(metadata=ObjectMeta(name="check-0"), status=PodStatus(container_statuses=statuses, **status))
+
+
+def scheduled(status: Any, message: str) -> Pod:
+    """A Pod of which the scheduler says that."""
+    condition = Condition(type="PodScheduled", status=status, message=message)
+    return Pod(metadata=ObjectMeta(name="c"), status=PodStatus(conditions=(condition,)))
 
 
 def log(**changes: Any) -> bytes:
@@ -152,6 +159,47 @@ FOUND = {"checks": [{"name": "Widgets", "result": "Applies"}], "risks": [RISK]}
             ended(137, "OOMKilled"), b"", "Unknown", {}, "exit code 137 (OOMKilled)", id="it was killed for memory"
         ),
         pytest.param(
+            ended(0, "OOMKilled"), log(), "Unknown", {}, "exit code 0 (OOMKilled)", id="a child of it was killed"
+        ),
+        pytest.param(ended(), log(preflightID="p1"), "Clear", {}, "", id="a report that names the attempt"),
+        pytest.param(
+            ended(), log(targetVersion="5.3.0"), "Unknown", {}, "of another preflight, for 5.3.0", id="a newer target"
+        ),
+        pytest.param(
+            ended(),
+            log(executionStatus="failed", **FOUND),
+            "Unknown",
+            {"WidgetsBroken": "3 widgets break."},
+            "its container's checks are failed: it does not say why",
+            id="it failed without a word",
+        ),
+        pytest.param(
+            ended(),
+            log(checks=[{"name": "W", "result": "Applies"}], risks=[RISK | {"applies": "Unknown"}]),
+            "Unknown",
+            {"WidgetsBroken": "3 widgets break."},
+            "says Applies for W, and names no such risk",
+            id="a check applies and the risk is another",
+        ),
+        pytest.param(
+            ended(),
+            b"read as preflight-v1-json {\n" + b'  {"format": "other"}\n',
+            "Unknown",
+            {},
+            "wrote no line of JSON",
+            id="it speaks of a report",
+        ),
+        pytest.param(ended(), b"  " + log(), "Clear", {}, "", id="a report that is indented"),
+        pytest.param(
+            ended(1, "Error", "x" * 300), b"", "Unknown", {}, f"(Error): {'x' * 300}.", id="as many words as are told"
+        ),
+        pytest.param(
+            ended(1, "Error", "x" * 301), b"", "Unknown", {}, f"(Error): ...{'x' * 300}.", id="a character more"
+        ),
+        pytest.param(
+            Pod(status=PodStatus(phase="Failed")), b"", "Unknown", {}, "its Pod came to Failed", id="nobody says why"
+        ),
+        pytest.param(
             Pod(metadata=ObjectMeta(name="check-0"), status=PodStatus(phase="Failed", reason="DeadlineExceeded")),
             b"",
             "Unknown",
@@ -191,14 +239,41 @@ def test_what_a_container_said(pod: Pod, said: bytes, result: str, risks: dict[s
 @pytest.mark.parametrize(
     ("pod", "words"),
     [
-        pytest.param(None, "the managing operator has made no Pod for it", id="nobody made one"),
-        pytest.param(waiting("ErrImagePull", "not found"), "waits (ErrImagePull): not found", id="no image"),
+        pytest.param(
+            None,
+            "the managing operator has made no Pod for it; its log says why, or it is of a release that makes none",
+            id="nobody made one",
+        ),
+        pytest.param(
+            waiting("ErrImagePull", "not found"), "its container waits (ErrImagePull): not found", id="no image"
+        ),
         pytest.param(Pod(metadata=ObjectMeta(name="c")), "its container in Pod c has not ended", id="it runs"),
+        pytest.param(waiting("PodInitializing"), "its container waits (PodInitializing)", id="it begins"),
+        pytest.param(scheduled("False", "no room."), "its Pod c is not scheduled: no room.", id="no node"),
+        pytest.param(scheduled("False", ""), "its Pod c is not scheduled", id="no node, and nobody says why"),
+        pytest.param(scheduled("True", "no room"), "its container in Pod c has not ended", id="a node was found"),
     ],
 )
 def test_why_it_waits(pod: Pod | None, words: str) -> None:
     """Said in the words of whoever keeps it waiting."""
-    assert words in why_it_waits(pod)
+    assert why_it_waits(pod) == words
+
+
+@pytest.mark.parametrize(
+    ("phase", "over"), [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True), ("", False)]
+)
+def test_when_a_container_has_ended(phase: str, over: bool) -> None:
+    """Whichever way; before that its log is not whole."""
+    assert has_ended(Pod(status=PodStatus(phase=phase))) is over
+
+
+def test_another_container_of_the_pod_is_not_the_checks() -> None:
+    """A sidecar that somebody's webhook put there may end as it likes."""
+    state = ContainerState(terminated=ContainerStateTerminated(exit_code=1, reason="Error"))
+    sidecar = ContainerStatus(name="sidecar", state=state)
+    pod = ended()
+    pod = replace(pod, status=replace(pod.status, container_statuses=(sidecar, *pod.status.container_statuses)))
+    assert outcome(CHECK, pod, log(), CONTEXT, "p1").result == "Clear"
 
 
 def test_a_log_that_may_not_be_read_is_no_answer() -> None:

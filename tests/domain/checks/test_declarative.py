@@ -215,6 +215,31 @@ def test_a_query_is_what_prometheus_says_now(prometheus: Known, result: str, wor
             id="a container with reads",
         ),
         pytest.param(
+            QUERY.replace("query: up", f"query: {'u' * 4097}"),
+            "spec.promql.query: has 4097 characters, not 1 to 4096",
+            id="a query that is a character too long",
+        ),
+        pytest.param(
+            CONTAINER.replace("image:", "timeoutSeconds: 0\n    image:"),
+            "spec.container.timeoutSeconds: is 0, not 1 to 300",
+            id="a container that takes no time",
+        ),
+        pytest.param(
+            QUERY.replace("  promql:", "  for: x\n  promql:"),
+            "spec.for: 'x' is none of the reads (there are none)",
+            id="a query for each of nothing",
+        ),
+        pytest.param(
+            QUERY.replace("  promql:", '  when: "true"\n  promql:'),
+            "spec.when: when and messageExpression go with an expression",
+            id="a query with a condition",
+        ),
+        pytest.param(
+            QUERY.replace("    severity", "    messageExpression: '\"a\"'\n    severity"),
+            "spec.when: when and messageExpression go with an expression",
+            id="a query with words for each",
+        ),
+        pytest.param(
             CONTAINER.replace("legacy-cipher", "legacy/cipher"), "metadata.name: 'legacy/cipher'", id="a name of a path"
         ),
         pytest.param(
@@ -228,6 +253,62 @@ def test_what_a_query_or_container_may_not_say(text: str, error: str) -> None:
     """Said when it is written."""
     with pytest.raises(DeclarativeError, match=re.escape(error)):
         check(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(QUERY.replace("query: up", f"query: {'u' * 4096}"), id="the longest query"),
+        pytest.param(QUERY.replace("query: up", "query: u"), id="the shortest query"),
+        pytest.param(CONTAINER.replace("image:", "timeoutSeconds: 1\n    image:"), id="the least time"),
+        pytest.param(CONTAINER.replace("image:", "timeoutSeconds: 300\n    image:"), id="the most time"),
+        pytest.param(TEXT.replace("IngressLegacyCipher", "X" * 256), id="the longest name of a risk"),
+        pytest.param(QUERY.replace("legacy-cipher", "legacy/cipher"), id="a name of a path, of what is no container's"),
+    ],
+)
+def test_what_is_just_taken(text: str) -> None:
+    """Limits refuse what is beyond them, and nothing else."""
+    assert check(text).component == "ingress"
+
+
+@pytest.mark.parametrize(
+    ("count", "end"),
+    [
+        pytest.param(1, "m0 offers RC4, which 5.2.0 lacks.", id="one"),
+        pytest.param(5, "m4 offers RC4, which 5.2.0 lacks.", id="as many as are told"),
+        pytest.param(6, "m4 offers RC4, which 5.2.0 lacks. And 1 more.", id="one more"),
+    ],
+)
+def test_how_many_objects_have_their_own_words(count: int, end: str) -> None:
+    """Five, then how many more."""
+    (found,) = findings(TEXT, *(config_map(f"m{index}", {"ciphers": "RC4"}) for index in range(count)))
+    assert found.message.endswith(end)
+
+
+OWN = 'messageExpression: object.metadata.name + " offers RC4, which " + update.target + " lacks."'
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param('messageExpression: object.data["nothing"]', "(no message: ", id="words that fail"),
+        pytest.param("messageExpression: '\"\"'", "A router offers a cipher that the target lacks.", id="no words"),
+    ],
+)
+def test_a_risk_without_words_of_its_own_applies_all_the_same(words: str, message: str) -> None:
+    """That they could not be made is no reason to keep it back."""
+    assert OWN in TEXT
+    (found,) = findings(TEXT.replace(OWN, words), RC4)
+    assert found.applies.value == "True"
+    assert found.message.startswith(message)
+
+
+def test_what_cannot_be_told_of_a_whole_list_names_no_object() -> None:
+    """Without `for` there is none that it would be about; an answer that is no verdict is Unknown."""
+    text = PLAIN.replace(FOR + EXPRESSION, "  expression: routers[0].data['ciphers']\n")
+    (found,) = findings(text, RC4)
+    assert (found.applies.value, found.resources) == ("Unknown", ())
+    assert "the expression failed: CelError: the expression's value is 'AES,RC4', not true or false" in found.message
 
 
 @pytest.mark.parametrize(
@@ -269,6 +350,15 @@ def test_for_which_updates(source: str, target: str, result: str) -> None:
         ("for: routers", "for: pods", "line 17: spec.for: 'pods' is none of the reads (routers)"),
         ("IngressLegacyCipher", "ingress_cipher", "line 20: spec.risk.name: 'ingress_cipher' does not match"),
         ("    severity", "    url: ftp://x\n    severity", "line 23: spec.risk.url: 'ftp://x' is no http or https URL"),
+        ("IngressLegacyCipher", "X" * 257, f"line 20: spec.risk.name: '{'X' * 256}' does not match"),
+        ("A router offers a cipher that the target lacks.", '""', "line 21: spec.risk.message: is missing"),
+        (
+            "  for: routers",
+            "  - {name: routers, kind: Pod, fields: [spec]}\n  for: routers",
+            "line 11: spec.reads: two of them have one name",
+        ),
+        ("name: routers", "name: update", "line 12: spec.reads[0].name: 'update' cannot be a variable"),
+        ("fields: [data]", "fields: [data..x]", "line 16: spec.reads[0].fields: list the fields that the check needs"),
         ('">=5.0 <5.2"', "5.x", "line 9: spec.sources: '5.x' is no range of versions"),
         ('.contains("RC4")', '.contains("RC4"', "line 18: spec.expression: "),
         ("expression: object.data", "expression: objekt.data", "line 18: spec.expression: "),

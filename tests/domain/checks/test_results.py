@@ -12,7 +12,15 @@ from tests.factories import NOW, SINCE
 from runup.domain.checks import results
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Applies, Check, Finding
-from runup.domain.preflight.report import MAX_BYTES, MAX_RISKS, ReportedResource, ReportedRisk, encode, read
+from runup.domain.preflight.report import (
+    MAX_BYTES,
+    MAX_RISKS,
+    ReportedResource,
+    ReportedRisk,
+    Severity,
+    encode,
+    read,
+)
 
 HEADER = results.Header("5.0.0", "5.2.0", SINCE, preflight_id="p1", engine_version="0.1.0")
 
@@ -46,6 +54,20 @@ def test_findings_of_one_name_become_one_risk() -> None:
         resources=(node, pod),
         remediation="Mend it. Look.",
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param("critical", "warning", "critical", id="critical and warning"),
+        pytest.param("warning", "critical", "critical", id="warning and critical"),
+        pytest.param("info", "warning", "warning", id="info and warning"),
+        pytest.param("info", "info", "info", id="info alone"),
+    ],
+)
+def test_a_risk_is_as_grave_as_its_worst(one: Severity, other: Severity, expected: str) -> None:
+    """Whichever comes first."""
+    assert risk(Finding("X", "A.", severity=one), Finding("X", "B.", severity=other)).severity == expected
 
 
 @pytest.mark.parametrize(
@@ -143,6 +165,56 @@ def test_the_report_fits_its_limit(findings: int, resources: int, characters: in
     assert len(data) <= MAX_BYTES
     assert findings == len(read(data).risks)
     assert left == len(report.risks[0].resources)
+
+
+@pytest.mark.parametrize(
+    ("severities", "applying", "expected"),
+    [
+        pytest.param(("info", "warning"), True, ("True", "warning"), id="what applies, and the gravest of them"),
+        pytest.param(("info", "info"), False, ("Unknown", "info"), id="nothing that applies"),
+    ],
+)
+def test_what_stands_for_the_rest(severities: tuple[Severity, ...], applying: bool, expected: tuple[str, str]) -> None:
+    """As grave as the gravest that it stands for, and it applies where one of them does."""
+    kept = [Finding(f"A{index:03}", "It is.", severity="critical") for index in range(199)]
+    applies = Applies.YES if applying else Applies.UNKNOWN
+    others = [Finding(f"B{index}", "It is.", applies, severity=each) for index, each in enumerate(severities)]
+    found = results.risks([outcome(*others, *kept)])
+    (rest,) = (risk for risk in found if risk.name == results.OMITTED)
+    assert (rest.applies, rest.severity) == expected
+    assert rest.message == "2 more risks were found than an update can carry: B0, B1."
+    assert {risk.severity for risk in found if risk is not rest} == {"critical"}
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [pytest.param(208, "R0208, R0209.", id="ten"), pytest.param(209, "R0208, R0209 and 1 more.", id="eleven")],
+)
+def test_how_many_of_the_rest_are_named(count: int, told: str) -> None:
+    """Ten."""
+    findings = [Finding(f"R{index:04}", "It is.") for index in range(1, count + 2)]
+    (rest,) = (risk for risk in results.risks([outcome(*findings)]) if risk.name == results.OMITTED)
+    assert rest.message.endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("length", "end"),
+    [
+        pytest.param(4000, "x" * 40, id="as long as is told"),
+        pytest.param(4001, " ... and 37 more characters", id="a character more"),
+    ],
+)
+def test_how_much_of_a_text_is_told(length: int, end: str) -> None:
+    """What is cut off is counted."""
+    (only,) = results.completed(HEADER, [outcome(Finding("X", "x" * length))], NOW).risks
+    assert only.message.endswith(end)
+    assert len(only.message) <= 4000
+
+
+def test_durations_are_in_milliseconds() -> None:
+    """Nobody reads more of them."""
+    report = results.completed(HEADER, [replace(outcome(), duration_seconds=1.23456)], NOW)
+    assert report.checks[0].duration_seconds == 1.235
 
 
 def test_only_printable_text_gets_out() -> None:

@@ -120,6 +120,35 @@ def test_a_file_that_cannot_be_used(data: bytes, words: str) -> None:
         rights.of_file(data)
 
 
+def spaced(length: int) -> bytes:
+    """A file of that many bytes."""
+    return declared() + b" " * (length - len(declared()))
+
+
+LARGEST: list[Any] = [
+    pytest.param(declared(*[{"group": "", "resource": f"k{n}"} for n in range(500)]), id="as many kinds as are given"),
+    pytest.param(
+        declared(*[{"group": "", "resource": "pods", "namespace": f"n{n}"} for n in range(20)]),
+        id="as many namespaces as are given",
+    ),
+    pytest.param(spaced(rights.MAX_BYTES), id="as large as is read"),
+    pytest.param(declared({"group": "a" * 63 + ".b", "resource": "k" * 63}), id="the longest names"),
+]
+
+
+@pytest.mark.parametrize("data", LARGEST)
+def test_a_file_at_its_limits(data: bytes) -> None:
+    """All of it is given."""
+    assert rights.of_file(data)[1] == ()
+
+
+@pytest.mark.parametrize("read", [{"group": "a" * 64, "resource": "x"}, {"group": "", "resource": "k" * 64}])
+def test_a_name_that_is_a_character_too_long(read: dict[str, Any]) -> None:
+    """The API server would not take it."""
+    (why,) = rights.of_file(declared(read))[1]
+    assert why.endswith("names no single kind")
+
+
 def test_one_right_for_the_whole_cluster_covers_those_for_a_namespace() -> None:
     """No Role where there is a ClusterRole already."""
     found, _ = rights.of_file(

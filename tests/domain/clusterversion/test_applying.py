@@ -150,6 +150,14 @@ def test_an_update_is_completed_once() -> None:
     assert (done.state, done.version) == ("Completed", "5.0.3")
     world.pass_time(600).worker_says(problems=(FORBIDDEN,)).settle()
     assert world.version.status.history[0] == done
+    assert [entry.version for entry in world.version.status.history] == ["5.0.3", "5.0.0"]
+
+
+def test_the_own_release_is_not_fetched() -> None:
+    """The operator runs in it."""
+    world = World.new().applying()._set(loads={})
+    world.step()
+    assert "load-release" not in world.ran
 
 
 def test_an_invalid_spec_stops_at_what_there_is() -> None:

@@ -34,6 +34,10 @@ def past(*versions: str) -> tuple[UpdateHistory, ...]:
         pytest.param("5.0.2", "5.0.0", ("5.0.2", "5.0.1"), ["LowDesiredVersion"], id="back to another"),
         pytest.param("5.1.0", "5.0.0", ("5.1.0", "5.0.0"), ["LowDesiredVersion"], id="back over a minor"),
         pytest.param("5.0.1", "5.0.0", ("5.0.1",), ["LowDesiredVersion"], id="back without a previous"),
+        pytest.param("5.0.2", "5.0.1", ("5.0.2", "5.0.0"), ["LowDesiredVersion"], id="back to one in between"),
+        pytest.param("5.0.0", "4.22.0", (), ["LowDesiredVersion"], id="back over a major"),
+        pytest.param("5.0.0", "5.0.0", ("5.0.0", "4.22.0"), [], id="another image of the same version"),
+        pytest.param("3.11.0", "4.0.0", (), ["MajorVersionUpdate"], id="3 to 4.0"),
         pytest.param("5.0.0", "five", (), ["InvalidDesiredVersion"], id="no version"),
     ],
 )
@@ -42,6 +46,46 @@ def test_blocking_objections(current: str, target: str, history: tuple[str, ...]
     version = cluster_version(current, desired=Release(version=current, image=f"i@{current}"), history=past(*history))
     found = objections(version, Release(version=target, image="x"), available=True, recommended=None)
     assert [objection.reason for objection in found if objection.blocking] == expected
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "told"),
+    [
+        pytest.param(
+            "5.0.0",
+            "5.2.0",
+            "5.2.0 is more than one minor version beyond the current target 5.0.0 (5.2 > 5.1), and only updates within "
+            "the current minor version or to the next minor version are supported.",
+            id="two minors",
+        ),
+        pytest.param(
+            "4.22.0",
+            "5.1.0",
+            "5.1.0 has a larger major version than the current target 4.22.0 (5 > 4), and only updates within the "
+            "current major version or to 5.0 are supported.",
+            id="from 4",
+        ),
+        pytest.param(
+            "5.0.0",
+            "6.0.0",
+            "6.0.0 has a larger major version than the current target 5.0.0 (6 > 5), and only updates within the "
+            "current major version are supported.",
+            id="from 5",
+        ),
+        pytest.param(
+            "3.11.0",
+            "4.0.0",
+            "4.0.0 has a larger major version than the current target 3.11.0 (4 > 3), and only updates within the "
+            "current major version are supported.",
+            id="from 3",
+        ),
+    ],
+)
+def test_a_step_that_is_too_large_says_how_far_one_may_go(current: str, target: str, told: str) -> None:
+    """How far it would be, and how far an update may go from there."""
+    version = cluster_version(current, desired=Release(version=current, image="i"))
+    (found,) = objections(version, Release(version=target, image="x"), available=True, recommended=None)
+    assert found.message == told
 
 
 @pytest.mark.parametrize(("target", "blocks"), [("5.1.0", True), ("5.0.1", False)])

@@ -22,7 +22,7 @@ from runup.api.config_v1 import (
 )
 from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Facts, Observed
-from runup.domain.clusterversion.series import samples
+from runup.domain.clusterversion.series import samples, without_version
 from runup.domain.payload.progress import Progress, Wanted
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates.service import ServiceState
@@ -207,3 +207,10 @@ def test_the_facts_are_the_tests_own() -> None:
     """The operator's own release is `current`, whatever the status says."""
     look = replace(observed(), facts=replace(FACTS, release=Release(version="5.1.0", image="mine")))
     assert ("current", "5.1.0", "mine", "5.0.0") in told("cluster_version", look)
+
+
+def test_a_cluster_without_a_version_is_told_as_such() -> None:
+    """Beside its operators."""
+    found = {(each.family.name, *each.labels): each.value for each in without_version([cluster_operator("etcd")])}
+    assert found["cluster_operator_up", "version", "", "ClusterVersionNotFound"] == 0
+    assert [key[1] for key in found if key[0] == "cluster_operator_up"] == ["version", "etcd"]

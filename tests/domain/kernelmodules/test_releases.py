@@ -165,6 +165,19 @@ def test_a_module_is_verified_when_it_is_for_every_architecture_of_its_nodes() -
     assert found == {"both": ("False", "arm64: gone"), "gpu": ("True", "yes")}
 
 
+def test_the_only_kernel_of_an_architecture_is_for_all_of_its_nodes() -> None:
+    """Also for those that run a real-time kernel now: they will have no other."""
+    done = {"verificationStatus": "True", "verificationStage": "Done", "statusReason": "yes"}
+    children = {
+        "preflight": child(said=(entry("a"),)),
+        "preflight-arm64": child("preflight-arm64", kernel=ARM.kernel_version, said=(entry("a", **done),)),
+    }
+    nodes = (node("a", "amd64", kernel=f"{KERNEL}+rt"), node("b", "arm64"))
+    plan = reconcile(release(AMD, ARM, nodes=nodes, validations=children, modules=(module("a"),)), now=NOW)
+    [found] = status(plan)["modules"]
+    assert (found["verificationStatus"], found["statusReason"]) == ("False", "amd64: gone")
+
+
 def test_a_validation_that_the_release_does_not_need_any_more_goes() -> None:
     """An architecture that left the cluster."""
     children = {
@@ -209,3 +222,117 @@ def test_a_kernel_that_is_given_needs_no_release() -> None:
     given = ocp(spec={"releaseImage": "", "kernelVersion": KERNEL, "dtkImage": "dtk:1"})
     plan = reconcile(world(validation=None, ocp=given), now=NOW)
     assert (applied(plan), plan.work) == ([("preflight", KERNEL)], ())
+
+
+def test_a_kernel_of_no_known_architecture_has_its_place_as_name() -> None:
+    """Nothing else tells it from the first."""
+    odd = ValidatedKernel("", "6.1.0-9", "")
+    assert applied(reconcile(release(AMD, odd), now=NOW)) == [("preflight", KERNEL), ("preflight-1", "6.1.0-9")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spec", "flavours"),
+    [
+        pytest.param((), {}, (), id="no nodes"),
+        pytest.param((), {"useRTKernel": True}, (Flavour("amd64", True),), id="no nodes, and real time wanted"),
+        pytest.param(None, {}, (), id="nodes that cannot be listed"),
+        pytest.param((node("a", ""),), {}, (), id="a node that does not say"),
+        pytest.param((node("a", "arm64"), node("b", "amd64")), {}, (Flavour("amd64"), Flavour("arm64")), id="two"),
+        pytest.param(
+            (node("a", "amd64", kernel="5.14.0-1.el9.x86_64+rt"),), {}, (Flavour("amd64", True),), id="a real-time one"
+        ),
+    ],
+)
+def test_which_kinds_of_kernels_a_release_is_asked_for(
+    nodes: Any, spec: dict[str, Any], flavours: tuple[Flavour, ...]
+) -> None:
+    """Those of the nodes, in an order that does not change."""
+    plan = reconcile(world(validation=None, ocp=ocp(spec=spec), nodes=nodes), now=NOW)
+    assert plan.work == (("ask", ReleaseQuestion(IMAGE, flavours)),)
+
+
+def changed(found: PreflightValidation, **parts: dict[str, Any]) -> PreflightValidation:
+    """The same, with some members of its metadata, spec or status replaced."""
+    document = codec.to_dict(found)
+    for part, changes in parts.items():
+        document[part] = document.get(part, {}) | changes
+    return codec.convert(PreflightValidation, document)
+
+
+@pytest.mark.parametrize(
+    ("parts", "writes"),
+    [
+        pytest.param({}, False, id="it is as it should be"),
+        pytest.param({"spec": {"dtkImage": ""}}, False, id="a definition drops the toolkit"),
+        pytest.param({"spec": {"dtkImage": "dtk@sha256:z"}}, True, id="another toolkit"),
+        pytest.param({"spec": {"dtkImage": "dtk@sha256:0"}}, True, id="an earlier toolkit"),
+        pytest.param({"spec": {"pushBuiltImage": True}}, True, id="a push that nobody wants any more"),
+        pytest.param({"spec": {"kernelVersion": "6.1.0"}}, True, id="another kernel"),
+        pytest.param(
+            {"spec": {"kernelVersion": "6.1.0"}, "metadata": {"deletionTimestamp": "2026-11-21T11:00:00Z"}},
+            False,
+            id="it is being deleted",
+        ),
+    ],
+)
+def test_when_a_validation_is_written(parts: dict[str, Any], writes: bool) -> None:
+    """Where it is not as the release wants it; one on its way out is made anew once it is gone."""
+    plan = reconcile(release(AMD, validations={"preflight": changed(child(), **parts)}), now=NOW)
+    assert bool(applied(plan)) is writes
+
+
+def test_a_validation_on_its_way_out_is_not_removed_again() -> None:
+    """Nor one that is somebody's own."""
+    leaving = changed(child("old"), metadata={"deletionTimestamp": "2026-11-21T11:00:00Z"})
+    plan = reconcile(release(AMD, validations={"preflight": child(), "old": leaving}), now=NOW)
+    assert [each for each in plan.actions if isinstance(each, Delete)] == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "shown"),
+    [
+        pytest.param(1, True, id="of this version of it"),
+        pytest.param(0, True, id="of a version that was not told"),
+        pytest.param(2, False, id="of another"),
+    ],
+)
+def test_what_a_validation_said_counts(observed: int, shown: bool) -> None:
+    """As long as it is about what is asked now."""
+    found = changed(child(said=(entry(),)), status={"observedGeneration": observed})
+    assert bool(status(reconcile(release(AMD, validations={"preflight": found}), now=NOW))["modules"]) is shown
+
+
+def validated(status_: str, reason: str, generation: int = 1) -> dict[str, Any]:
+    """What a validation says of itself."""
+    said = {"type": "Validated", "status": status_, "reason": reason, "message": "m", "observedGeneration": generation}
+    return {"conditions": [said]}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        pytest.param({"conditions": []}, ("Unknown", "InProgress"), id="nothing yet"),
+        pytest.param(validated("False", "NotVerified", 2), ("Unknown", "InProgress"), id="of a later version"),
+        pytest.param(validated("False", "NotVerified", 0), ("Unknown", "InProgress"), id="of an earlier version"),
+        pytest.param(validated("Unknown", "ModulesUnknown"), ("Unknown", "ModulesUnknown"), id="it cannot tell"),
+        pytest.param(validated("Unknown", "InProgress"), ("False", "NotVerified"), id="what is under way is counted"),
+        pytest.param(validated("True", "AllVerified"), ("False", "NotVerified"), id="entries count"),
+    ],
+)
+def test_what_is_said_of_a_release(told: dict[str, Any], expected: tuple[str, str]) -> None:
+    """What its validations come to, once each has looked."""
+    found = changed(child(said=(entry(),)), status=told)
+    assert said(reconcile(release(AMD, validations={"preflight": found}), now=NOW)) == expected
+
+
+def test_a_kernel_that_cannot_be_is_told_without_a_release() -> None:
+    """Where there is none that it could be the fault of."""
+    bad = ocp(spec={"releaseImage": "", "kernelVersion": "6.1"})
+    plan = reconcile(world(validation=None, ocp=bad), now=NOW)
+    assert status(plan)["conditions"][0]["message"] == "invalid kernelVersion 6.1"
+
+
+def test_a_release_that_is_being_deleted_is_left_alone() -> None:
+    """Its validations go with it."""
+    leaving = ocp(metadata={"deletionTimestamp": "2026-11-21T11:00:00Z"})
+    assert not reconcile(release(AMD, ocp=leaving, validations={"old": child("old")}), now=NOW)

@@ -86,6 +86,7 @@ def test_what_a_run_is_made_of_is_its_name() -> None:
     names = {each.key.name for each in (WANTED, *others)}
     assert len(names) == 7
     assert replace(WANTED).key == WANTED.key
+    assert {len(each.hash) for each in (WANTED, *others)} == {16}
 
 
 def test_long_names_fit() -> None:
@@ -112,10 +113,10 @@ def a_job(*conditions: JSON, **metadata: Any) -> WholeJob:
     return codec.convert(WholeJob, found)
 
 
-def a_pod(**state: JSON) -> WholePod:
-    owner = {"kind": "Job", "name": "run", "uid": "job-uid", "controller": True}
+def a_pod(of: str = "run", namespace: str = "drivers", **state: JSON) -> WholePod:
+    owner = {"kind": "Job", "name": of, "uid": "job-uid", "controller": True}
     status = {"initContainerStatuses": [{"name": "build", "state": state}], "containerStatuses": []}
-    metadata = {"name": "run-x", "namespace": "drivers", "ownerReferences": [owner]}
+    metadata = {"name": "run-x", "namespace": namespace, "ownerReferences": [owner]}
     return codec.convert(WholePod, {"metadata": metadata, "status": status})
 
 
@@ -138,6 +139,38 @@ JOBS = [
         id="whose container failed",
     ),
     pytest.param(a_job(FAILED), [], State.FAILED, "DeadlineExceeded: Job was active too long", id="that took too long"),
+    pytest.param(a_job({"type": "Complete", "status": "False"}), [], State.RUNNING, "", id="that has not succeeded"),
+    pytest.param(a_job({**FAILED, "status": "False"}), [], State.RUNNING, "", id="that has not failed"),
+    pytest.param(
+        a_job(FAILED),
+        [a_pod(terminated={"exitCode": 0, "message": "done"}), a_pod(terminated={"exitCode": 2, "reason": "Error"})],
+        State.FAILED,
+        "Error, exit code 2",
+        id="whose second container failed without a word",
+    ),
+    pytest.param(
+        a_job(FAILED),
+        [a_pod(terminated={"exitCode": 137})],
+        State.FAILED,
+        "Error, exit code 137",
+        id="whose container failed for no reason",
+    ),
+    pytest.param(
+        a_job(FAILED),
+        [a_pod("other", terminated={"exitCode": 1, "message": "x"})],
+        State.FAILED,
+        "DeadlineExceeded: Job was active too long",
+        id="beside which another failed",
+    ),
+    pytest.param(
+        a_job(),
+        [a_pod(namespace="elsewhere", waiting={"message": "x"}), a_pod("other", waiting={"message": "y"})],
+        State.RUNNING,
+        "",
+        id="beside which others cannot begin",
+    ),
+    pytest.param(a_job(), [a_pod(waiting={"reason": "PodInitializing"})], State.RUNNING, "", id="that begins"),
+    pytest.param(a_job(), [a_pod(waiting={"message": "no"})], State.RUNNING, ": no", id="that waits for no reason"),
 ]
 
 
@@ -147,6 +180,30 @@ def test_what_became_of_a_job(job: WholeJob, pods: list[WholePod], state: State,
     run = jobs.run_of(job, pods)
     assert run is not None
     assert (run.state, run.detail, run.module, run.owner_uid) == (state, detail, "kmod", "uid")
+
+
+def test_when_a_job_ended() -> None:
+    """When it says so itself, else when its condition came; one that is being deleted is known as that."""
+    complete = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-21T11:00:00Z"}
+    failed = {**FAILED, "lastTransitionTime": "2026-11-21T11:30:00Z"}
+    said = codec.convert(
+        WholeJob,
+        {
+            **codec.to_dict(a_job(complete)),
+            "status": {"conditions": [complete], "completionTime": "2026-11-21T10:59:00Z"},
+        },
+    )
+    found = [jobs.run_of(each, []) for each in (a_job(), a_job(complete), said, a_job(failed))]
+    assert [f"{run.ended_at:%H:%M}" if run and run.ended_at else "" for run in found] == ["", "11:00", "10:59", "11:30"]
+    leaving = jobs.run_of(a_job(deletionTimestamp="2026-11-21T11:00:00Z"), [])
+    assert [run and run.deleting for run in (found[0], leaving)] == [False, True]
+
+
+def test_the_whole_name_of_a_job_counts() -> None:
+    """A label may have room for its head alone."""
+    run = jobs.run_of(a_job(annotations={"kmm.node.kubernetes.io/module.name": "k" * 70}), [])
+    assert run is not None
+    assert run.module == "k" * 70
 
 
 def test_a_job_of_nobodys_is_none_of_ours() -> None:

@@ -45,6 +45,10 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         lambda: story().answer(GONE),
         ("False", "Requeued", GONE.reason),
     ),
+    "an image that is not there and is named by its digest fails as well": (
+        lambda: story(push=True, image="registry.example/kmod@sha256:1").answer(GONE),
+        ("False", "Requeued", GONE.reason),
+    ),
     "a build waits for its Dockerfile": (
         lambda: story(build=BUILD).answer(GONE),
         ("False", "Build", "Waiting for build verification"),
@@ -103,6 +107,10 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
     "a signature of nothing says so": (
         lambda: story(sign=SIGN).answer(GONE),
         ("False", "Requeued", f"{SIGN_FAILED}no image to sign given ({GONE.reason})"),
+    ),
+    "a build into an image that is named by digest is tried where nothing is pushed": (
+        lambda: story(build=BUILD, image="registry.example/kmod@sha256:1").answer(GONE),
+        ("False", "Build", "Waiting for build verification"),
     ),
     "a signature without a build runs at once": (
         lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.RUNNING),

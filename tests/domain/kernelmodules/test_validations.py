@@ -135,6 +135,20 @@ def test_a_failed_build_stays_while_nothing_changes_and_is_tried_again_after_hal
     assert deleted(told) == [run.key.name for run in told.observed.runs]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "goes"),
+    [pytest.param(1799, False, id="a second before"), pytest.param(1800, True, id="half an hour")],
+)
+def test_when_a_failed_build_is_tried_again(seconds: int, goes: bool) -> None:
+    """Half an hour after its end, to the second; until then the time that is left is what is waited for."""
+    told = failed_build()
+    assert told.later(seconds - 1).answer(GONE, DOCKERFILE).plan.requeue_after_s == pytest.approx(
+        min(180, 1800 - (seconds - 1))
+    )
+    told.later(1).answer(GONE, DOCKERFILE)
+    assert bool(deleted(told)) is goes
+
+
 def test_what_was_refused_is_told() -> None:
     """A Job that the API server does not take fails its Module, and only that."""
     told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)

@@ -103,6 +103,24 @@ def test_whether_all_of_it_is_ours(fields: dict[str, Any], expected: bool) -> No
             id="an item of which another field is named",
         ),
         pytest.param({"f:ports": {'k:{"name":"b"}': {".": {}}}}, {"ports": [{"name": "a"}]}, False, id="another item"),
+        pytest.param(
+            {"f:ports": {'k:{"name":"0"}': {".": {}}}}, {"ports": [{"name": "a"}]}, False, id="an earlier item"
+        ),
+        pytest.param(
+            {"f:ports": {'k:{"name":"a"}': {".": {}}}}, {"ports": ["a"]}, False, id="an item that has no name"
+        ),
+        pytest.param({"f:set": {'v:"a"': {}, 'v:"c"': {}}}, {"set": ["a", "b"]}, False, id="a set lacks one of two"),
+        pytest.param({"f:set": {"v:2": {}}}, {"set": [1]}, False, id="a set has a greater value"),
+        pytest.param({"f:set": {"v:1": {}}}, {"set": [2]}, False, id="a set has a smaller value"),
+        pytest.param({"f:a": {"f:b": {}}}, {"a": None}, True, id="nothing where there was something"),
+        pytest.param({"f:a": {"f:b": {}}}, {"a": 1}, True, id="a value where there was something"),
+        pytest.param({"f:metadata": {}}, {"metadata": {"name": "n", "namespace": "m"}}, True, id="only what finds it"),
+        pytest.param({}, {"spec": {"name": "n"}}, False, id="a name that finds nothing"),
+        pytest.param({}, {"data": {"namespace": "n"}}, False, id="a namespace that finds nothing"),
+        pytest.param({}, {"metadata": "n"}, False, id="metadata that is a text"),
+        pytest.param(
+            {}, {"metadata": {"name": "n"}, "kind": "X", "apiVersion": "v1"}, True, id="nothing but what it is"
+        ),
     ],
 )
 def test_lists_and_maps(fields: dict[str, Any], obj: dict[str, Any], expected: bool) -> None:
@@ -128,6 +146,26 @@ def test_what_earlier_writers_set_becomes_ours() -> None:
         status,
         person,
     ]
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        pytest.param(entry(MANAGER, "Update", {"f:data": {}}, "status"), id="of a subresource"),
+        pytest.param(entry("kubectl", "Update", {"f:data": {}}), id="of somebody else"),
+        pytest.param(entry("cluster-bootstrap", "Apply", {"f:data": {}}), id="applied, by the installer"),
+    ],
+)
+def test_what_nobody_of_ours_set_is_not_adopted(theirs: dict[str, Any]) -> None:
+    """The entries stay as they are."""
+    entries = [entry(MANAGER, "Apply", {"f:data": {"f:a": {}}}), theirs]
+    assert adopted(entries) == entries
+
+
+def test_an_entry_of_a_subresource_is_not_ours() -> None:
+    """Nothing is put into it."""
+    entries = [entry(MANAGER, "Apply", {"f:status": {}}, "status"), entry(MANAGER, "Update", {"f:data": {}})]
+    assert adopted(entries) == entries
 
 
 def test_without_an_entry_of_ours_nothing_is_adopted() -> None:

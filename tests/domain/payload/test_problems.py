@@ -125,6 +125,33 @@ SLOW = "which is longer than expected"
         pytest.param(
             [waiting("a", 31), waiting("b", 2)], f"waiting on a over 30 minutes {SLOW}", True, True, id="one late"
         ),
+        pytest.param([waiting("a", 30)], "waiting on a", True, False, id="as long as it may take"),
+        pytest.param(
+            [waiting("machine-config", 90)], "waiting on machine-config", True, False, id="as long as machines may take"
+        ),
+        pytest.param(
+            [waiting("b", 31), waiting("c", 31)], f"waiting on b, c over 30 minutes {SLOW}", True, True, id="two late"
+        ),
+        pytest.param(
+            [degraded("a", 40)], "waiting up to 40 minutes on a", True, False, id="degraded as long as it may"
+        ),
+        pytest.param(
+            [degraded("a", 41), degraded("b", 42), degraded("c", 40)],
+            "wait has exceeded 40 minutes for these operators: a, b",
+            False,
+            False,
+            id="two of three degraded for too long",
+        ),
+        pytest.param(
+            [Problem("WaitingForObject", "waiting on x", Effect.NONE)], "waiting on x", True, False, id="no operator"
+        ),
+        pytest.param(
+            [Problem("ClusterOperatorUpdating", "m", Effect.NONE, ("a",))],
+            f"waiting on a over 30 minutes {SLOW}",
+            True,
+            True,
+            id="nobody knows since when",
+        ),
         pytest.param(
             [waiting("machine-config", 31)], "waiting on machine-config", True, False, id="machines take longer"
         ),
@@ -167,6 +194,52 @@ def test_time_alone_brings_the_next_verdict() -> None:
     summary = summarize([waiting("a", 10)])
     assert summary is not None
     assert judge(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
+
+
+@pytest.mark.parametrize(
+    ("problems", "minutes"),
+    [
+        pytest.param([waiting("a", 10), waiting("b", 25)], 5, id="the next of two"),
+        pytest.param([waiting("a", 30)], 0, id="now"),
+        pytest.param([waiting("a", 31)], None, id="it is late already"),
+        pytest.param([waiting("a", 31), waiting("b", 1)], 29, id="one of two is late"),
+        pytest.param([waiting("a", 29), waiting("machine-config", 31)], 1, id="machines take longer"),
+        pytest.param([degraded("a", 10)], 30, id="degraded"),
+        pytest.param([Problem("X", "m")], None, id="a failure"),
+    ],
+)
+def test_when_to_look_again(problems: list[Problem], minutes: int | None) -> None:
+    """When the next operator will have been waited for too long."""
+    summary = summarize(problems)
+    assert summary is not None
+    expected = None if minutes is None else NOW + timedelta(minutes=minutes)
+    assert judge(summary.problem, now=NOW).next_look == expected
+
+
+EFFECTS = [
+    pytest.param((Effect.REPORT, Effect.NONE), Effect.NONE, id="progress before what is only told"),
+    pytest.param((Effect.FAIL_AFTER_INTERVAL, Effect.NONE), Effect.FAIL_AFTER_INTERVAL, id="what fails in a while"),
+    pytest.param((Effect.FAIL_AFTER_INTERVAL, Effect.FAIL), Effect.FAIL, id="what fails"),
+    pytest.param((Effect.REPORT, Effect.REPORT), Effect.REPORT, id="nothing but what is told"),
+]
+
+
+@pytest.mark.parametrize(("effects", "worst"), EFFECTS)
+def test_the_worst_of_several_counts(effects: tuple[Effect, Effect], worst: Effect) -> None:
+    """Whichever comes first, of several problems and of several operators with one."""
+    for first, second in (effects, effects[::-1]):
+        apart = summarize([Problem("A", "a", first), Problem("B", "b", second)])
+        same = summarize([Problem("A", n, each, (n,), "As", "are") for n, each in (("a", first), ("b", second))])
+        assert apart is not None and same is not None
+        assert (apart.problem.effect, same.problem.effect) == (worst, worst)
+
+
+def test_problems_of_one_reason_and_other_words_are_two() -> None:
+    """Only what can be said in the plural is one; nested, they are in the order of their words."""
+    found = summarize([Problem("A", "y"), Problem("B", "a"), Problem("A", "x"), Problem("A", "x")])
+    assert found is not None
+    assert [(each.reason, each.message) for each in found.nested] == [("A", "x"), ("A", "y"), ("B", "a")]
+    assert summarize([]) is None
 
 
 FAILED = Problem("UpdatePayloadResourceForbidden", "Could not update x")

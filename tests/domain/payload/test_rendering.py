@@ -112,6 +112,63 @@ def test_a_bundle_that_somebody_injects_is_left_to_them() -> None:
     assert shown(crd)["spec"] == {"conversion": {"webhook": {"clientConfig": {"url": "u"}}}}
 
 
+@pytest.mark.parametrize(
+    ("kind", "left"),
+    [
+        pytest.param("APIService", {"group": "g"}, id="an API service"),
+        pytest.param("Other", {"group": "g", "caBundle": "Cg=="}, id="another kind's own field"),
+    ],
+)
+def test_the_bundle_of_an_api_service_is_left_to_others(kind: str, left: dict[str, str]) -> None:
+    """Of that kind, whoever injects it writes it into the spec."""
+    annotated = {"annotations": {"service.beta.openshift.io/inject-cabundle": "true"}}
+    found = task("a", kind, "g", metadata=annotated, spec={"group": "g", "caBundle": "Cg=="})
+    assert shown(found)["spec"] == left
+
+
+@pytest.mark.parametrize("value", ["false", ""])
+def test_a_bundle_stays_where_nobody_injects_one(value: str) -> None:
+    """Only `true` asks for it."""
+    annotated = {"annotations": {"service.beta.openshift.io/inject-cabundle": value}}
+    hooks = [{"name": "w", "clientConfig": {"caBundle": "Cg=="}}]
+    assert shown(task("a", "X", "g", metadata=annotated, webhooks=hooks))["webhooks"] == hooks
+
+
+def test_without_a_proxy_what_a_container_says_stays() -> None:
+    """Nothing is set, and nothing is taken away."""
+    obj = shown(workload(**{"config.openshift.io/inject-proxy": "a,b"}))
+    assert (env(obj, "a"), env(obj, "b")) == ({"HTTP_PROXY": "old"}, {})
+    assert "env" not in obj["spec"]["template"]["spec"]["containers"][1]
+
+
+def test_containers_that_run_first_get_the_proxy_as_well() -> None:
+    """By their name."""
+    pod = {"initContainers": [{"name": "i"}], "containers": [{"name": "c"}]}
+    annotated = {"annotations": {"config.openshift.io/inject-proxy": "i"}}
+    found = task("a", "Deployment", "apps", "d", metadata=annotated, spec={"template": {"spec": pod}})
+    (first,) = shown(found, proxy=Proxy(https="https://p"))["spec"]["template"]["spec"]["initContainers"]
+    assert first["env"] == [{"name": "HTTPS_PROXY", "value": "https://p"}]
+
+
+def test_nobody_owns_what_has_no_cluster_yet() -> None:
+    """Without a uid there is nothing to refer to; a label that is none is replaced."""
+    found = task("a", metadata={"labels": "odd"})
+    obj = rendered(found, Surroundings()).object
+    assert "ownerReferences" not in obj["metadata"]
+    assert set(obj["metadata"]["labels"]) == {LABEL}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "host"),
+    [("other", "cvo", "api-int"), ("zz", "cvo", "api-int"), ("ns", "other", "api-int"), ("ns", "cvo", "")],
+)
+def test_nobody_else_gets_the_internal_address(namespace: str, name: str, host: str) -> None:
+    """Nor the operator, where there is none."""
+    pod = {"containers": [{"name": name}]}
+    own = task("a", "Deployment", "apps", "cvo", spec={"template": {"spec": pod}})
+    assert env(shown(own, operator=(namespace, name), internal_host=host), name) == {}
+
+
 CONFIG = """\
 # who may ask
 apiVersion: operator.openshift.io/v1alpha1

@@ -45,6 +45,8 @@ def test_the_pod_copies_aside_and_renames_last() -> None:
     [
         pytest.param("5.2.0", "version-5.2.0-abcde", id="a version"),
         pytest.param("", "version--abcde", id="none"),
+        pytest.param("5" * 200, f"version-{'5' * 200}-abcde", id="as long as a name has room for"),
+        pytest.param("5" * 201, f"version-{'5' * 200}-abcde", id="a character more"),
         pytest.param("5.2.0-ec.1+Build_7", "version-5.2.0-ec.1-build-7-abcde", id="what a name may not have"),
     ],
 )
@@ -131,3 +133,19 @@ def test_what_it_waits_for() -> None:
     silent = {"type": "Ready", "status": "False", "reason": "NotReady"}
     assert waiting({"status": {"phase": "Pending", "conditions": [scheduled, silent]}}) == "phase Pending"
     assert waiting({}) == "phase not told"
+    begins = status("Pending", init=state("waiting", "PodInitializing"), main=state("terminated", "Completed"))
+    assert waiting(begins) == "phase Pending"
+    both = status("Pending", init=state("terminated", "Error", "x"), main=state("waiting", "Later", "y"))
+    assert waiting(both) == (
+        'initcontainer cleanup is terminated with reason "Error" and message "x", '
+        'container rename-to-final-location is waiting with reason "Later" and message "y"'
+    )
+
+
+def test_the_pod_may_write_where_releases_are() -> None:
+    """As root of the node there, and nowhere in its own image."""
+    spec = made()["spec"]
+    containers = (*spec["initContainers"], *spec["containers"])
+    assert [each["securityContext"] for each in containers] == [
+        {"privileged": True, "readOnlyRootFilesystem": True}
+    ] * len(containers)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runup.domain.errors import Terminal
-from runup.domain.payload.tls import TlsProfile, followed, injected, openssl_names
+from runup.domain.payload.tls import TlsProfile, followed, injected, openssl_names, profile_of
 from runup.lang import yaml as kyaml
 
 HEAD = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "GenericOperatorConfig"}
@@ -87,3 +87,41 @@ def test_what_openssl_calls_them() -> None:
     """Those of TLS 1.3 nobody chooses among, and others nobody knows."""
     names = ("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "X", "TLS_RSA_WITH_3DES_EDE_CBC_SHA")
     assert openssl_names(names) == ("ECDHE-RSA-AES128-GCM-SHA256", "DES-CBC3-SHA")
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [
+        pytest.param(["ECDHE-RSA-AES128-GCM-SHA256"], ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",), id="of OpenSSL"),
+        pytest.param(["AES128-SHA"], ("TLS_RSA_WITH_AES_128_CBC_SHA",), id="of RSA, which OpenSSL does not name"),
+        pytest.param(["AES128-SHA256"], ("TLS_RSA_WITH_AES_128_CBC_SHA256",), id="of RSA, with another digest"),
+        pytest.param(["ECDHE-RSA-AES256-SHA"], ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",), id="of 256 bits"),
+        pytest.param(["TLS_AES_128_GCM_SHA256"], ("TLS_AES_128_GCM_SHA256",), id="of TLS 1.3"),
+        pytest.param(["TLS_OF_TOMORROW"], ("TLS_OF_TOMORROW",), id="one that only sounds right"),
+        pytest.param(["nobody", "AES128-SHA", ""], ("TLS_RSA_WITH_AES_128_CBC_SHA",), id="others are left out"),
+        pytest.param([], (), id="none"),
+        pytest.param(None, (), id="nothing"),
+    ],
+)
+def test_the_ciphers_of_a_profile_of_ones_own(names: Any, known: tuple[str, ...]) -> None:
+    """By their names of IANA, in their order."""
+    custom = {"type": "Custom", "custom": {"minTLSVersion": "VersionTLS12", "ciphers": names}}
+    assert profile_of({"spec": {"tlsSecurityProfile": custom}}) == TlsProfile("VersionTLS12", known)
+
+
+@pytest.mark.parametrize(
+    ("spec", "version"),
+    [
+        pytest.param({"tlsSecurityProfile": {"type": "Old"}}, "VersionTLS10", id="old"),
+        pytest.param({"tlsSecurityProfile": {"type": "Modern"}}, "VersionTLS13", id="modern"),
+        pytest.param({"tlsSecurityProfile": {"type": "Intermediate"}}, "VersionTLS12", id="intermediate"),
+        pytest.param({"tlsSecurityProfile": {"type": "New"}}, "VersionTLS12", id="one that nobody knows"),
+        pytest.param({"tlsSecurityProfile": None}, "VersionTLS12", id="null"),
+        pytest.param({}, "VersionTLS12", id="nothing"),
+        pytest.param("x", "VersionTLS12", id="a text"),
+        pytest.param({"tlsSecurityProfile": {"type": "Custom"}}, "", id="one's own, of nothing"),
+    ],
+)
+def test_the_least_version_of_a_profile(spec: Any, version: str) -> None:
+    """The intermediate one's where it does not say."""
+    assert profile_of({"spec": spec}).min_version == version

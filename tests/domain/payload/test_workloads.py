@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("b
 DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap")
 
 
+Asked = Callable[[], Problem | None]
+
+
 def said(type_: str, status: str, reason: str = "Why") -> Condition:
     """A condition with its own name as message."""
     return condition(type_, status, reason, f"{type_} it says")
@@ -29,20 +33,20 @@ def problem(
     state: State = State.UPDATING,
     meta: dict[str, Any] | None = None,
     **status: Any,
-) -> Problem | None:
-    """What is found of an object `x` of namespace `ns`."""
+) -> Asked:
+    """What is found of an object `x` of namespace `ns`, for whoever asks."""
     found = OwnedWorkload(
         metadata=ObjectMeta(name="x", namespace="ns", **{"generation": 2, **(meta or {})}),
         status=WorkloadStatus(conditions=conditions, **{"observed_generation": 2, **status}),
     )
-    return workloads.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
+    return lambda: workloads.problem_of(task("0000_50_a_x.yaml", kind[1], kind[0], "x"), found, state)
 
 
 STUCK = (said("Available", "False"), said("Progressing", "False"))
 
 
 @pytest.mark.parametrize(
-    ("found", "name", "text"),
+    ("asked", "name", "text"),
     [
         pytest.param(
             problem(DEPLOYMENT, said("ReplicaFailure", "True"), *STUCK),
@@ -88,14 +92,15 @@ STUCK = (said("Available", "False"), said("Progressing", "False"))
         ),
     ],
 )
-def test_what_is_not_well(found: Problem | None, name: str, text: str) -> None:
+def test_what_is_not_well(asked: Asked, name: str, text: str) -> None:
     """Under upstream's reasons; it is a failure."""
+    found = asked()
     assert found is not None
     assert (found.reason, found.message, found.effect) == (name, text, Effect.FAIL)
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("asked", "text"),
     [
         pytest.param(problem(JOB), "waiting on job ns/x has not finished yet", id="a Job that has said nothing"),
         pytest.param(
@@ -115,14 +120,15 @@ def test_what_is_not_well(found: Problem | None, name: str, text: str) -> None:
         ),
     ],
 )
-def test_what_is_waited_for(found: Problem | None, text: str) -> None:
+def test_what_is_waited_for(asked: Asked, text: str) -> None:
     """It is no failure."""
+    found = asked()
     assert found is not None
     assert (found.reason, found.message, found.effect) == ("WaitingForObject", text, Effect.NONE)
 
 
 @pytest.mark.parametrize(
-    "found",
+    "asked",
     [
         pytest.param(problem(DEPLOYMENT), id="a Deployment that says nothing"),
         pytest.param(problem(DEPLOYMENT, said("ReplicaFailure", "False")), id="no pod fails"),
@@ -148,9 +154,9 @@ def test_what_is_waited_for(found: Problem | None, text: str) -> None:
         pytest.param(problem(CONFIG_MAP, *STUCK), id="a kind that nobody waits for"),
     ],
 )
-def test_what_is_well(found: Problem | None) -> None:
+def test_what_is_well(asked: Asked) -> None:
     """Nothing is said."""
-    assert found is None
+    assert asked() is None
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENT, DAEMON_SET, JOB, DEFINITION])

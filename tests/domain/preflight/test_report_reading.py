@@ -100,6 +100,7 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("two reports", _json(_report()) * 2, "ReportInvalid", "is not a JSON object"),
     ("deep nesting", b'{"x":' * 200_000, "ReportInvalid", "is not a JSON object"),
     ("2 MiB", b" " * (2 << 20), "ReportTooLarge", "has 2097152 bytes; at most 1048576 are read"),
+    ("a byte too many", b" " * 1048577, "ReportTooLarge", "has 1048577 bytes; at most 1048576 are read"),
     ("no format", b"{}", "UnknownFormat", "format is None; this operator reads 'preflight-v1-json'"),
     ("another format", _json(_report(format="preflight-v2-json")), "UnknownFormat", "format is 'preflight-v2-json'"),
     ("a format that is no text", _json(_report(format=1)), "UnknownFormat", "format is 1"),
@@ -151,6 +152,21 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
         "ReportInvalid",
         "wants run 1 within 3600 s; runs count from 1, and have 1 to 300 s",
     ),
+    *(
+        (
+            f"a container that wants {seconds} s",
+            _json(_report(containers=[{"check": "a", "image": "b", "timeoutSeconds": seconds}])),
+            "ReportInvalid",
+            f"the container of a wants run 1 within {seconds} s",
+        )
+        for seconds in (0, 301)
+    ),
+    (
+        "a container of a check that is none",
+        _json(_report(containers=[{"check": "-a", "image": "b"}])),
+        "ReportInvalid",
+        "a container's check '-a' does not match",
+    ),
     (
         "a container's run before the first",
         _json(_report(containers=[{"check": "a", "image": "b", "run": 0}])),
@@ -170,6 +186,13 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("a version with a line end", _json(_report(sourceVersion="5\n")), "ReportInvalid", "sourceVersion '5\\n'"),
     ("fewer than none left out", _json(_report(risksOmitted=-1)), "ReportInvalid", "risksOmitted is -1"),
     ("a link that is too long", _json(_risk(url="https://" + "x" * 3000)), "InvalidRiskURL", "up to 2048 long"),
+    ("a link a character too long", _json(_risk(url="https://" + "x" * 2041)), "InvalidRiskURL", "up to 2048 long"),
+    (
+        "a start without a zone",
+        _json(_report(startedTime="2026-01-14T10:00:00")),
+        "ReportInvalid",
+        "the report's startedTime has no time zone",
+    ),
 ]
 
 
@@ -189,10 +212,33 @@ def test_bad_reports(data: bytes, reason: str, message: str) -> None:
         _risks(200),
         _risk(url=""),
         _risk(name="X" * 256),
+        _risk(url="https://" + "x" * 2040),
+        _risk(reason="R" * 1024),
+        _report(checks=[{"name": "x", "result": "Clear"}] * 2000),
+        _report(containers=[{"check": "a", "image": "b"}] * 10),
+        _report(containers=[{"check": "a", "image": "b", "timeoutSeconds": 1, "run": 1}]),
+        _report(containers=[{"check": "a", "image": "b", "timeoutSeconds": 300}]),
+        _report(risksOmitted=0),
+        _report(message="m" * (1048576 - len(_json(_report(message=""))))),
         _report(unknown={"deeply": [1, None]}),
         _risk(url=None),
     ],
-    ids=["the least", "200 risks", "no link", "the longest name", "a member that we do not know", "a null"],
+    ids=[
+        "the least",
+        "200 risks",
+        "no link",
+        "the longest name",
+        "the longest link",
+        "the longest reason",
+        "2000 checks",
+        "ten containers",
+        "a container with the least time",
+        "a container with the most time",
+        "none left out",
+        "a mebibyte",
+        "a member that we do not know",
+        "a null",
+    ],
 )
 def test_reports_at_the_limits_are_read(document: dict[str, Any]) -> None:
     """Limits refuse what is beyond them, and nothing else."""
@@ -216,6 +262,20 @@ def test_what_is_echoed_is_short_and_printable(data: bytes) -> None:
         read(data)
     assert len(caught.value.message) < 700
     assert not is_hazardous(caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("length", "echoed"),
+    [
+        pytest.param(98, "'" + "f" * 98 + "';", id="as long as is echoed whole"),
+        pytest.param(99, "'" + "f" * 99 + "... (101 characters);", id="a character more"),
+    ],
+)
+def test_how_much_is_echoed(length: int, echoed: str) -> None:
+    """A hundred characters with their quotes; beyond that how many there are."""
+    with pytest.raises(BadReport) as caught:
+        read(_json(_report(format="f" * length)))
+    assert f"the report's format is {echoed}" in caught.value.message
 
 
 def test_a_risk_without_a_link_has_a_page() -> None:

@@ -71,7 +71,13 @@ TAKEN: list[Any] = [
         ({"key": "dedicated", "operator": "Equal", "value": "infra", "effect": "NoSchedule"},),
         id="one toleration",
     ),
+    pytest.param(
+        {"cpuRequest": "500m"}, "quantities", Quantities(cpu_request="500m"), id="a request that is all of its limit"
+    ),
     pytest.param({"priorityClassName": ""}, "priority_class", "", id="no priority class"),
+    pytest.param({"priorityClassName": "a" * 253}, "priority_class", "a" * 253, id="the longest priority class"),
+    pytest.param({"catalogs": "skip"}, "catalogs", "skip", id="no catalogs of operators"),
+    pytest.param({"timeout": "1m1s"}, "timeout_s", 61.0, id="a minute and a second"),
     pytest.param({"serviceAccount": "dedicated"}, "service_account", "dedicated", id="an account of its own"),
     pytest.param({"reportSink": "configmap"}, "report_sink", "configmap", id="no folder of the node"),
     pytest.param(
@@ -132,6 +138,8 @@ UNUSABLE: list[Any] = [
     pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is no quantity", id="no quantity"),
     pytest.param({"cpuLimit": ""}, "cpuLimit '' is no quantity", id="nothing"),
     pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
+    pytest.param({"cpuLimit": "0"}, "is not more than nothing", id="nothing at all"),
+    pytest.param({"cpuRequest": "501m"}, "cpuRequest 501m is more than cpuLimit 500m", id="a thousandth too many"),
     pytest.param({"cpuLimit": "1e999999999"}, "is no quantity", id="more than any number"),
     pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is no quantity", id="an exponent that nobody counts"),
     pytest.param({"memoryLimit": "512m"}, "is less than 1Mi", id="half a byte"),
@@ -193,6 +201,13 @@ UNUSABLE: list[Any] = [
         id="a weight of nothing",
     ),
     pytest.param({"priorityClassName": "No Class"}, "is no name of a PriorityClass", id="no class's name"),
+    pytest.param({"priorityClassName": "a" * 254}, "is no name of a PriorityClass", id="too long a class's name"),
+    pytest.param({"catalogs": "some"}, "is neither read nor skip", id="some of the catalogs"),
+    pytest.param(
+        {"affinity": needs(key="x", operator="Gt", values=["1" * 19])},
+        "has operator Gt without one whole number, for x",
+        id="more than a number that nobody counts",
+    ),
     pytest.param({"serviceAccount": "admin"}, "is neither operator nor dedicated", id="anybody's account"),
     pytest.param({"reportSink": "s3"}, "is neither volume nor configmap", id="another sink"),
     pytest.param({"documentationBase": "ftp://x"}, "is no http or https URL", id="no web page"),
@@ -224,6 +239,19 @@ def test_a_long_value_is_cut_where_it_is_named() -> None:
     assert len(told) < 200
 
 
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [
+        pytest.param(60, f"cpuLimit '{'x' * 60}' is", id="as long as is shown whole"),
+        pytest.param(61, f"cpuLimit '{'x' * 60}...' is", id="a character more"),
+    ],
+)
+def test_how_much_of_a_value_is_shown(length: int, shown: str) -> None:
+    """Sixty characters tell which one it is."""
+    (told,) = read(cpuLimit="x" * length).unusable
+    assert told.startswith(shown)
+
+
 def test_no_config_map_leaves_the_defaults() -> None:
     """Nor does an empty one change anything."""
     assert settings.read(None, DEFAULTS) == read() == settings.Settings(DEFAULTS)
@@ -240,3 +268,17 @@ def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
     defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
     found = settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
     assert (found.unusable, found.place.quantities.cpu_limit) == ((), "lots")
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit", "told"),
+    [
+        pytest.param("lots", "1m", (), id="a request that is none is no more than any limit"),
+        pytest.param("1m", "lots", ("cpuRequest 1m is more than cpuLimit lots; the defaults are used",), id="a limit"),
+        pytest.param("lots", "more", (), id="both"),
+    ],
+)
+def test_what_is_no_quantity_counts_as_nothing(request_: str, limit: str, told: tuple[str, ...]) -> None:
+    """Where it is compared with another."""
+    defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit=limit, cpu_request=request_))
+    assert settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults).unusable == told

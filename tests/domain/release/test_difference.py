@@ -187,6 +187,17 @@ def test_what_a_role_grants(before: list[Any], after: list[Any], granted: Any, t
     assert [(change.granted, change.taken) for change in found] == ([] if granted is None else [(granted, taken)])
 
 
+def test_a_role_that_gathers_others() -> None:
+    """By the labels of those that it gathers, in order; a selector of none gathers by nothing."""
+    selectors = [{"matchLabels": {"b": "2", "a": "1"}}, {"matchExpressions": []}]
+    gathers = role() | {"kind": "ClusterRole", "aggregationRule": {"clusterRoleSelectors": selectors}}
+    (found,) = of([], [gathers]).access
+    assert found.granted == (
+        "all: whatever ClusterRoles labelled  grant",
+        "all: whatever ClusterRoles labelled a=1, b=2 grant",
+    )
+
+
 def test_a_new_binding_names_whom_and_what() -> None:
     """A binding grants a role to somebody."""
     binding = {
@@ -241,6 +252,18 @@ def containers(*items: dict[str, Any]) -> dict[str, Any]:
             {"kind": "Secret", "data": {"key": "c2VjcmV0"}},
             ["data: (none) -> (withheld)"],
             id="nor a Secret's first value",
+        ),
+        pytest.param(
+            {"a": "x" * 60}, {"a": "y" * 61}, [f"a: {'x' * 60} -> text of 61 characters"], id="as long as is shown"
+        ),
+        pytest.param(
+            {"a": "b"}, {"a": "x\ny"}, ["a: b -> text of 3 characters"], id="two lines are told by their size"
+        ),
+        pytest.param(
+            {"a": {"x": "y" * 60}},
+            {"a": 1},
+            ["a: 1 fields -> 1"],
+            id="a large object is told by how many fields it has",
         ),
         pytest.param(
             {"a": "x" * 100}, {"a": ""}, ['a: text of 100 characters -> ""'], id="a long text is told by its size"

@@ -121,3 +121,35 @@ def test_every_rule_is_told_not_only_the_first() -> None:
 def test_which_manifest_is_meant(kind: str, namespace: str, found: int) -> None:
     """Kinds as people type them."""
     assert len(named([manifest({P: "true"})], kind, "x", namespace)) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        pytest.param("clusterrole", 1, id="no group"),
+        pytest.param("clusterroles.rbac.authorization.k8s.io", 1, id="its group"),
+        pytest.param("clusterrole.apps", 0, id="an earlier group"),
+        pytest.param("clusterrole.storage.k8s.io", 0, id="a later group"),
+    ],
+)
+def test_a_group_must_be_the_whole_one(kind: str, found: int) -> None:
+    """Where one is named."""
+    text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
+    assert len(named(parse_manifests("0000_50_a_0.yaml", text)[0], kind, "x")) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed"),
+    [
+        pytest.param("NetworkPolicy", "networkpolicies", id="ies"),
+        pytest.param("Ingress", "ingresses", id="es"),
+        pytest.param("Box", "boxes", id="xes"),
+        pytest.param("Batch", "batches", id="ches"),
+        pytest.param("Node", "nodes", id="s"),
+    ],
+)
+def test_plurals_as_people_type_them(kind: str, typed: str) -> None:
+    """And no others."""
+    found = parse_manifests("0000_50_a_0.yaml", f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n")[0]
+    assert len(named(found, typed, "x")) == len(named(found, kind, "x")) == 1
+    assert named(found, f"{typed}s", "x") == named(found, typed, "y") == ()

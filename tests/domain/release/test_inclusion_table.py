@@ -151,3 +151,46 @@ def test_the_reason_is_the_go_operators(subject: Manifest, filters: Filters, rea
     decision = include(subject, filters)
     assert isinstance(decision, Excluded)
     assert reason in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        pytest.param(
+            "five",
+            'invalid included major version "five" in annotation: strconv.ParseUint: parsing "five": invalid syntax',
+            id="a word",
+        ),
+        pytest.param(
+            "-five",
+            'invalid excluded major version "five" in annotation: strconv.ParseUint: parsing "five": invalid syntax',
+            id="a word that is excluded",
+        ),
+        pytest.param(
+            "-",
+            'invalid excluded major version "" in annotation: strconv.ParseUint: parsing "": invalid syntax',
+            id="nothing that is excluded",
+        ),
+        pytest.param("18446744073709551615,5", None, id="as large as may be"),
+        pytest.param(
+            "18446744073709551616",
+            'invalid included major version "18446744073709551616" in annotation: '
+            'strconv.ParseUint: parsing "18446744073709551616": value out of range',
+            id="one larger",
+        ),
+        pytest.param("0000000000000000000000000000005", None, id="many noughts"),
+        pytest.param("0,5", None, id="nought"),
+        pytest.param("4,5,-5,-4", "inclusion and exclusion requirements overlap: [4 5]", id="overlap"),
+    ],
+)
+def test_what_is_no_major_version(value: str, said: str | None) -> None:
+    """In the words of whoever reads it in Go."""
+    decision = include(manifest({P: "true", MAJOR: value}, CRD), major(5))
+    assert (decision.reason if isinstance(decision, Excluded) else None) == said
+
+
+def test_a_number_of_thousands_of_digits_is_out_of_range() -> None:
+    """And no crash."""
+    decision = include(manifest({P: "true", MAJOR: "9" * 5000}, CRD), major(5))
+    assert isinstance(decision, Excluded)
+    assert decision.reason.endswith('9": value out of range')

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from runup.domain.release.payload import load_payload
-from runup.domain.release.whole import missing, oddities
+from runup.domain.release.payload import PayloadError, load_payload
+from runup.domain.release.whole import check, missing, oddities
 
 OK = "0000_50_a_0.yaml"
 ANNOTATED = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, annotations: {x: z}}\n"
@@ -98,3 +98,13 @@ SET = ANNOTATED.replace("x: z", "release.openshift.io/feature-set: Default")
 def test_what_is_odd(files: dict[str, str], said: list[str]) -> None:
     """Each names its file."""
     assert odd(**files) == said
+
+
+def test_what_is_no_release_is_refused_with_all_that_is_missing() -> None:
+    """In one text, and one by one."""
+    check(["manifests/a", "release-manifests/b", *METADATA], "folder")
+    with pytest.raises(
+        PayloadError, match=r"^folder is no release image: manifests/ is missing: .*; release-m"
+    ) as said:
+        check(METADATA[:1], "folder")
+    assert said.value.errors == missing(METADATA[:1])

@@ -1,23 +1,15 @@
-"""Graph data -> graph: what blocks, what is a risk, what names mean; the public data against an independent count."""
+"""Graph data -> graph: what blocks, what is a risk, what names mean."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from runup.api import codec
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.building import BadReleases, KnownRelease, read_releases
-from runup.domain.updates.graph import parse_graph
 from runup.domain.updates.ways import Step, ways
 
-CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "graph-data"
 ALWAYS = [{"type": "Always"}]
 
 
@@ -159,75 +151,6 @@ def test_the_shortest_way_avoids_risks() -> None:
     assert [step.to for step in found.updates] == ["4.1.3", "4.1.2", "4.1.1"]
     assert ways(built.document, {}, "4.2.0", "4.1.0").way == ()  # type: ignore[union-attr]
     assert ways(built.document, {}, "9.9.9") is None
-
-
-# --- the public data, counted a second time, by other means --------------------------------------------------------
-
-
-def _files(folder: str) -> list[Any]:
-    return [yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted((CORPUS / folder).glob("*.yaml"))]
-
-
-def _key(version: str) -> tuple[int, int]:
-    major, minor, _ = version.split(".", 2)
-    return int(major), int(minor)
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of graph data is not beside this checkout")
-def test_the_public_data_against_an_independent_count() -> None:
-    """Releases, updates, updates with risks and risks of every channel."""
-    listed, blocks = _files("channels"), _files("blocked-edges")
-    channels = {
-        f["name"]: {n.partition("+")[0] for n in f["versions"] if n.endswith("amd64") or "+" not in n} for f in listed
-    }
-    blocked = defaultdict(list)
-    for file in blocks:
-        name, _, arch = file["to"].partition("+")
-        if arch in ("", "amd64"):
-            blocked[name].append((re.compile(file["from"]), file.get("name") if file.get("matchingRules") else None))
-    raw = yaml.safe_load((CORPUS / "raw" / "metadata.json").read_text())
-    added = {
-        (old, new)
-        for new, told in raw.items()
-        for old in told.get("io.openshift.upgrades.graph.previous.add", "").split(",")
-    }
-
-    data = graph_data.read(
-        (CORPUS / "version").read_text(),
-        {f["name"]: f for f in listed},
-        {str(number): f for number, f in enumerate(blocks)},
-        raw,
-    )
-    built = building.build(data, None, "amd64")
-    assert built.assumed
-    # Versions of one file are compared by position in the graph alone: that is the order of all of them.
-    order = {node["version"]: place for place, node in enumerate(built.document["nodes"])}
-
-    @cache
-    def judged(old: str, new: str) -> set[str | None] | None:
-        """What is said of a hop; None where it is none."""
-        near = _key(old) in (_key(new), (_key(new)[0], _key(new)[1] - 1))
-        if not (near and order[old] < order[new]) and (old, new) not in added:
-            return None
-        return {name for origin, name in blocked[new] if origin.search(f"{old}+amd64")}
-
-    for channel, names in channels.items():
-        free, risky, risks = 0, 0, set()
-        for new in names:
-            for old in names:
-                found = judged(old, new)
-                if found is None or None in found:
-                    continue
-                risky += bool(found)
-                free += not found
-                risks |= set(found)
-        part = building.of_channel(built.document, channel)
-        groups = part["conditionalEdges"]
-        assert len(part["nodes"]) == len(names), channel
-        assert len(part["edges"]) == free, channel
-        assert sum(len(group["edges"]) for group in groups) == risky, channel
-        assert {risk["name"] for group in groups for risk in group["risks"]} == risks, channel
-    assert len(parse_graph(codec.encode(built.document)).releases) == len(set().union(*channels.values()))
 
 
 def test_a_release_that_several_ways_lead_to_is_gone_on_from_once() -> None:

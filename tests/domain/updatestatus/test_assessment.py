@@ -370,6 +370,15 @@ def test_without_cluster_version_nothing_is_said_of_the_update() -> None:
     assert [insight.type for insight in insights(status).values()] == ["Health"]
 
 
+def test_of_several_that_cannot_be_read_each_has_its_own_reason() -> None:
+    """The control plane's is ClusterVersion's."""
+    several = {name: Unreadable(f"no {name}") for name in ("nodes", "cluster_operators", "cluster_version")}
+    status = assess(b.snapshot(**several), None, b.NOW)
+    assert status.control_plane is not None
+    said = updating(status.control_plane.conditions)
+    assert said == ("Unknown", "CannotDetermineUpdating", "ClusterVersion could not be read: no cluster_version")
+
+
 @pytest.mark.parametrize(
     ("alerts", "expected"),
     [

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.domain.updatestatus import builders as b
 
 from runup.api.config_v1 import Update
@@ -209,6 +210,23 @@ def test_since_when_a_budget_allows_nothing(conditions: tuple[Any, ...], said: s
     [row] = rows(draining(pod_disruption_budgets=(budget(conditions=conditions),)))
     assert said in row.description
     assert ("no eviction allowed" in row.description) is ("no eviction" in said)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"min_available": None, "max_unavailable": 0}, "web (maxUnavailable 0, ", id="at most"),
+        pytest.param(
+            {"min_available": None, "max_unavailable": "0%"}, "web (maxUnavailable 0%, ", id="at most a share"
+        ),
+        pytest.param({"min_available": "100%"}, "web (minAvailable 100%, ", id="at least a share"),
+    ],
+)
+def test_the_rule_of_a_budget_is_told(spec: dict[str, Any], said: str) -> None:
+    """As it is written."""
+    given = budget()
+    [row] = rows(draining(pod_disruption_budgets=(replace(given, spec=replace(given.spec, **spec)),)))
+    assert said in row.description
 
 
 def test_a_pod_of_two_budgets_is_never_evicted() -> None:

@@ -7,7 +7,7 @@ a preflight: finding out about a large jump is what it is for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from runup.api.config_v1 import ClusterVersion, Release, UpdateHistory
 from runup.api.meta_v1 import Condition
@@ -60,11 +60,6 @@ def objections(
     question = Question(cluster_version, here, there, target, available, recommended)
     found = (precondition(question) for precondition in PRECONDITIONS)
     return tuple(objection for objection in found if objection is not None)
-
-
-def forced(found: Iterable[Objection]) -> tuple[Objection, ...]:
-    """`found` with nothing blocking any more."""
-    return tuple(replace(objection, blocking=False) for objection in found)
 
 
 def summary(found: Iterable[Objection], *, was_forced: bool = False) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from runup.api.kmm_v1beta1 import BuildArg, Module, TLSOptions
+from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
 from runup.api.meta_v1 import NamespacedName
 from runup.lang.cut import cut
 
@@ -101,11 +101,6 @@ class Run:
     detail: str = ""
     ended_at: datetime | None = None
     deleting: bool = False
-
-
-def is_of(run: Run, module: Module) -> bool:
-    """Whether `run` belongs to `module`."""
-    return (run.key.namespace, run.module) == (module.metadata.namespace, module.metadata.name)
 
 
 def snippet(text: str) -> str:

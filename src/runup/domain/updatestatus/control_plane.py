@@ -44,11 +44,6 @@ class OperatorState(msgspec.Struct, frozen=True):
         """Whether its turn has not come."""
         return not self.updated and self.progressing is not None and self.progressing.status == "False"
 
-    @property
-    def is_unavailable(self) -> bool:
-        """Whether it does not say that it is available."""
-        return self.available is None or self.available.status != "True"
-
 
 class ControlPlaneState(msgspec.Struct, frozen=True):
     """The operators, and how the update as a whole goes. `end` and `started` are None without history.

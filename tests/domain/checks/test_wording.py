@@ -1,0 +1,133 @@
+"""How findings are put into words: lists and texts as long as they may be, and one longer."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from tests.factories import NOW, SINCE, condition, context, node
+
+from runup.api.codec import Undecodable
+from runup.api.core_v1 import Node
+from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.wording import at, cause, count, dated, graver, names, said
+from runup.domain.checks.engine import one_line, run_check, unknown_risk
+from runup.domain.checks.model import Check, Finding, Snapshot
+
+NODES = resource_of(Node)
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        pytest.param("", "", id="none"),
+        pytest.param("a", "a", id="one"),
+        pytest.param("ab", "a and b", id="two"),
+        pytest.param("abcde", "a, b, c, d and e", id="as many as are named"),
+        pytest.param("abcdef", "a, b, c, d, e and 1 more", id="one more"),
+        pytest.param("abcdefgh", "a, b, c, d, e and 3 more", id="three more"),
+    ],
+)
+def test_a_list(items: str, told: str) -> None:
+    """Five names at most, then how many more."""
+    assert names(list(items)) == told
+
+
+def test_how_many() -> None:
+    """One is singular, and nothing else."""
+    assert [count(number, "node") for number in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+
+
+def test_since_when() -> None:
+    """Nothing where nobody knows."""
+    assert (at(SINCE), dated(SINCE)) == ("since 2026-01-14T09:30:00Z", " (since 2026-01-14T09:30:00Z)")
+    assert (at(None), dated(None)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "told"),
+    [
+        pytest.param("Broken", "It is.", "Broken: It is", id="both"),
+        pytest.param("Broken", "", "Broken", id="a reason alone"),
+        pytest.param("", "It is.", "It is", id="a message alone"),
+        pytest.param("AsExpected", "It is.", "It is", id="a reason that is none"),
+        pytest.param("AsExpected", "", "", id="nothing"),
+        pytest.param("", "a\n  b..", "a b", id="one line, without its end"),
+        pytest.param("", "x" * 600, "x" * 600, id="as long as is told"),
+        pytest.param("", "x" * 601, "x" * 596 + " ...", id="a character more"),
+    ],
+)
+def test_a_cause(reason: str, message: str, told: str) -> None:
+    """Another component's words, as far as they say why."""
+    found = condition("Degraded", "True", reason, message)
+    assert cause(found) == told
+    assert said(found) == f"{': ' if told else ''}{told} (since 2026-01-14T09:30:00Z)."
+
+
+@pytest.mark.parametrize(
+    ("since", "severity"),
+    [
+        pytest.param(NOW - timedelta(minutes=10), "critical", id="as long as it takes"),
+        pytest.param(NOW - timedelta(minutes=10) + timedelta(seconds=1), "warning", id="a second less"),
+        pytest.param(None, "critical", id="nobody knows since when"),
+    ],
+)
+def test_how_grave(since: datetime | None, severity: str) -> None:
+    """What lasts is graver."""
+    assert graver(since, NOW, timedelta(minutes=10), "warning", "critical") == severity
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("first\nsecond", "ValueError: first", id="the first line"),
+        pytest.param("", "ValueError", id="none"),
+        pytest.param("x" * 288, f"ValueError: {'x' * 288}", id="three hundred characters"),
+        pytest.param("x" * 289, f"ValueError: {'x' * 288}", id="a character more"),
+    ],
+)
+def test_an_error_on_one_line(text: str, told: str) -> None:
+    """Its kind, and as much of its first line as there is room for."""
+    assert one_line(ValueError(text)) == told
+
+
+def found(*findings: Finding) -> list[str]:
+    """What a check that finds this comes to, in messages."""
+    outcome = run_check(Check("Example", "tests", (), lambda _snapshot, _context: findings), Snapshot(), context())
+    return [finding.message for finding in outcome.findings]
+
+
+@pytest.mark.parametrize(
+    ("length", "taken"), [pytest.param(256, True, id="the longest name"), pytest.param(257, False, id="one longer")]
+)
+def test_how_long_a_risks_name_may_be(length: int, taken: bool) -> None:
+    """As long as ClusterVersion takes; the name that stands for a check, too."""
+    name = "X" * length
+    assert (found(Finding(name, "It is.")) == ["It is."]) is taken
+    check = Check("Other", "tests", (), lambda _snapshot, _context: (), unknown_risk=name)
+    assert unknown_risk(check) == (name if taken else "Other")
+
+
+@pytest.mark.parametrize(
+    ("number", "end"),
+    [
+        pytest.param(5, "Node n4 cannot be read: odd.", id="as many as are named"),
+        pytest.param(6, "; and 1 more.", id="one more"),
+    ],
+)
+def test_how_many_unreadable_objects_are_named(number: int, end: str) -> None:
+    """Five, then how many more."""
+    bad = tuple(Undecodable("", f"n{each}", "odd") for each in range(number))
+    check = Check("Example", "tests", (NODES,), lambda snapshot, _context: (snapshot.all(Node) and ()) or ())
+    (finding,) = run_check(check, Snapshot({NODES: (node(),)}, {}, {NODES: bad}), context()).findings
+    assert finding.message.startswith(f"Whether Example applies to {number} objects could not be told: Node n0 cannot")
+    assert finding.message.endswith(end)
+
+
+def test_one_object_of_a_namespace_is_referred_to_whole() -> None:
+    """Group, kind, namespace and name."""
+    bad = (Undecodable("shop", "web", "odd"),)
+    check = Check("Example", "tests", (NODES,), lambda snapshot, _context: (snapshot.all(Node) and ()) or ())
+    (finding,) = run_check(check, Snapshot({NODES: (node(),)}, {}, {NODES: bad}), context()).findings
+    (resource,) = finding.resources
+    assert (resource.group, resource.kind, resource.namespace, resource.name) == ("", "Node", "shop", "web")

@@ -1,0 +1,68 @@
+"""The one risk that stands for those which have no room, and where links of risks lead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from runup.api.config_v1 import ConditionalUpdateRisk, Release
+from runup.domain import documentation
+from runup.domain.preflight import results
+from runup.domain.updates.candidates import ALWAYS
+
+
+@pytest.mark.parametrize("status", ["True", "Unknown"])
+def test_what_a_preflight_found_and_nobody_has_room_for(status: Any) -> None:
+    """It comes from the preflight as the others do."""
+    found = results.omitted("5.1.0", "3 more\n risks", status, from_preflight=True)
+    assert (found.risk.name, found.risk.message) == (results.OMITTED, "Preflight=5.1.0: 3 more risks")
+    assert found.from_preflight
+    assert found.applies.status == status
+    assert found.applies.reason == (results.VALIDATION if status == "True" else results.PARTIAL)
+    assert found.risk.url == documentation.page(results.OMITTED)
+
+
+@pytest.mark.parametrize("status", ["True", "Unknown"])
+def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
+    """It is no preflight's, and says so by its name."""
+    found = results.omitted("5.1.0", "3 more risks", status, from_preflight=False)
+    assert (found.risk.name, found.risk.message) == (results.OTHERS_OMITTED, "3 more risks")
+    assert not found.from_preflight
+    assert (found.applies.status, found.risk.matching_rules) == (status, ALWAYS)
+    assert found.risk.url == documentation.page(results.OTHERS_OMITTED)
+    assert not results.is_preflights(found.risk)
+    assert results.OMITTED != results.OTHERS_OMITTED
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [("IN_PROGRESS", True), ("INCOMPLETE", True), ("NOT_OFFERED", True), ("OTHERS_OMITTED", False)],
+)
+def test_whose_a_stored_risk_is(name: str, whose: bool) -> None:
+    """By its name, where its verdict does not say."""
+    risk = ConditionalUpdateRisk(name=getattr(results, name), message="m", url="u", matching_rules=ALWAYS)
+    assert results.is_preflights(risk) is whose
+
+
+@pytest.mark.parametrize(("holds_up", "version", "named"), [(True, "5.1.0", "5.1.0"), (False, "", "i@sha256:1")])
+def test_a_hop_that_is_not_offered(holds_up: bool, version: str, named: str) -> None:
+    """By its version, else by its image."""
+    found = results.path_not_offered(Release(version=version, image="i@sha256:1"), "5.0.0", holds_up=holds_up)
+    assert found.applies.message == f"The update service does not offer an update from 5.0.0 to {named}."
+    assert (found.applies.status, found.holds_up, found.from_preflight) == ("True", holds_up, True)
+
+
+BASE, HERE = "https://a.example/docs/", "https://b.example/docs/"
+
+
+@pytest.mark.parametrize("to", ["", HERE])
+def test_links_that_are_moved(to: str) -> None:
+    """To where the pages are, if anybody knows; of a risk nothing else changes."""
+    risk = results.path_not_offered(Release(version="5.1.0"), "5.0.0")
+    page = documentation.page(results.NOT_OFFERED, BASE)
+    given = replace(risk, risk=replace(risk.risk, url=page))
+    (found,) = results.with_links([given], (BASE,), to)
+    assert found.risk.url == (documentation.page(results.NOT_OFFERED, HERE) if to else page)
+    assert replace(found, risk=given.risk) == given

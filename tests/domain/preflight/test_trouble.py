@@ -1,0 +1,230 @@
+"""Why a target does not start, at its edges: seconds, lengths, and reasons that no condition may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.factories import NOW
+
+from runup.api import codec
+from runup.api.core_v1 import Event, Pod
+from runup.api.workloads_v1 import Deployment
+from runup.domain.preflight.starting import Trouble, active_pod, cut, look_again_s, trouble
+
+NAME = "cvo-preflight"
+Found = Callable[[], Trouble | None]
+
+
+def iso(seconds_ago: float) -> str:
+    """A time as the API server writes it."""
+    return f"{NOW - timedelta(seconds=seconds_ago):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def deployment(*conditions: dict[str, str], age_s: float = 60) -> Deployment:
+    """The Deployment with what its controller says."""
+    made = {"metadata": {"name": NAME, "creationTimestamp": iso(age_s)}}
+    return codec.convert(Deployment, made | {"status": {"conditions": list(conditions)}})
+
+
+def pod(name: str = "one", *, age_s: float = 60, node: str = "", going: bool = False, **status: Any) -> Pod:
+    """A pod of that name and age."""
+    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": iso(age_s)}
+    metadata |= {"deletionTimestamp": iso(1)} if going else {}
+    return codec.convert(Pod, {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
+
+
+def container(**status: Any) -> dict[str, Any]:
+    """The state of a pod's container."""
+    return {"containerStatuses": [{"name": "c", "restartCount": 0, **status}]}
+
+
+def event(reason: str, message: str = "why", *, of: str = "uid-one", kind: str = "Pod", name: str = "one") -> Event:
+    """A Warning about a pod, or another object."""
+    about = {"kind": kind, "name": name, "uid": of}
+    said = {"reason": reason, "message": message, "lastTimestamp": iso(5), "metadata": {"name": f"{name}.{reason}"}}
+    return codec.convert(Event, {"involvedObject": about, **said})
+
+
+def found(*pods: Pod, events: tuple[Event, ...] = (), of: Deployment | None = None) -> Found:
+    """What is the matter, for whoever asks."""
+    return lambda: trouble(of or deployment(), pods, events, name=NAME, now=NOW)
+
+
+def refused(type_: str, status: str, reason: str) -> Deployment:
+    """A Deployment with one condition."""
+    return deployment({"type": type_, "status": status, "reason": reason, "message": "quota"})
+
+
+PENDING = "TargetPending"
+REASONS: dict[str, tuple[Found, str]] = {
+    "the ReplicaSet is refused": (found(of=refused("ReplicaFailure", "True", "FailedCreate")), "FailedCreate"),
+    "it was refused once": (found(of=refused("ReplicaFailure", "False", "FailedCreate")), PENDING),
+    "its reason is none that a condition may have": (
+        found(of=refused("ReplicaFailure", "True", "not a reason")),
+        "FailedCreate",
+    ),
+    "its reason is as long as one may be": (found(of=refused("ReplicaFailure", "True", "R" * 100)), "R" * 100),
+    "its reason is a character longer": (found(of=refused("ReplicaFailure", "True", "R" * 101)), "FailedCreate"),
+    "not even a ReplicaSet": (
+        found(of=refused("Progressing", "False", "ReplicaSetCreateError")),
+        "ReplicaSetCreateError",
+    ),
+    "a ReplicaSet could not be made once": (found(of=refused("Progressing", "True", "ReplicaSetCreateError")), PENDING),
+    "it progresses no more for another reason": (
+        found(of=refused("Progressing", "False", "ProgressDeadlineExceeded")),
+        PENDING,
+    ),
+    "a pod was thrown out": (found(pod(phase="Failed", reason="Evicted")), "Evicted"),
+    "a pod was thrown out for no reason": (found(pod(phase="Failed")), "PodFailed"),
+    "no node is told": (
+        found(pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])),
+        "Unschedulable",
+    ),
+    "a node was found after all": (
+        found(pod(conditions=[{"type": "PodScheduled", "status": "True", "reason": "Unschedulable"}])),
+        PENDING,
+    ),
+    "it is held back by a gate": (
+        found(pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])),
+        PENDING,
+    ),
+    "an event of it": (found(pod(), events=(event("FailedMount"),)), "FailedMount"),
+    "an event whose reason is none": (found(pod(), events=(event("failed: mount"),)), "PodFailed"),
+    "an event without a reason": (found(pod(), events=(event(""),)), PENDING),
+    "an event of another pod": (found(pod(), events=(event("FailedMount", of="uid-two"),)), PENDING),
+    "the same of an older pod": (found(pod(), events=(event("FailedMount", of="uid-a"),)), PENDING),
+    "what its state tells better": (found(pod(), events=(event("FailedScheduling"),)), PENDING),
+    "its container is being made": (
+        found(pod(**container(state={"waiting": {"reason": "ContainerCreating"}}))),
+        PENDING,
+    ),
+    "its pod is being initialized": (
+        found(pod(**container(state={"waiting": {"reason": "PodInitializing"}}))),
+        PENDING,
+    ),
+    "its container waits for nothing": (found(pod(**container(state={"waiting": {}}))), PENDING),
+    "a second container alone is being made": (
+        found(
+            pod(
+                containerStatuses=[
+                    {"name": "c", "restartCount": 0, "state": {"running": {}}},
+                    {"name": "d", "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}},
+                ]
+            )
+        ),
+        "",
+    ),
+    "its container has been restarted": (
+        found(pod(**container(restartCount=1, state={"waiting": {"reason": "ContainerCreating"}}))),
+        "",
+    ),
+    "its container has ended before": (
+        found(pod(**container(lastState={"terminated": {"exitCode": 1}}, state={"waiting": {"reason": ""}}))),
+        "",
+    ),
+    "its container has ended": (found(pod(**container(state={"terminated": {"exitCode": 1}}))), ""),
+    "its container waits for an image": (
+        found(pod(**container(state={"waiting": {"reason": "ErrImagePull"}}))),
+        "",
+    ),
+    "its pod is being deleted": (found(pod(going=True)), ""),
+    "a pod that failed is being deleted": (found(pod(going=True, phase="Failed", reason="Evicted")), ""),
+    "its pod ended well": (found(pod(phase="Succeeded")), ""),
+    "its pod is as old as nobody waits": (found(pod(age_s=5)), PENDING),
+    "its pod is a second younger": (found(pod(age_s=4), events=(event("FailedMount"),)), ""),
+    "no pod for as long as nobody waits": (found(of=deployment(age_s=5)), PENDING),
+    "no pod a second sooner": (found(of=deployment(age_s=4)), ""),
+    "the ReplicaSet's events before that": (
+        found(of=deployment(age_s=5), events=(event("FailedCreate", kind="ReplicaSet", name=f"{NAME}-1"),)),
+        "FailedCreate",
+    ),
+}
+
+
+@pytest.mark.parametrize(("asked", "reason"), REASONS.values(), ids=REASONS.keys())
+def test_what_is_the_matter(asked: Found, reason: str) -> None:
+    """The reason of whoever says one; nothing where a state of the container says it."""
+    said = asked()
+    assert (said.reason if said else "") == reason
+
+
+TEXTS: dict[str, tuple[Found, str]] = {
+    "refused": (
+        found(of=refused("ReplicaFailure", "True", "FailedCreate")),
+        "the target's pod could not be created: quota",
+    ),
+    "thrown out": (
+        found(pod(phase="Failed", reason="Evicted", message="low on memory. ", node="n")),
+        "the target's pod failed on node n (Evicted): low on memory",
+    ),
+    "thrown out of nowhere": (
+        found(pod(phase="Failed", reason="Evicted", message="x")),
+        "the target's pod failed (Evicted): x",
+    ),
+    "not set up on a node": (
+        found(pod(node="n"), events=(event("FailedMount", "no volume"),)),
+        "the target's pod cannot be set up on node n (FailedMount): no volume",
+    ),
+    "not set up nowhere": (
+        found(pod(), events=(event("FailedMount", "no volume"),)),
+        "the target's pod cannot be set up (FailedMount): no volume",
+    ),
+    "slow on a node": (
+        found(pod(node="n")),
+        f"its pod is being set up on node n since {iso(60)}; the image may still be on its way",
+    ),
+    "slow to be scheduled": (
+        found(pod()),
+        f"its pod waits for the scheduler since {iso(60)}; the image may still be on its way",
+    ),
+}
+
+
+@pytest.mark.parametrize(("asked", "text"), TEXTS.values(), ids=TEXTS.keys())
+def test_what_is_told_of_it(asked: Found, text: str) -> None:
+    """Where, and in whose words."""
+    said = asked()
+    assert said is not None
+    assert said.message == text
+
+
+@pytest.mark.parametrize(
+    ("pods", "of", "expected"),
+    [
+        pytest.param((), deployment(age_s=0), 5.0, id="new"),
+        pytest.param((), deployment(age_s=4), 1.0, id="in a second"),
+        pytest.param((), deployment(age_s=5), None, id="it is worth a word"),
+        pytest.param((pod(age_s=2),), deployment(age_s=60), 3.0, id="a new pod of an old Deployment"),
+        pytest.param((pod(age_s=2, **container(state={"running": {}})),), deployment(), None, id="a pod that runs"),
+        pytest.param((pod(age_s=2, going=True),), deployment(age_s=3), 2.0, id="a pod that goes is none"),
+        pytest.param((), None, None, id="no Deployment"),
+        pytest.param((), codec.convert(Deployment, {}), 5.0, id="one of which nobody knows since when it is"),
+    ],
+)
+def test_when_to_look_again(pods: tuple[Pod, ...], of: Deployment | None, expected: float | None) -> None:
+    """Once waiting is worth a word; not where it is already, nor where nothing waits."""
+    assert look_again_s(of, pods, NOW) == expected
+
+
+def test_the_pod_that_counts() -> None:
+    """The newest that runs or will; of one second the last by name."""
+    old, new, last = pod("c", age_s=9), pod("a", age_s=3), pod("b", age_s=3)
+    over = [pod("d", age_s=1, phase="Failed"), pod("e", age_s=1, phase="Succeeded"), pod("f", age_s=1, going=True)]
+    assert active_pod([old, last, new, *over]) == last
+    assert active_pod(over) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("x" * 600, "x" * 600, id="as long as is told"),
+        pytest.param("x" * 601, "x" * 600 + "...", id="a character more"),
+        pytest.param("a\n b..", "a b", id="one line, without its end"),
+    ],
+)
+def test_others_words(words: str, expected: str) -> None:
+    """The beginning of them: it says what they are about."""
+    assert cut(words) == expected

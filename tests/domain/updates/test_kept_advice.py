@@ -1,0 +1,353 @@
+"""Releases with their risks put together, and what of earlier advice stays while nobody answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as with_fields
+from tests.factories import NOW
+
+from runup.api import codec
+from runup.api.config_v1 import (
+    ClusterVersionSpec,
+    ClusterVersionStatus,
+    ConditionalUpdate,
+    ConditionalUpdateRisk,
+    MatchingRule,
+    Release,
+    Update,
+)
+from runup.api.meta_v1 import Condition
+from runup.domain.updates.advise import Advised, advise
+from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
+from runup.domain.updates.candidates import leaves_minor as leaves
+from runup.domain.updates.graph import Graph, GraphDocument, parse_graph
+from runup.domain.updates.recommended import recommended, unaccepted
+from runup.domain.updates.risks.source import SourceRisk
+from runup.domain.updates.service import Failure, ServiceState, query_for, usable_graph
+from runup.domain.updates.upgradeable import upgradeable
+
+ID = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
+SPEC = ClusterVersionSpec(cluster_id=ID, channel="stable-5.0")
+HERE = Release(version="5.0.0", image="i@sha256:0")
+QUERY = query_for(SPEC, HERE, configured_url="", architecture="amd64")
+
+
+def judged(name: str, status: Any = "True", message: str = "m", **changes: Any) -> JudgedRisk:
+    """A risk with its verdict."""
+    rules = changes.pop("rules", ALWAYS)
+    reason = changes.pop("reason", "Match")
+    risk = ConditionalUpdateRisk(name=name, message=message, url=f"https://{name}/", matching_rules=rules)
+    return JudgedRisk(risk, Condition(type="Applies", status=status, reason=reason, message=f"{name}?"), **changes)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "status"),
+    [
+        pytest.param("False", "Unknown", "Unknown", id="no and perhaps"),
+        pytest.param("Unknown", "True", "True", id="perhaps and yes"),
+        pytest.param("False", "True", "True", id="no and yes"),
+        pytest.param("False", "False", "False", id="no twice"),
+    ],
+)
+def test_of_two_verdicts_the_worse_counts(one: str, other: str, status: str) -> None:
+    """Whichever comes first."""
+    for first, second in ((one, other), (other, one)):
+        assert join(judged("R", first), judged("R", second)).applies.status == status
+
+
+def test_of_two_alike_the_first_verdict_counts() -> None:
+    """Its words are those that were shown before."""
+    first, second = judged("R", reason="A"), judged("R", reason="B")
+    assert join(first, second).applies.reason == "A"
+
+
+def test_two_risks_of_one_name_are_one() -> None:
+    """Each line of their messages once; the link of the first, and its rules where it has any."""
+    moon = (MatchingRule(type="Moon"),)
+    lines = join(judged("R", message="a\nb", rules=moon), judged("R", message="c\na")).risk
+    assert (lines.message, lines.matching_rules, lines.url) == ("a\nb\nc", moon, "https://R/")
+    assert join(judged("R", rules=()), judged("R", rules=moon)).risk.matching_rules == ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param(True, True, True, id="both are"),
+        pytest.param(True, False, False, id="the first is"),
+        pytest.param(False, True, False, id="the second is"),
+    ],
+)
+def test_a_preflights_risk_is_one_that_only_preflights_have(one: bool, other: bool, expected: bool) -> None:
+    """The service's stays when the preflight goes."""
+    assert join(judged("R", from_preflight=one), judged("R", from_preflight=other)).from_preflight is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        pytest.param(("True", True), ("True", False), True, id="one holds it up"),
+        pytest.param(("True", False), ("Unknown", False), False, id="neither does"),
+        pytest.param(("False", True), ("True", False), False, id="the one that would does not apply"),
+        pytest.param(("False", True), ("Unknown", True), True, id="one that nobody can tell"),
+    ],
+)
+def test_what_holds_an_update_up(one: tuple[str, bool], other: tuple[str, bool], expected: bool) -> None:
+    """A risk that applies or cannot be told, and is no mere information."""
+    first, second = (judged("R", status, holds_up=holds) for status, holds in (one, other))
+    assert join(first, second).holds_up is expected
+    assert join(second, first).holds_up is expected
+
+
+def update(version: str, *risks: JudgedRisk) -> Candidate:
+    """A release."""
+    return Candidate(Release(version=version, image=f"i@{version}"), risks)
+
+
+def test_the_newest_comes_first() -> None:
+    """By what versions mean, not by how they are written; what is none comes last."""
+    found = ordered([update("5.0.9"), update("five"), update("5.0.10"), update("5.1.0-rc.1"), update("5.1.0")])
+    assert [each.release.version for each in found] == ["5.1.0", "5.1.0-rc.1", "5.0.10", "5.0.9", "five"]
+
+
+def test_risks_are_in_the_order_of_their_names() -> None:
+    """Those that are added among those that are there, each name once."""
+    found = add_risks(update("5.1.0", judged("C"), judged("A", "False")), [judged("B"), judged("A")])
+    assert [(risk.name, risk.applies.status) for risk in found.risks] == [("A", "True"), ("B", "True"), ("C", "True")]
+    every = by_name([update("5.2.0", judged("B", message="x")), update("5.1.0", judged("B", message="y"), judged("A"))])
+    assert [(risk.name, risk.risk.message) for risk in every] == [("A", "m"), ("B", "x\ny")]
+
+
+def test_what_only_informs_is_left_out() -> None:
+    """Of what an update waits for."""
+    found = holding(update("5.1.0", judged("A", holds_up=False), judged("B")))
+    assert [risk.name for risk in found.risks] == ["B"]
+
+
+@pytest.mark.parametrize(
+    ("current", "to", "expected"),
+    [
+        ("5.0.0", "5.0.9", False),
+        ("5.0.0", "5.1.0", True),
+        ("5.0.0", "6.0.0", True),
+        ("five", "5.0.9", True),
+        ("5.0.0", "five", True),
+    ],
+)
+def test_whether_an_update_leaves_the_minor_version(current: str, to: str, expected: bool) -> None:
+    """What cannot be read counts as leaving it."""
+    assert leaves(update(to), current) is expected
+
+
+@pytest.mark.parametrize(
+    ("risk", "accepted", "expected"),
+    [
+        pytest.param(judged("A"), (), ("A",), id="it applies"),
+        pytest.param(judged("A", "Unknown"), (), ("A",), id="nobody can tell"),
+        pytest.param(judged("A", "False"), (), (), id="it does not apply"),
+        pytest.param(judged("A", holds_up=False), (), (), id="it only informs"),
+        pytest.param(judged("A"), ("A",), (), id="it is accepted"),
+        pytest.param(judged("A"), ("B",), ("A",), id="another is accepted"),
+    ],
+)
+def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
+    """By name; what is to be accepted is what holds the update up."""
+    assert unaccepted(update("5.1.0", risk), accepted) == expected
+
+
+EVALUATION = "EvaluationFailed"
+ONE, TWO = judged("B-b"), judged("C-c")
+UNTOLD = judged("U", "Unknown", reason=EVALUATION)
+FOLDS: dict[str, tuple[tuple[JudgedRisk, ...], tuple[str, ...], tuple[str, str, str]]] = {
+    "no risk": ((), (), ("True", "NotExposedToRisks", "The update is recommended, because none of")),
+    "accepted, then one that does not apply": (
+        (ONE, judged("N", "False")),
+        ("B-b",),
+        ("True", "AllExposedRisksAccepted", "The update is recommended, because either"),
+    ),
+    "two accepted": (
+        (ONE, TWO),
+        ("B-b", "C-c"),
+        ("True", "AllExposedRisksAccepted", "The update is recommended, because"),
+    ),
+    "two of no reason's name": ((ONE, TWO), (), ("False", "ExposedToRisks", "m https://B-b/\n\nm https://C-c/")),
+    "exposed, then unknown": ((ONE, UNTOLD), (), ("False", "ExposedToRisks", "m https://B-b/\n\nU?")),
+    "unknown for another reason, then exposed": (
+        (judged("U", "Unknown", reason="Stale"), ONE),
+        (),
+        ("False", "MultipleReasons", "U?\n\nm https://B-b/"),
+    ),
+    "unknown for no reason": ((judged("U", "Unknown", reason=""),), (), ("Unknown", EVALUATION, "U?")),
+    "two unknown": ((UNTOLD, judged("V", "Unknown", reason=EVALUATION)), (), ("Unknown", EVALUATION, "U?\n\nV?")),
+    "unknown, then accepted": ((UNTOLD, TWO), ("C-c",), ("Unknown", EVALUATION, "U?")),
+}
+
+
+@pytest.mark.parametrize(("risks", "accepted", "expected"), FOLDS.values(), ids=FOLDS.keys())
+def test_what_risks_come_to(
+    risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str, str]
+) -> None:
+    """Status, reason and words, whichever risk comes first."""
+    found = recommended(update("5.1.0", *risks), accepted)
+    assert (found.status, found.reason) == expected[:2]
+    assert found.message.startswith(expected[2])
+    assert "\n\n" not in found.message.removeprefix(expected[2])
+
+
+GRAPH = Graph(GraphDocument())
+
+
+@pytest.mark.parametrize(
+    ("changes", "usable"),
+    [
+        pytest.param(
+            {"succeeded_at": NOW - timedelta(hours=24) + timedelta(seconds=1)}, True, id="a day, less a second"
+        ),
+        pytest.param({"succeeded_at": NOW - timedelta(hours=24)}, False, id="a day"),
+        pytest.param({"succeeded_at": None}, False, id="never"),
+        pytest.param({"query": None}, False, id="to another question"),
+        pytest.param({"graph": None}, False, id="an answer without a graph"),
+    ],
+)
+def test_how_long_an_answer_outlives_the_service(changes: dict[str, Any], usable: bool) -> None:
+    """A day, to the second."""
+    state = replace(ServiceState(query=QUERY, graph=GRAPH, succeeded_at=NOW), **changes)
+    assert (usable_graph(state, QUERY, now=NOW) is GRAPH) is usable
+
+
+def risk(name: str, reason: str = "Match") -> ConditionalUpdateRisk:
+    """A risk as ClusterVersion has it."""
+    applies = Condition(type="Applies", status="True", reason=reason)
+    return ConditionalUpdateRisk(name=name, message="m", url="u", matching_rules=ALWAYS, conditions=(applies,))
+
+
+def conditional(version: str, *risks: ConditionalUpdateRisk) -> ConditionalUpdate:
+    """A conditional update as ClusterVersion has it."""
+    return ConditionalUpdate(release=Release(version=version, image=f"i@{version}"), risks=risks)
+
+
+def advised(status: ClusterVersionStatus, *, reason: str = "", current: Release = HERE) -> Advised:
+    """What is advised where the service was not heard yet, or failed for that reason."""
+    query = query_for(SPEC, current, configured_url="", architecture="amd64")
+    failure = Failure(reason, "m") if reason else None
+    state = ServiceState(query=query, failure=failure, attempted_at=NOW)
+    return advise(SPEC, status, state, current=current, configured_url="", architecture="amd64", now=NOW)
+
+
+EARLIER = ClusterVersionStatus(
+    available_updates=(Release(version="5.0.1", image="i@5.0.1"), Release(version="5.1.0", image="i@5.1.0")),
+    conditional_updates=(
+        conditional("5.1.0", risk("Theirs"), risk("Found", "PreflightValidation")),
+        conditional("5.0.2", risk("Found", "PreflightValidation")),
+        conditional("5.2.0", risk("UpdatePathNotOffered", "PreflightValidation")),
+        conditional("5.0.3", risk("ClusterVersionOverrides")),
+    ),
+)
+KEPT = [("5.1.0", ["Theirs"]), ("5.0.3", []), ("5.0.2", []), ("5.0.1", [])]
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept", "settled"),
+    [
+        pytest.param("", KEPT, False, id="it was not heard yet"),
+        pytest.param("RemoteFailed", KEPT, True, id="it is away"),
+        pytest.param("ResponseFailed", KEPT, True, id="it says that it failed"),
+        pytest.param("ResponseInvalid", KEPT, True, id="it says what nobody understands"),
+        pytest.param("VersionNotFound", [], True, id="it does not know this release"),
+    ],
+)
+def test_a_service_that_is_away_takes_nothing_back(
+    reason: str, kept: list[tuple[str, list[str]]], settled: bool
+) -> None:
+    """What it offered stays with its own risks; what others added goes."""
+    found = advised(EARLIER, reason=reason)
+    assert [(each.release.version, [r.name for r in each.risks]) for each in found.candidates] == kept
+    assert found.settled is settled
+    assert (found.condition is not None and found.condition.reason == reason) is bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("version", "image", "kept"),
+    [
+        pytest.param("5.0.1", "i@sha256:1", True, id="a newer release"),
+        pytest.param("4.9.0", "i@sha256:1", False, id="an older one"),
+        pytest.param("5.0.0", "i@sha256:1", True, id="another image of the same"),
+        pytest.param("5.0.0", "i@sha256:0", False, id="the very same"),
+        pytest.param("five", "i@sha256:1", True, id="one of no version"),
+    ],
+)
+def test_what_is_behind_is_no_update(version: str, image: str, kept: bool) -> None:
+    """Of advice for the release before."""
+    status = ClusterVersionStatus(available_updates=(Release(version=version, image=image),))
+    assert bool(advised(status).candidates) is kept
+
+
+@pytest.mark.parametrize(
+    ("asked", "current", "migrates"),
+    [
+        pytest.param("Multi", "", True, id="asked for"),
+        pytest.param("", "", False, id="not asked for"),
+        pytest.param("Multi", "Multi", False, id="done already"),
+    ],
+)
+def test_a_change_of_architecture_offers_the_release_itself(asked: str, current: str, migrates: bool) -> None:
+    """And nothing newer, until it is done."""
+    spec = with_fields(SPEC, desired_update=Update(version="5.0.0", architecture=asked))
+    here = Release(version="5.0.0", image="i@5.0.0", architecture=current)
+    query = query_for(spec, here, configured_url="", architecture=current or "amd64")
+    nodes = [{"version": version, "payload": f"i@{version}"} for version in ("5.0.0", "5.0.1")]
+    graph = parse_graph(codec.encode({"nodes": nodes, "edges": [[0, 1]]}))
+    state = ServiceState(query=query, graph=graph, attempted_at=NOW, succeeded_at=NOW)
+    found = advise(spec, ClusterVersionStatus(), state, current=here, configured_url="", architecture="amd64", now=NOW)
+    assert [each.release.version for each in found.candidates] == ["5.0.0" if migrates else "5.0.1"]
+
+
+def said(name: str, unknown: str = "", *, everywhere: bool = False) -> SourceRisk:
+    """What the cluster has to say."""
+    return SourceRisk(name, f"{name}.", "u", unknown=unknown, everywhere=everywhere)
+
+
+UPGRADEABLE: dict[str, tuple[list[SourceRisk], tuple[str, str, str] | None]] = {
+    "nothing": ([], None),
+    "what speaks against every update": ([said("Alert", everywhere=True)], None),
+    "one": ([said("A")], ("False", "A", "A.")),
+    "one whose name is no reason": ([said("A-a")], ("False", "RiskNameNotCompatibleWithReasonProperty", "A-a.")),
+    "two": (
+        [said("A"), said("B")],
+        (
+            "False",
+            "MultipleReasons",
+            "Cluster should not be upgraded between minor or major versions for multiple reasons:\n* A.\n* B.",
+        ),
+    ),
+    "one that cannot be told": ([said("A", "why")], ("Unknown", EVALUATION, "why")),
+    "two that cannot be told": ([said("A", "why"), said("B", "so")], ("Unknown", EVALUATION, "why; so")),
+    "one beside one that cannot be told": ([said("A", "why"), said("B")], ("False", "B", "B.")),
+}
+
+
+@pytest.mark.parametrize(("risks", "expected"), UPGRADEABLE.values(), ids=UPGRADEABLE.keys())
+def test_what_speaks_against_leaving_the_minor_version(
+    risks: list[SourceRisk], expected: tuple[str, str, str] | None
+) -> None:
+    """False where anything does, Unknown where nobody can tell, and never True."""
+    found = upgradeable(risks, None)
+    assert (found and (found.status, found.reason, found.message)) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "stays"),
+    [
+        pytest.param("False", "AdminAckRequired", True, id="of what this operator cannot tell"),
+        pytest.param("False", "Overrides", False, id="of what it can"),
+        pytest.param("Unknown", "AdminAckRequired", False, id="that nobody knew either"),
+    ],
+)
+def test_which_earlier_word_stays(status: Any, reason: str, stays: bool) -> None:
+    """Only a False of which nobody knows better; it counts for more than what is known."""
+    before = Condition(type="Upgradeable", status=status, reason=reason)
+    found = upgradeable([said("A")], before, not_known=("AdminAck",))
+    assert (found is before) is stays

@@ -1,0 +1,70 @@
+"""Risks of ClusterOperators: what they say, and that nobody knows what those say that cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.factories import cluster_operator, cluster_version
+
+from runup.api.codec import Undecodable
+from runup.domain.updates.risks.cluster_operators import risks
+from runup.domain.updates.risks.source import Cluster, docs_url
+
+
+def told(**changes: Any) -> list[tuple[str, str, str]]:
+    """Name, message and why it is not known."""
+    return [(each.name, each.message, each.unknown) for each in risks(Cluster(cluster_version(), **changes))]
+
+
+def says(status: Any, message: str = "", reason: str = "") -> Any:
+    """Condition Upgradeable of an operator."""
+    return cluster_operator(upgradeable=status, reason=reason, message=message)
+
+
+NAME = "ClusterOperatorUpgradeable-etcd"
+
+
+@pytest.mark.parametrize(
+    ("operators", "found"),
+    [
+        pytest.param((), [], id="none"),
+        pytest.param((says("True", "m"),), [], id="upgradeable"),
+        pytest.param((says("Unknown", "m"),), [], id="unknown"),
+        pytest.param((says("False", "m", "R"),), [(NAME, "m", "")], id="not, with a message"),
+        pytest.param((says("False", "", "R"),), [(NAME, "R", "")], id="not, with a reason"),
+        pytest.param(
+            (says("False"),), [(NAME, "The operator says that it is not upgradeable.", "")], id="not, without a word"
+        ),
+    ],
+)
+def test_operators_that_are_not_upgradeable(operators: Any, found: list[tuple[str, str, str]]) -> None:
+    """In their own words."""
+    assert told(operators=operators) == found
+
+
+def test_operators_that_could_not_be_listed() -> None:
+    """One risk for all of them."""
+    why = "ClusterOperators could not be listed: forbidden"
+    text = f"Whether ClusterOperators allow the update is not known. {why}"
+    assert told(operators=None, unreadable="forbidden") == [("ClusterOperatorUpgradeableUnknown", text, why)]
+
+
+def test_an_operator_that_is_not_as_it_should_be() -> None:
+    """It is told by its name, beside those that can be read."""
+    bad = Undecodable("", "dns", "status is a text")
+    why = f"ClusterOperator {bad}"
+    found = told(operators=(says("False", "m"),), unread=(bad,))
+    assert found == [
+        ("ClusterOperatorUpgradeable-dns", f"Whether it allows the update is not known. {why}", why),
+        (NAME, "m", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "minor"), [("5.1.0", "5.1"), ("4.22.9-rc.1", "4.22"), ("", "latest"), ("five", "five")]
+)
+def test_where_the_documentation_is(version: str, minor: str) -> None:
+    """That of the running minor version."""
+    where = "https://docs.redhat.com/en/documentation/openshift_container_platform"
+    assert docs_url(version, "page#part") == f"{where}/{minor}/html/updating_clusters/page#part"
