@@ -18,6 +18,7 @@ from runup.oci.reference import parse
 from runup.oci.registry import RegistryClient
 from runup.oci.search import Search, Sought
 from runup.oci.tar import Entry
+from runup.oci.tarstream import inner_path
 
 Rule = Callable[[Asked], Answer | None]
 FOLDER = "opt/lib/modules/5.14.0"
@@ -139,6 +140,39 @@ def test_what_is_not_there(tmp_path: Path, layers: list[list[Made]]) -> None:
     with odd_registry(layout) as odd:
         found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
     assert (found.found, found.layers, found.of) == ({}, len(layers), len(layers))
+
+
+def searched(layers: list[list[Made]]) -> Search:
+    """A search of layers that are there, the lowest first."""
+    found = Search("image", sought())
+    for layer in reversed(layers):
+        if found.layer((inner_path(path, "image"), entry) for path, entry in entries(*layer)):
+            break
+    return found
+
+
+@pytest.mark.parametrize(("layers", "path"), FOUND)
+def test_a_search_ends_where_it_was_found(layers: list[list[Made]], path: str) -> None:
+    """The same without a registry."""
+    assert searched(layers).found == {"simple": path}
+
+
+@pytest.mark.parametrize("layers", MISSING)
+def test_a_search_finds_nothing_else(layers: list[list[Made]]) -> None:
+    """The same without a registry."""
+    found = searched(layers)
+    assert (found.found, found.complete) == ({}, False)
+
+
+def test_each_search_counts_its_own_bytes(tmp_path: Path) -> None:
+    """Whatever the same client fetched before."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("a", os.urandom(100_000))])
+    with odd_registry(layout) as odd:
+        client, reference = RegistryClient(), parse(f"{odd.host}/a/b@{made.digest}")
+        first, second = client.search(reference, sought()), client.search(reference, sought())
+    assert first.fetched == second.fetched > 100_000
+    assert client.received_bytes == 2 * first.fetched
 
 
 def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:
