@@ -122,6 +122,15 @@ def test_files_merge_as_kubectl_merges_them(tmp_path: Path) -> None:
     assert config.load(environ={"KUBECONFIG": f"{two}:{one}"}).context == "c"
 
 
+def test_the_first_file_to_name_something_wins(tmp_path: Path) -> None:
+    """Of clusters and users as of contexts."""
+    one = write(tmp_path / "1" / "config", cluster={"server": "https://1"}, user={"token": "1"})
+    two = write(tmp_path / "2" / "config", cluster={"server": "https://2"}, user={"token": "2"}, current="x")
+    for first, second, wanted in ((one, two, "1"), (two, one, "2")):
+        loaded = config.load(context="c", environ={"KUBECONFIG": f"{first}:{second}"})
+        assert (loaded.server, loaded.auth.credential(NOW).authorization) == (f"https://{wanted}", f"Bearer {wanted}")
+
+
 def test_home_is_the_last_file(tmp_path: Path) -> None:
     """Without KUBECONFIG it is ~/.kube/config."""
     write(tmp_path / ".kube" / "config")

@@ -78,6 +78,7 @@ class Candidate:
         start: datetime,
         holder: Callable[[], str] = str,
         rand: float = 0.0,
+        retry_s: float = 2,
     ) -> None:
         self.clock = ManualClock(start)
         self.leading = False
@@ -98,7 +99,7 @@ class Candidate:
             identity=name,
             lease_duration_s=15,
             renew_deadline_s=10,
-            retry_period_s=2,
+            retry_period_s=retry_s,
             clock=self.clock,
             on_started=note("leads", True),
             on_stopped=note("stops", False),
@@ -121,11 +122,15 @@ class Election:
         self.candidates: list[Candidate] = []
 
     async def stands(
-        self, name: str, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), rand: float = 0.0
+        self,
+        name: str,
+        start: datetime = datetime(2026, 1, 1, tzinfo=UTC),
+        rand: float = 0.0,
+        retry_s: float = 2,
     ) -> Candidate:
         """A new candidate, whose clock shows `start`; waits until it leads or has found that it cannot."""
         client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
-        made = Candidate(name, client, self.diary, start, self.server.holder, rand)
+        made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
         self.candidates.append(made)
         await self.settled(made)
         return made
@@ -265,13 +270,14 @@ async def test_those_who_wait_do_not_ask_in_step(election: Election, rand: float
     assert two.clock.sleeping[0] == pytest.approx(seconds)
 
 
-async def test_letting_go_takes_two_seconds_at_most(election: Election) -> None:
-    """Nobody waits longer for a process that ends."""
-    one = await election.stands("one")
+@pytest.mark.parametrize(("retry_s", "seconds"), [(1, 1), (4, 2)])
+async def test_letting_go_takes_two_seconds_at_most(election: Election, retry_s: float, seconds: float) -> None:
+    """Nobody waits longer for a process that ends, and not even as long where it asks more often."""
+    one = await election.stands("one", retry_s=retry_s)
     election.server.down = True
     one.task.cancel()
-    await eventually(lambda: one.clock.sleeping == (2,))
-    await one.clock.advance(1.9)
+    await eventually(lambda: one.clock.sleeping == (seconds,))
+    await one.clock.advance(seconds - 0.1)
     assert (one.task.done(), one.leading) == (False, False)
     await one.clock.advance(0.1)
     await asyncio.wait((one.task,), timeout=60)

@@ -6,6 +6,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -349,6 +351,41 @@ async def test_a_server_that_closes_after_its_answer(api: ScriptedApi, transport
     for _ in range(2):
         assert await transport.send(CREATE) == MAP
     assert len({id(request.protocol) for request in api.requests}) == 2
+
+
+class Changing(Static, frozen=True):
+    """A credential plugin's certificate, another one for every request."""
+
+    given: list[bytes] = []
+
+    def cached(self, _now: datetime) -> Credential | None:
+        """Nothing is at hand."""
+        return None
+
+    def credential(self, _now: datetime) -> Credential:
+        """The next."""
+        return Credential(client_cert=self.given.pop(0))
+
+
+async def test_another_certificate_has_another_connection(api: ScriptedApi, transport: Transport) -> None:
+    """The server knows a connection by the one that it was made with; the same one needs no other."""
+    api.answers(reply(node("a", 1)))
+    transport.use(ClusterConfig(api.url, auth=Changing(given=[b"", b"1", b"1", b"2"])))
+    for _ in range(4):
+        await transport.send(GET)
+    first, second, third, fourth = (id(request.protocol) for request in api.requests)
+    assert second == third
+    assert len({first, second, fourth}) == 3
+
+
+async def test_watches_do_not_keep_other_requests_waiting(api: ScriptedApi) -> None:
+    """Each has a connection of its own, for minutes."""
+    api.answers(*[stream(event("ADDED", node("a", 2)), hold=True)] * 120, reply(node("a", 1)))
+    async with Client(ClusterConfig(api.url)) as client, AsyncExitStack() as opened:
+        for _ in range(120):
+            lines = await opened.enter_async_context(aclosing(client.stream(calls.watch(Node, resource_version="1"))))
+            assert (await asyncio.wait_for(anext(lines), 20)).type == "ADDED"
+        assert (await asyncio.wait_for(client.send(GET), 20)).metadata.name == "a"
 
 
 async def test_warnings_are_handed_on(api: ScriptedApi) -> None:
