@@ -41,6 +41,22 @@ async def test_time_stands_still_until_moved() -> None:
     assert (clock.now() - start).total_seconds() == 1
 
 
+async def test_others_go_on_before_and_after_time_is_moved() -> None:
+    """Also where it is moved by nothing, and where nobody sleeps."""
+    clock = ManualClock()
+    seen: list[float] = []
+
+    async def work(steps: int) -> None:
+        for _ in range(steps):
+            seen.append(clock.monotonic())
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(work(30))
+    await clock.advance(3)
+    assert task.done()
+    assert (seen[0], seen[-1]) == (0, 3)
+
+
 async def test_those_who_sleep_are_told_soonest_first() -> None:
     """Those of one time wake as they came; a time that is over is none."""
     clock = ManualClock()

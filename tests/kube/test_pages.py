@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from aiohttp import web
+from tests.kube.apiscript import scripted_api, silence
 
 from runup.api.codec import DecodeError, Undecodable
 from runup.api.core_v1 import Node
@@ -121,3 +124,18 @@ async def test_the_next_page_is_on_its_way_while_this_one_is_taken_in() -> None:
             found = await client.listing(Node, keep=keep)
     assert [obj.metadata.name for obj in found.items] == ["a", "b"]
     assert seen == {"a": True, "b": True}
+
+
+async def test_a_page_that_nobody_waits_for_any_more_is_given_up() -> None:
+    """The one before it was no list."""
+
+    async def first(_request: object) -> web.StreamResponse:
+        return web.Response(body=b'{"metadata":{"continue":"t"},"items":"none"}', content_type="application/json")
+
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(first, silence)
+        with pytest.raises(DecodeError):
+            await client.listing(Node)
+        asking = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Client.send"]
+        assert all(task.cancelling() for task in asking)
+        assert len(asking) == 1
