@@ -37,7 +37,7 @@ class Run:
 
     async def waits(self) -> float:
         """For how long it waits."""
-        await self.clock.until_sleeping(deadline_s=20)
+        await self.clock.until_sleeping(deadline_s=10)
         return self.clock.sleeping[0]
 
 
@@ -58,7 +58,7 @@ async def test_it_asks_for_what_it_was_made_for() -> None:
     """In the namespace and by the selectors, lists and watches alike; for as long as it was told, and some more."""
     options = {"namespace": "ns", "label_selector": "a=b", "field_selector": "c=d", "watch_s": 100}
     async with running(node_list(version=5), HOLD, kind=Pod, rand=lambda: 0.5, **options) as run:
-        await run.api.until_requests(2)
+        await run.api.until_requests(2, 15)
         assert run.api.targets == [
             "GET /api/v1/namespaces/ns/pods?labelSelector=a%3Db&fieldSelector=c%3Dd&limit=500",
             "GET /api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=150"
@@ -70,7 +70,7 @@ async def test_it_asks_for_what_it_was_made_for() -> None:
 async def test_a_watch_lasts_five_to_ten_minutes(rand: float, timeout_s: int) -> None:
     """So that not all end at once."""
     async with running(node_list(version=5), HOLD, rand=lambda: rand) as run:
-        await run.api.until_requests(2)
+        await run.api.until_requests(2, 15)
         assert f"timeoutSeconds={timeout_s}" in run.api.targets[1]
 
 
@@ -82,7 +82,7 @@ async def test_a_list_may_be_read_as_less() -> None:
 
     listed = node_list(node("a", 1), version=5)
     async with running(listed, stream(event("ADDED", node("b", 6)), hold=True), listed_as=Less) as run:
-        await eventually(lambda: len(run.cache) == 2)
+        await eventually(lambda: len(run.cache) == 2, 15)
         kinds = {obj.metadata.name: type(obj) for obj in run.cache.all()}
     assert kinds == {"a": Less, "b": Node}
 
@@ -106,11 +106,11 @@ async def test_whoever_knows_better_ends_a_pause() -> None:
     async with running(failure(404, "NotFound"), failure(404, "NotFound"), node_list(version=5), HOLD) as run:
         assert await run.waits() == pytest.approx(0.8)
         run.reflector.hurry()
-        await run.api.until_requests(2)
-        await eventually(lambda: run.clock.sleeping == pytest.approx((1.6,)))
+        await run.api.until_requests(2, 15)
+        await eventually(lambda: run.clock.sleeping == pytest.approx((1.6,)), 15)
         run.reflector.hurry()
-        await eventually(lambda: run.cache.ready)
-        await run.api.until_requests(4)
+        await eventually(lambda: run.cache.ready, 15)
+        await run.api.until_requests(4, 15)
         assert run.clock.sleeping == ()
 
 
@@ -141,7 +141,7 @@ async def test_what_leads_to_a_new_list(trouble: list[Handler], lists: int) -> N
         assert await run.waits() == pytest.approx(0.8)
         asked = len(run.api.requests)
         run.reflector.hurry()
-        await run.api.until_requests(asked + lists)
+        await run.api.until_requests(asked + lists, 15)
         assert sum("watch" not in target for target in run.api.targets) == lists
 
 
@@ -151,10 +151,10 @@ async def test_the_third_failure_in_a_row_leads_to_a_new_list() -> None:
     heard = stream(event("ADDED", node("a", 6)))
     async with running(node_list(version=5), broken, broken, heard, broken, broken, broken, HOLD) as run:
         for wait in (0.8, 1.6, 0.8, 1.6, 3.2):
-            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)))
+            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)), 15)
             assert (run.cache.error is not None) is (wait == 3.2)
             await run.clock.advance(wait)
-        await run.api.until_requests(8)
+        await run.api.until_requests(8, 15)
         assert ["watch" in target for target in run.api.targets] == [False, *[True] * 6, False]
 
 
@@ -162,10 +162,10 @@ async def test_a_watch_that_ends_at_once_is_trouble() -> None:
     """Politely or not: without a word within a second it would be asked for without end."""
     async with running(node_list(version=5), stream()) as run:
         for wait in (0.8, 1.6):
-            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)))
+            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)), 15)
             assert run.cache.error is None
             await run.clock.advance(wait)
-        await eventually(lambda: run.clock.sleeping == pytest.approx((3.2,)))
+        await eventually(lambda: run.clock.sleeping == pytest.approx((3.2,)), 15)
         assert run.cache.error == "nodes cannot be read: the watch ended at once"
 
 
@@ -186,7 +186,7 @@ async def test_a_watch_that_was_quiet_for_a_second_is_none(seconds: float, troub
         if trouble:
             assert await run.waits() == pytest.approx(0.8)
         else:
-            await run.api.until_requests(3)
+            await run.api.until_requests(3, 15)
             assert run.clock.sleeping == ()
 
 
@@ -195,7 +195,7 @@ async def test_what_was_undecodable_and_deleted() -> None:
     odd = node("a", 7) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
     lines = (event("DELETED", odd), event("MODIFIED", node("b", 8)))
     async with running(node_list(node("a", 1), node("b", 2), version=5), stream(*lines, hold=True)) as run:
-        await eventually(lambda: run.cache.resource_version == "8")
+        await eventually(lambda: run.cache.resource_version == "8", 15)
         assert run.cache.get(NamespacedName("", "a")) is None
         assert (len(run.cache), run.cache.undecoded) == (1, ())
 
