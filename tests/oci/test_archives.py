@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import tarfile
 
 import pytest
 from bench.hostile_images import header
@@ -356,3 +357,51 @@ def test_a_checksum_of_signed_bytes(kind: bytes) -> None:
     block = header(b"\x7f\x80\xff", kind)
     fields = ((136, b"\x80" + bytes(10) + b"\xc8"), (157, b"\x80\x7f"), (511, b"\xff"))
     assert only(changed(block, *fields, signed=True)) == only(changed(block, *fields))
+
+
+def listed(data: bytes) -> list[tuple[str, int, str, str]]:
+    """What our reader finds: name, size, link, type."""
+    found = []
+    archive = Archive(io.BytesIO(data))
+    for entry in archive:
+        content = b"".join(archive.pieces())
+        assert len(content) == entry.size
+        found.append((entry.name.rstrip("/"), entry.size, entry.linkname, entry.kind.decode()))
+    return found
+
+
+LONG = "f/" * 60 + "name-" * 30
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_what_others_write_is_read(form: int) -> None:
+    """Names of all lengths, links, folders, devices, sizes: as Python's own writer has them, in all three formats."""
+    stream = io.BytesIO()
+    names = ["a", "b" * 100, "d/" * 70 + "e"] + ([LONG, "ü" * 90] if form != tarfile.USTAR_FORMAT else [])
+    with tarfile.open(fileobj=stream, mode="w", format=form) as archive:
+        for number, name in enumerate(names):
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime, info.uid = number * 511, 1.5 if form == tarfile.PAX_FORMAT else 1, 70_000
+            archive.addfile(info, io.BytesIO(b"x" * info.size))
+        for kind, link in ((tarfile.DIRTYPE, ""), (tarfile.SYMTYPE, "to/" * 40 if len(names) > 3 else "to")):
+            info = tarfile.TarInfo("odd")
+            info.type, info.linkname = kind, link
+            archive.addfile(info)
+    with tarfile.open(fileobj=io.BytesIO(stream.getvalue())) as archive:
+        expected = [(entry.name, entry.size, entry.linkname, entry.type.decode()) for entry in archive]
+    assert listed(stream.getvalue()) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        pytest.param(header(b"a", b"\0", 3) + b"xyz", [("a", 3, "", "0")], id="an old file, not filled up"),
+        pytest.param(header(b"a/", b"\0"), [("a", 0, "", "5")], id="a folder from before POSIX"),
+        pytest.param(header(b"a", b"7", 1) + b"x" * 512, [("a", 1, "", "0")], id="a contiguous file"),
+        pytest.param(header(b"l", b"2", 99, b"to"), [("l", 0, "to", "2")], id="a link that claims a size has none"),
+        pytest.param(header(b"a") + bytes(512) + header(b"b"), [("a", 0, "", "0")], id="what follows the end"),
+    ],
+)
+def test_old_and_odd_archives(data: bytes, expected: list[tuple[str, int, str, str]]) -> None:
+    """As tarfile and GNU tar read them."""
+    assert listed(data) == expected

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 from collections.abc import Iterator
 
 import pytest
 import zstandard
+from bench.hostile_images import header
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.oci.layered import PLAIN, Made, hardlink, symlink, tar
@@ -275,3 +278,32 @@ def test_pieces_are_a_file() -> None:
 
     pieces = Pieces(coming())
     assert [pieces.read(size) for size in (2, 2, 1, 5, 5)] == [b"ab", b"c", b"d", b"", b""]
+
+
+def test_limits_are_the_images_not_a_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers of half a limit each and a third are one image too many."""
+    monkeypatch.setattr("runup.oci.tarstream.MAX_ENTRIES", 2)
+    budget = Budget.of("i")
+    data = header(b"a") + bytes(1024)
+    layer = Descriptor(media_type="application/vnd.oci.image.layer.v1.tar", digest="sha256:x", size=len(data))
+    for _ in range(2):
+        find_in_layer([data], layer, "b", limit=1, budget=budget)
+    with pytest.raises(BadImage, match="more than 2 entries"):
+        find_in_layer([data], layer, "b", limit=1, budget=budget)
+
+
+def test_a_layer_may_grow_as_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is small may grow as it likes; beyond that the limit is by what is packed."""
+    monkeypatch.setattr("runup.oci.tarstream.MAX_SMALL_BYTES", 2 * MIB)
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        info = tarfile.TarInfo("a")
+        info.size = MIB
+        archive.addfile(info, io.BytesIO(bytes(MIB)))
+    data = stream.getvalue()
+    layer = Descriptor(media_type=LAYER_GZIP, digest="sha256:x", size=len(data))
+    assert find_in_layer([data], layer, "a", limit=MIB, budget=Budget.of("i")) == bytes(MIB)
+    monkeypatch.setattr("runup.oci.tarstream.MAX_SMALL_BYTES", MIB // 2)
+    monkeypatch.setattr("runup.oci.tarstream.MAX_RATIO", 10)
+    with pytest.raises(BadImage, match="10 times what it has packed"):
+        find_in_layer([data], layer, "a", limit=MIB, budget=Budget.of("i"))

@@ -14,7 +14,7 @@ import pytest
 from tests.oci.registries import Answer, Asked, odd_registry, release
 
 from runup.oci.access import Access
-from runup.oci.dial import Deadline, ForbiddenAddress, Reach, address_of, connected
+from runup.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
 from runup.oci.errors import OciError, Unauthorized, Unreachable
 from runup.oci.layout import Layout
 from runup.oci.reference import parse
@@ -103,6 +103,17 @@ def test_a_deadline_counts_down() -> None:
         deadline.wait_s()
     now[0] = 109.5
     assert deadline.wait_s() == 0.5
+
+
+def test_an_answer_is_read_as_it_comes() -> None:
+    """What is there is handed out; nobody waits for a buffer to be full."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _Paced(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
+        for piece in (b"x", b"yz"):
+            theirs.sendall(piece)
+            assert answer.read1(100) == piece
+        theirs.shutdown(socket.SHUT_WR)
+        assert answer.read() == b""
 
 
 PLACES = [
