@@ -272,8 +272,10 @@ def test_keyrings_that_miss_a_signature_are_named_in_order() -> None:
 def test_one_signature_may_convince_several_keyrings() -> None:
     """And is there once."""
     signature = KEY.sign(DIGEST, NAME)
-    found = verify_signatures(DIGEST, [RING, Keyring("c", KEY.public)], [b"", signature, b"never asked"], now=NOW)
+    coming = iter([b"", signature, b"never asked for"])
+    found = verify_signatures(DIGEST, [RING, Keyring("c", KEY.public)], coming, now=NOW)
     assert (found.keyrings, found.signatures) == (("a", "c"), (signature,))
+    assert list(coming) == [b"never asked for"]
 
 
 @pytest.mark.parametrize("digest", ["", "5.2.0", "sha256:abc"])
