@@ -256,7 +256,7 @@ def test_what_each_store_and_keyring_said_is_kept() -> None:
     assert verification.add(KEY.sign(OTHER, NAME), "two") is False
     with pytest.raises(Unverified) as caught:
         verification.result()
-    assert caught.value.message == f"unable to verify {DIGEST} against keyrings: b"
+    assert str(caught.value) == caught.value.message == f"unable to verify {DIGEST} against keyrings: b"
     store, one, two = caught.value.details
     assert store == "store x: 404"
     assert one.startswith("one: keyring b: ")
