@@ -46,7 +46,7 @@ def test_a_token_is_read_ahead_where_it_comes_first(body: str, token: str) -> No
     assert early_token(body.encode()) == token
 
 
-@pytest.mark.parametrize(("before", "token"), [(16_384, "t"), (16_385, "")])
+@pytest.mark.parametrize(("before", "token"), [(16_384, "t"), (16_385, ""), (17_000, "")])
 def test_how_far_is_read_ahead(before: int, token: str) -> None:
     """16 KiB, with the name of the items in them: a list's own metadata is a few hundred bytes."""
     head, items = '{"metadata":{"continue":"t"}', '"items":'
