@@ -314,9 +314,10 @@ def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
 
 def test_an_answer_is_asked_for_by_what_is_read_of_it() -> None:
     """Whatever other headers a call has, they stay; how it asked before does not."""
-    headers = (("Accept", "text/plain"), ("Content-Type", "application/json"), ("X", "y"))
+    headers = (("A", "z"), ("Accept", "text/plain"), ("Content-Type", "application/json"), ("X", "y"))
     assert calls.accepting(Node, headers) == (
         ("Accept", "application/json"),
+        ("A", "z"),
         ("Content-Type", "application/json"),
         ("X", "y"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,6 +191,17 @@ def test_the_host_that_is_named(host: str, port: int | None, said: bytes, monkey
     connection.close()
     assert ours.fileno() == -1
     theirs.close()
+
+
+def test_a_handshake_that_fails_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else would close it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = socket.create_connection(listening.getsockname())
+        listening.accept()[0].close()
+        monkeypatch.setattr(socket, "create_connection", lambda *_: ours)
+        with pytest.raises(OSError):
+            Connection("h", 443, ssl.create_default_context(), "h").connect(9, 9)
+    assert ours.fileno() == -1
 
 
 def test_nothing_is_sent_without_a_connection() -> None:

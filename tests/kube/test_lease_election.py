@@ -267,6 +267,7 @@ async def test_those_who_wait_do_not_ask_in_step(election: Election, rand: float
     """client-go's jitter: up to 1.2 times longer."""
     election.server.lease = held("other")
     two = await election.stands("two", rand=rand)
+    assert (two.elector.leading, two.elector.lost) == (False, "")
     assert two.clock.sleeping[0] == pytest.approx(seconds)
 
 

@@ -17,6 +17,7 @@ from tests.kube.apiscript import (
     ScriptedApi,
     cut_off,
     event,
+    eventually,
     failure,
     node,
     node_list,
@@ -340,6 +341,7 @@ async def test_a_client_that_was_closed_connects_again(api: ScriptedApi, transpo
         await transport.send(GET)
         await transport.close()
         await transport.close()
+        await eventually(lambda: api.requests[-1].transport is None or api.requests[-1].transport.is_closing(), 15)
     assert len(api.requests) == 2
     assert len({id(request.protocol) for request in api.requests}) == 2
 
