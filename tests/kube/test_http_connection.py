@@ -193,14 +193,13 @@ def test_the_host_that_is_named(host: str, port: int | None, said: bytes, monkey
     theirs.close()
 
 
-def test_a_handshake_that_fails_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else would close it."""
+def test_what_cannot_become_a_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here for want of a name that a certificate could have; nobody else would close it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         ours = socket.create_connection(listening.getsockname())
-        listening.accept()[0].close()
         monkeypatch.setattr(socket, "create_connection", lambda *_: ours)
-        with pytest.raises(OSError):
-            Connection("h", 443, ssl.create_default_context(), "h").connect(9, 9)
+        with pytest.raises(ValueError, match="requires server_hostname"):
+            Connection("h", 443, ssl.create_default_context(), "").connect(9, 9)
     assert ours.fileno() == -1
 
 
