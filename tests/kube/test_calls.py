@@ -82,6 +82,72 @@ VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
             id="a strict trial of a merge patch",
         ),
         pytest.param(calls.delete(NODES, "n"), "DELETE /api/v1/nodes/n", id="delete"),
+        pytest.param(calls.get_path("/apis", (("a", "b c"),)), "GET /apis?a=b+c", id="any path, with a query"),
+        pytest.param(
+            calls.get_raw(PODS, "p", "ns"), "GET /api/v1/namespaces/ns/pods/p", id="an object, all that it has"
+        ),
+        pytest.param(calls.list_raw(PODS, "ns", limit=0), "GET /api/v1/namespaces/ns/pods", id="objects, all in one"),
+        pytest.param(
+            calls.list_raw(PODS, label_selector="a", field_selector="b", limit=1, resource_version="7", continue_=""),
+            "GET /api/v1/pods?labelSelector=a&fieldSelector=b&limit=1&resourceVersion=7",
+            id="a page of objects with selectors",
+        ),
+        pytest.param(
+            calls.watch(Object, resource=NODES, resource_version="", field_selector="a"),
+            "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=&timeoutSeconds=300&fieldSelector=a",
+            id="a watch of another resource, for five minutes unless it is said",
+        ),
+        pytest.param(calls.list_page(Pod, resource=NODES), "GET /api/v1/nodes?limit=500", id="a list of another"),
+        pytest.param(
+            calls.create(MAPS, MAP, dry_run=True, field_validation="Warn", field_manager="m"),
+            "POST /api/v1/namespaces/ns/configmaps?dryRun=All&fieldValidation=Warn&fieldManager=m",
+            id="a trial of a create",
+        ),
+        pytest.param(calls.create(NODES, {}), "POST /api/v1/nodes", id="create what the server names"),
+        pytest.param(
+            calls.replace(MAPS, MAP, subresource="status", dry_run=True, field_validation="Warn", field_manager="m"),
+            "PUT /api/v1/namespaces/ns/configmaps/a/status?dryRun=All&fieldValidation=Warn&fieldManager=m",
+            id="a trial of replacing the status",
+        ),
+        pytest.param(
+            calls.apply(MAPS, MAP, field_manager="m", subresource="status"),
+            "PATCH /api/v1/namespaces/ns/configmaps/a/status?fieldManager=m",
+            id="apply of the status, not by force",
+        ),
+        *(
+            pytest.param(
+                patch(
+                    MAPS,
+                    "a",
+                    given,
+                    "ns",
+                    subresource="status",
+                    dry_run=True,
+                    field_validation="Warn",
+                    field_manager="m",
+                ),
+                "PATCH /api/v1/namespaces/ns/configmaps/a/status?dryRun=All&fieldValidation=Warn&fieldManager=m",
+                id=f"a trial of a {name}",
+            )
+            for name, patch, given in (
+                ("strategic merge patch", calls.strategic_patch, {}),
+                ("JSON patch", calls.json_patch, []),
+            )
+        ),
+        *(
+            pytest.param(patch(MAPS, "a", given, "ns"), "PATCH /api/v1/namespaces/ns/configmaps/a", id=f"a {name}")
+            for name, patch, given in (
+                ("strategic merge patch", calls.strategic_patch, {}),
+                ("JSON patch", calls.json_patch, []),
+                ("merge patch", calls.merge_patch, {}),
+            )
+        ),
+        pytest.param(reviews.who_is("t"), "POST /apis/authentication.k8s.io/v1/tokenreviews", id="whose a token is"),
+        pytest.param(
+            reviews.may(reviews.User("u"), "get", "/metrics"),
+            "POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
+            id="what another may",
+        ),
         pytest.param(
             reviews.may_i("list", PODS),
             "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -140,6 +206,74 @@ def test_request_line(request_: calls.Call[Any], expected: str) -> None:
             id="delete with preconditions",
         ),
         pytest.param(
+            calls.delete(NODES, "n"),
+            "application/json",
+            {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"},
+            id="delete, and what it owns later",
+        ),
+        pytest.param(
+            calls.delete(NODES, "n", uid="u", dry_run=True),
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Background",
+                "preconditions": {"uid": "u"},
+                "dryRun": ["All"],
+            },
+            id="a trial of deleting that very one",
+        ),
+        pytest.param(calls.replace(MAPS, MAP), "application/json", MAP, id="replace"),
+        pytest.param(
+            calls.apply(MAPS, {**MAP, "kind": "Own"}, field_manager="m"),
+            "application/apply-patch+yaml",
+            {"apiVersion": "v1", **MAP, "kind": "Own"},
+            id="apply of what names its kind",
+        ),
+        pytest.param(
+            reviews.may_i("list", PODS),
+            "application/json",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": {"verb": "list", "version": "v1", "resource": "pods"}},
+            },
+            id="an access review names no more than there is",
+        ),
+        pytest.param(
+            reviews.who_is("t"),
+            "application/json",
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "t"}},
+            id="whose a token is",
+        ),
+        pytest.param(
+            reviews.may(reviews.User("u", "1", ("g",), {"k": ("v",)}), "get", "/metrics"),
+            "application/json",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {
+                    "user": "u",
+                    "uid": "1",
+                    "groups": ["g"],
+                    "extra": {"k": ["v"]},
+                    "nonResourceAttributes": {"verb": "get", "path": "/metrics"},
+                },
+            },
+            id="what another may",
+        ),
+        pytest.param(
+            reviews.token_request("sa", "ns", audiences=["a"]),
+            "application/json",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "metadata": {"namespace": "ns"},
+                "spec": {"audiences": ["a"], "expirationSeconds": 3600},
+            },
+            id="a token for an hour",
+        ),
+        pytest.param(
             reviews.may_i("get", DEPLOYMENTS, "ns", name="d", subresource="status"),
             "application/json",
             {
@@ -176,6 +310,65 @@ def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
     ]
     assert dict(calls.list_page(Owned, resource=NODES).request.headers)["Accept"].split(",") == accept.split(",")
     assert dict(calls.list_page(Node).request.headers)["Accept"] == "application/json"
+
+
+def test_an_answer_is_asked_for_by_what_is_read_of_it() -> None:
+    """Whatever other headers a call has, they stay; how it asked before does not."""
+    headers = (("A", "z"), ("Accept", "text/plain"), ("Content-Type", "application/json"), ("X", "y"))
+    assert calls.accepting(Node, headers) == (
+        ("Accept", "application/json"),
+        ("A", "z"),
+        ("Content-Type", "application/json"),
+        ("X", "y"),
+    )
+    narrow = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+    assert calls.accepting(Object, ()) == calls.accepting(Owned, (("Accept", "x"),)) == (("Accept", narrow),)
+
+
+def test_every_call_asks_for_json() -> None:
+    """Objects, pages, paths, and the answers to writes."""
+    for call in (
+        calls.get(Node, "n"),
+        calls.get_raw(NODES, "n"),
+        calls.get_path("/version"),
+        calls.list_raw(NODES),
+        calls.create(MAPS, MAP),
+        calls.merge_patch(NODES, "n", {}),
+        calls.delete(NODES, "n"),
+    ):
+        assert dict(call.request.headers)["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "read"),
+    [
+        pytest.param(calls.get_path("/version"), b"x", b"x", id="bytes"),
+        pytest.param(calls.get_raw(NODES, "n"), b'{"a":1}', {"a": 1}, id="an object"),
+        pytest.param(
+            reviews.may_i("get", NODES),
+            b'{"status":{"allowed":true,"denied":false,"reason":"r","evaluationError":"e"}}',
+            reviews.Access(True, False, "r", "e"),
+            id="what one may",
+        ),
+        pytest.param(reviews.may_i("get", NODES), b"{}", reviews.Access(), id="what one may, unsaid"),
+        pytest.param(
+            reviews.who_is("t"),
+            b'{"status":{"authenticated":true,"user":{"username":"u"}}}',
+            reviews.Identity(True, reviews.User("u")),
+            id="who one is",
+        ),
+        pytest.param(
+            reviews.may(reviews.User("u"), "get", "/"),
+            b'{"status":{"allowed":true}}',
+            reviews.Access(True),
+            id="another",
+        ),
+        pytest.param(reviews.token_request("a", "b"), b'{"status":{"token":"t"}}', reviews.Token("t"), id="a token"),
+    ],
+)
+def test_what_an_answer_is_read_as(call: calls.Call[Any], answer: bytes, read: Any) -> None:
+    """As much of it as is of interest."""
+    assert call.decode(answer) == read
 
 
 def test_a_kind_with_more_to_read_is_asked_for_as_a_whole() -> None:
@@ -240,8 +433,12 @@ def test_the_parts_of_a_server_s_url(rest: str, scheme: str) -> None:
 
 def test_one_namespaced_object_needs_its_namespace() -> None:
     """Without it the path would be a cluster-scoped one, which does not exist."""
-    with pytest.raises(ValueError, match="a namespace is needed"):
+    with pytest.raises(ValueError, match="pods p: a namespace is needed to name one object"):
         calls.get(Pod, "p")
+    # Where a kind has none, one that is given counts for nothing.
+    assert calls.path_of(NODES, "ns", "n", "status") == "/api/v1/nodes/n/status"
+    assert calls.path_of(DEPLOYMENTS, "", "") == "/apis/apps/v1/deployments"
+    assert calls.path_of(PODS, "a b") == "/api/v1/namespaces/a%20b/pods"
 
 
 def test_a_page_has_its_items_version_and_token() -> None:
@@ -267,8 +464,11 @@ def test_a_watch_line_is_an_event() -> None:
     assert (event.type, event.object.metadata.name) == ("ADDED", "a")
     with pytest.raises(Gone, match="too old"):
         decode(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}')
-    with pytest.raises(DecodeError, match="NEWS"):
-        decode(b'{"type":"NEWS","object":{}}')
+    for odd in ("NEWS", "", "added", "DELETED "):
+        with pytest.raises(DecodeError, match=f"an event of the unknown type '{odd}' in a watch"):
+            decode(b'{"type":"%s","object":{}}' % odd.encode())
+    for known in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+        assert decode(b'{"type":"%s","object":{}}' % known.encode()).type == known
 
 
 ODD = b'{"metadata":{"name":"a","resourceVersion":"2"},"status":{"conditions":[{"type":"Ready","status":"true"}]}}'
@@ -309,6 +509,9 @@ def test_an_object_that_is_asked_for_by_name_and_does_not_fit_is_named() -> None
         pytest.param(calls.apply(NODES, MAP, field_manager="m").request, True, id="apply"),
         pytest.param(calls.merge_patch(NODES, "n", {}).request, True, id="merge patch"),
         pytest.param(calls.create(NODES, MAP).request, False, id="create"),
+        pytest.param(Request("HEAD", "/"), True, id="head"),
+        pytest.param(Request("PATCH", "/"), False, id="a patch of no kind"),
+        pytest.param(Request("POST", "/", headers=(("Content-Type", calls.APPLY),)), False, id="a post of a patch"),
         pytest.param(calls.json_patch(NODES, "n", []).request, False, id="json patch"),
         pytest.param(calls.strategic_patch(NODES, "n", {}).request, False, id="strategic merge patch"),
     ],

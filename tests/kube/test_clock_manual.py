@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -40,6 +41,97 @@ async def test_time_stands_still_until_moved() -> None:
     assert (clock.now() - start).total_seconds() == 1
 
 
+async def test_others_go_on_before_and_after_time_is_moved() -> None:
+    """Also where it is moved by nothing, and where nobody sleeps."""
+    clock = ManualClock()
+    seen: list[float] = []
+
+    async def work(steps: int) -> None:
+        for _ in range(steps):
+            seen.append(clock.monotonic())
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(work(30))
+    await clock.advance(3)
+    assert task.done()
+    assert (seen[0], seen[-1]) == (0, 3)
+
+
+async def test_those_who_sleep_are_told_soonest_first() -> None:
+    """Those of one time wake as they came; a time that is over is none."""
+    clock = ManualClock()
+    woken: list[str] = []
+
+    async def one(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append(name)
+
+    tasks = [asyncio.create_task(one(name, seconds)) for name, seconds in (("b", 2), ("a", 1), ("c", 2), ("d", -1))]
+    await clock.advance(0)
+    assert (woken, clock.sleeping) == (["d"], (1, 2, 2))
+    clock.jump(1.5)
+    assert clock.sleeping == (0.5, 0.5)
+    assert clock.monotonic() == 1.5
+    clock.jump(0.5)
+    await asyncio.gather(*tasks)
+    assert woken == ["d", "a", "b", "c"]
+
+
+def test_a_pause_just_passes() -> None:
+    """Nobody waits for it, and time never goes back."""
+    clock = ManualClock()
+    assert clock.now() == datetime(2026, 1, 1, tzinfo=UTC)
+    clock.pause(2.5)
+    clock.pause(-5)
+    assert clock.monotonic() == 2.5
+    assert clock.now() == datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)
+
+
+async def test_time_that_jumped_does_not_go_back() -> None:
+    """Who should have woken in between wakes late."""
+    clock = ManualClock()
+    seen: list[float] = []
+
+    async def sleeper() -> None:
+        await clock.sleep(1)
+        clock.jump(5)
+        seen.append(clock.monotonic())
+
+    async def other() -> None:
+        await clock.sleep(2)
+        seen.append(clock.monotonic())
+
+    tasks = [asyncio.create_task(sleeper()), asyncio.create_task(other())]
+    await clock.advance(3)
+    await asyncio.gather(*tasks)
+    assert seen == [6, 6]
+
+
+async def test_so_many_sleepers_are_waited_for() -> None:
+    """Also where they come one after the other; not for ever."""
+    clock = ManualClock()
+    with pytest.raises(TimeoutError):
+        await clock.until_sleeping(deadline_s=0.01)
+    tasks = [asyncio.create_task(clock.sleep(1))]
+    waiting = asyncio.create_task(clock.until_sleeping(2, deadline_s=90))
+    await clock.advance(0)
+    assert not waiting.done()
+    tasks.append(asyncio.create_task(clock.sleep(2)))
+    await waiting
+    await clock.until_sleeping(2, deadline_s=90)
+    for task in tasks:
+        task.cancel()
+
+
+async def test_the_real_clock_passes_over_what_is_over() -> None:
+    """A time before now is none to wait for."""
+    clock = SystemClock()
+    before = clock.monotonic()
+    await clock.sleep(-1000)
+    clock.pause(-1000)
+    assert before <= clock.monotonic() < before + 500
+
+
 async def test_a_cancelled_sleeper_is_forgotten() -> None:
     """Cancelling a sleep leaves nothing behind."""
     clock = ManualClock()
@@ -69,7 +161,7 @@ async def test_within_gives_the_result_or_cancels() -> None:
 
     waiting = asyncio.create_task(within(clock, 5, forever()))
     await clock.advance(5)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=r"^not done within 5 s$"):
         await waiting
     assert cancelled.is_set()
     assert clock.sleeping == ()

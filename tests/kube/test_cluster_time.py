@@ -36,7 +36,10 @@ def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypa
     ("theirs", "told"),
     [
         pytest.param("2023-11-03T17:26:54+00:00", "2023-11-03T17:26:54+00:00", id="of a cluster in a dump's time"),
-        pytest.param("2026-01-01T00:00:01+00:00", "2026-01-01T00:00:00+00:00", id="a second is the way of the answer"),
+        pytest.param("2026-01-01T00:00:02+00:00", "2026-01-01T00:00:00+00:00", id="two seconds are the answer's way"),
+        pytest.param("2026-01-01T00:00:03+00:00", "2026-01-01T00:00:03+00:00", id="three are another clock"),
+        pytest.param("2025-12-31T23:59:58+00:00", "2026-01-01T00:00:00+00:00", id="two seconds behind"),
+        pytest.param("2025-12-31T23:59:57+00:00", "2025-12-31T23:59:57+00:00", id="three seconds behind"),
     ],
 )
 async def test_ages_are_told_by_the_servers_time(theirs: str, told: str, tmp_path: Path) -> None:

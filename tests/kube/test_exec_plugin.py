@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 from runup.kube import config
 from runup.kube.auth import Auth
 from runup.kube.errors import ConfigError
+from runup.kube.exec_plugin import ExecSpec, read_credential
 from runup.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -208,8 +211,107 @@ def test_mistakes_of_plugins(
     assert says in caught.value.message
 
 
-def test_a_failing_plugin(plugin: Plugin) -> None:
+@pytest.mark.parametrize("code", [1, 3])
+def test_a_failing_plugin(plugin: Plugin, code: int) -> None:
     """Its exit code is told; what it printed is not used."""
-    plugin.exits(3)
-    with pytest.raises(ConfigError, match="failed with exit code 3"):
+    plugin.exits(code)
+    with pytest.raises(ConfigError, match=f"failed with exit code {code}") as caught:
         plugin.auth().credential(NOW)
+    assert caught.value.reason == "ExecPluginFailed"
+
+
+def test_a_plugin_that_is_not_there(plugin: Plugin) -> None:
+    """Without a hint there is none; a hint of blanks is none."""
+    for hint in (None, " \n"):
+        with pytest.raises(ConfigError) as caught:
+            plugin.auth(command="no-such-plugin", installHint=hint).credential(NOW)
+        said = "the credential plugin no-such-plugin cannot be started: No such file or directory"
+        assert (caught.value.message, caught.value.reason) == (said, "ExecPluginMissing")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Standard input is a terminal."""
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield
+    os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("mode", "interactive"), [("Never", False), ("IfAvailable", True), ("Always", True)], ids=["never", "if", "always"]
+)
+@pytest.mark.usefixtures("terminal")
+def test_whether_a_plugin_may_ask(plugin: Plugin, mode: str, interactive: bool) -> None:
+    """It is told; at a terminal it may unless the kubeconfig says that it never does."""
+    plugin.auth(interactiveMode=mode).credential(NOW)
+    assert json.loads(plugin.runs[0]["env"]["KUBERNETES_EXEC_INFO"])["spec"] == {"interactive": interactive}
+
+
+def test_nobody_is_asked_without_a_terminal(plugin: Plugin) -> None:
+    """Where a plugin may ask and need not; the older version's default is that."""
+    plugin.prints(api_version=V1BETA1, token="t")
+    auth = plugin.auth(apiVersion=V1BETA1, interactiveMode=None)
+    auth.credential(NOW)
+    assert json.loads(plugin.runs[0]["env"]["KUBERNETES_EXEC_INFO"])["spec"] == {"interactive": False}
+    assert plugin.runs[0]["tty"] is False
+
+
+def test_what_a_plugin_is_told_of_an_unchecked_cluster(plugin: Plugin) -> None:
+    """No more than there is."""
+    plugin.auth({"insecure-skip-tls-verify": True}, provideClusterInfo=True).credential(NOW)
+    spec = json.loads(plugin.runs[0]["env"]["KUBERNETES_EXEC_INFO"])["spec"]
+    assert spec["cluster"] == {"server": "https://h", "insecure-skip-tls-verify": True}
+
+
+def test_a_plugins_environment_is_not_printed() -> None:
+    """It may hold secrets."""
+    spec = ExecSpec(V1, "plugin", ("a",), (("X", "hush"),))
+    assert repr(spec) == "ExecSpec(command='plugin', args=('a',))"
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (None, "neither a token nor a client certificate"),
+        ({"clientCertificateData": "C"}, "a client certificate without its key, or a key without its certificate"),
+        (
+            {"token": "t", "clientKeyData": "K"},
+            "a client certificate without its key, or a key without its certificate",
+        ),
+    ],
+    ids=["no status", "a certificate alone", "a key beside a token"],
+)
+def test_half_a_credential(status: dict[str, str] | None, says: str) -> None:
+    """It is none."""
+    printed = {"apiVersion": V1, "kind": "ExecCredential", "status": status}
+    with pytest.raises(ConfigError) as caught:
+        read_credential(ExecSpec(V1, "plugin"), json.dumps(printed).encode())
+    assert caught.value.message == f"the credential plugin plugin printed {says}"
+
+
+@pytest.mark.parametrize(
+    ("stanza", "says"),
+    [
+        ({"apiVersion": None}, f"wants no apiVersion; supported are {V1} and {V1BETA1}"),
+        ({"apiVersion": "v2"}, f"wants v2; supported are {V1} and {V1BETA1}"),
+        ({"interactiveMode": "Maybe"}, f"has interactiveMode 'Maybe'; {V1} needs Never, IfAvailable or Always"),
+    ],
+    ids=["no version", "another version", "another mode"],
+)
+def test_a_stanza_that_the_protocol_does_not_have(plugin: Plugin, stanza: dict[str, Any], says: str) -> None:
+    """It says what there is."""
+    with pytest.raises(ConfigError) as caught:
+        plugin.auth(**stanza)
+    assert caught.value.message.endswith(says)
+
+
+def test_a_credential_that_never_expires_is_kept(plugin: Plugin) -> None:
+    """Certificate and token together."""
+    plugin.prints(token="t", clientCertificateData="C", clientKeyData="K")
+    auth = plugin.auth()
+    auth.credential(NOW)
+    kept = auth.cached(NOW + timedelta(days=10_000))
+    assert kept is not None
+    assert (kept.authorization, kept.client_cert, kept.client_key) == ("Bearer t", b"C", b"K")

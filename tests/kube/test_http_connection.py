@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -153,8 +155,114 @@ def test_what_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "port", "said"),
+    [
+        pytest.param("h", None, b"h", id="the default port"),
+        pytest.param("h", 80, b"h", id="the default port, as a number"),
+        pytest.param("h", 443, b"h:443", id="that of another scheme"),
+        pytest.param("h", 8080, b"h:8080", id="another"),
+        pytest.param("fe80::1%eth0", 8080, b"[fe80::1]:8080", id="an address with its zone"),
+        pytest.param("::1", None, b"[::1]", id="an address"),
+        pytest.param("žluť.example", 8080, "žluť.example:8080".encode("idna"), id="an international name"),
+    ],
+)
+def test_the_host_that_is_named(host: str, port: int | None, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its port where that is not the scheme's; where it is connected to, and for how long."""
+    ours, theirs = socket.socketpair()
+    asked: list[object] = []
+
+    def create(address: object, timeout_s: float) -> socket.socket:
+        asked.extend((address, timeout_s))
+        return ours
+
+    monkeypatch.setattr(socket, "create_connection", create)
+    # A pair of local sockets knows no such option.
+    monkeypatch.setattr(socket, "IPPROTO_TCP", socket.SOL_SOCKET)
+    monkeypatch.setattr(socket, "TCP_NODELAY", socket.SO_KEEPALIVE)
+    connection = Connection(host, port, None, "")
+    connection.connect(7, 9)
+    theirs.sendall(OK + b"Content-Length: 0\r\n\r\n")
+    assert ask(connection).status == 200
+    assert theirs.recv(1000).startswith(b"GET /a?b=c HTTP/1.1\r\nHost: " + said + b"\r\nAccept: x\r\n\r\n")
+    name = host.encode() if host.isascii() else host
+    assert asked == [(name, port or 80), 7]
+    assert (ours.gettimeout(), ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)) == (9, 1)
+    connection.close()
+    connection.close()
+    assert ours.fileno() == -1
+    theirs.close()
+
+
+def test_what_cannot_become_a_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here for want of a name that a certificate could have; nobody else would close it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ours = socket.create_connection(listening.getsockname())
+        monkeypatch.setattr(socket, "create_connection", lambda *_: ours)
+        with pytest.raises(ValueError, match="requires server_hostname"):
+            Connection("h", 443, ssl.create_default_context(), "").connect(9, 9)
+    assert ours.fileno() == -1
+
+
+def test_nothing_is_sent_without_a_connection() -> None:
+    """Before there is one, and after it was closed."""
+    connection = Connection("h", 1, None, "")
+    with pytest.raises(ConnectionResetError):
+        ask(connection)
+    with answered(OK + b"Content-Length: 0\r\n\r\n") as (opened, _):
+        opened.close()
+        with pytest.raises(ConnectionResetError):
+            ask(opened)
+
+
+def test_an_empty_body_has_a_length() -> None:
+    """None at all has none."""
+    with answered(OK + b"Content-Length: 0\r\n\r\n") as (connection, got):
+        connection.send("POST", "/~!", [], b"")
+    assert b"POST /~! HTTP/1.1\r\n" in got[0]
+    assert got[0].endswith(b"\r\nContent-Length: 0\r\n\r\n")
+
+
+def test_how_many_headers_an_answer_may_have() -> None:
+    """256."""
+    length = b"Content-Length: 0\r\n"
+    with answered(OK + length + b"A: b\r\n" * 255 + b"\r\n") as (connection, _):
+        assert len(ask(connection).headers) == 256
+    with answered(OK + length + b"A: b\r\n" * 256 + b"\r\n") as (connection, _):
+        with pytest.raises(OSError, match="more than 256 headers") as caught:
+            ask(connection)
+        assert caught.value.errno == errno.EPROTO
+
+
+def test_how_long_a_head_may_be() -> None:
+    """128 KiB; of what is longer not even the rest is waited for."""
+    head = OK + b"Content-Length: 2\r\nA: "
+    fits = head + b"x" * (131_072 - len(head) - 4) + b"\r\n\r\n"
+    with answered(fits, b"hi") as (connection, _):
+        assert ask(connection).read() == b"hi"
+    with answered(head + b"x" * (131_073 - len(head))) as (connection, _):
+        with pytest.raises(OSError, match="the answer has more than 131072 bytes of headers") as caught:
+            ask(connection)
+        assert caught.value.errno == errno.EPROTO
+
+
+def test_a_piece_of_a_body_is_what_is_there() -> None:
+    """All of it, at least a byte, and nothing once it is over."""
+    with answered(CHUNKED + b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\n") as (connection, _):
+        answer = ask(connection)
+        pieces = list(iter(answer.read1, b""))
+        assert b"".join(pieces) == b"abc"
+        assert all(pieces)
+        assert (answer.read1(), answer.read()) == (b"", b"")
+
+
+@pytest.mark.parametrize(
     ("target", "value", "says"),
     [
+        pytest.param("/\x7f", "x", "is not the path", id="a character that does not print"),
+        *(
+            pytest.param("/", f"x{each}y", "the header Name cannot be sent: its value has more than one line", id=name)
+            for name, each in (("a return", "\r"), ("a line's end", "\n"), ("a NUL", "\0"))
+        ),
         pytest.param("/a b", "x", "'/a b' is not the path", id="a blank in the path"),
         pytest.param("/ä", "x", "is not the path", id="a path that is not encoded"),
         pytest.param("/", "x\r\nAnother: y", "the header Name cannot be sent", id="a value of two lines"),
@@ -184,6 +292,21 @@ def test_what_cannot_be_sent(target: str, value: str, says: str) -> None:
 def test_a_date(text: str, expected: datetime) -> None:
     """The moment, in UTC or with its offset."""
     assert http_date.read(text) == expected
+
+
+@pytest.mark.parametrize("month", range(12))
+def test_every_month_has_its_name(month: int) -> None:
+    """In English."""
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    assert http_date.read(f"Sun, 06 {names[month]} 1994 08:49:37 GMT").month == month + 1
+
+
+def test_how_long_a_date_may_be() -> None:
+    """64 characters, with a comment as e-mail allows it."""
+    date = "Sun, 06 Nov 1994 08:49:37 +0000 "
+    assert http_date.read(date + f"({'x' * (64 - 34)})").second == 37
+    with pytest.raises(ValueError, match="too long for a date"):
+        http_date.read(date + f"({'x' * (65 - 34)})")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,13 @@ def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: t
         pytest.param({}, {"retryAfterSeconds": 9}, 9.0, id="the Status's details"),
         pytest.param({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, None, id="a date is no wish"),
         pytest.param({}, None, None, id="nothing said"),
+        pytest.param({"Retry-After": " 3 "}, None, 3.0, id="the header with blanks"),
+        pytest.param({"Retry-After": "0"}, {"retryAfterSeconds": 9}, 0.0, id="at once"),
+        pytest.param({"Retry-After": "-3"}, None, None, id="no number of seconds"),
+        pytest.param({"Retry-After": "x"}, {"retryAfterSeconds": 1}, 1.0, id="the details where the header is none"),
+        pytest.param({}, {"retryAfterSeconds": 0}, None, id="the details' nothing"),
+        pytest.param({}, {"retryAfterSeconds": -1}, None, id="the details' less than nothing"),
+        pytest.param({"X": "7", "Retry-After": "3", "Y": "8"}, None, 3.0, id="the header among others"),
     ],
 )
 def test_retry_after(headers: dict[str, str], details: Any, expected: float | None) -> None:
@@ -156,3 +163,71 @@ def test_a_missing_kind_is_not_a_missing_object(body: bytes, missing: bool) -> N
     error = error_of(404, {}, body, REQUEST)
     assert isinstance(error, errors.NotFound)
     assert error.api_missing is missing
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (Status(code=500), errors.ServerError),
+        (Status(code=499), ApiError),
+        (Status(code=505), errors.ServerError),
+        (Status(code=404, reason="Weird"), errors.NotFound),
+        (Status(), ApiError),
+    ],
+)
+def test_a_status_without_a_reason_that_is_known(status: Status, expected: type[ApiError]) -> None:
+    """Its code decides; from 500 on it is the server's own trouble."""
+    error = errors.error_of_status(status, REQUEST)
+    assert type(error) is expected
+    assert error.reason == (status.reason or "Unknown")
+    assert getattr(error, "retry_after_s", None) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        pytest.param(b'{"kind":"Status","message":"m"}', 404, "m", id="a Status without a code"),
+        pytest.param(
+            b'{"kind":"Status","code":404,"message":""}',
+            404,
+            "the server could not find the requested resource",
+            id="a Status without words",
+        ),
+        pytest.param(
+            b'{"kind":"Status","status":"Success","message":"m"}',
+            404,
+            'the server could not find the requested resource ({"kind":"Status","status":"Success","message":"m"})',
+            id="a success",
+        ),
+        pytest.param(
+            b'{"message":"m"}',
+            404,
+            'the server could not find the requested resource ({"message":"m"})',
+            id="another kind",
+        ),
+        pytest.param(
+            b" " + b"x" * 200,
+            418,
+            f"the server answered with the status code 418 ({'x' * 200})",
+            id="as much as is shown",
+        ),
+        pytest.param(
+            b"x" * 201, 418, f"the server answered with the status code 418 ({'x' * 200}...)", id="a character more"
+        ),
+        pytest.param(b" \n", 418, "the server answered with the status code 418", id="blanks"),
+    ],
+)
+def test_what_an_answer_says(body: bytes, code: int, message: str) -> None:
+    """The server's words, else ours with what there is."""
+    error = error_of(code, {}, body, REQUEST)
+    assert (error.message, error.code) == (message, code)
+
+
+def test_what_is_said_of_an_error() -> None:
+    """Its message is the exception's text; its parts are there."""
+    error = errors.Unreachable("https://h", "h:443", "no way", refused=True)
+    assert (str(error), error.reason, error.refused) == ("could not reach https://h: no way", "Unreachable", True)
+    assert errors.Unreachable("a", "b", "c").refused is False
+    assert (errors.ConfigError("m").reason, errors.ConfigError("m", reason="R").reason) == ("InvalidConfiguration", "R")
+    assert errors.Transient("m", reason="R").retry_after_s is None
+    assert errors.Transient("m", reason="R", retry_after_s=3).retry_after_s == 3

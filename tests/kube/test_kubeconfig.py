@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from runup.kube import config
-from runup.kube.auth import TokenFile
+from runup.kube.auth import Credential, TokenFile, bearer
 from runup.kube.config import ClusterConfig
 from runup.kube.errors import ConfigError
+from runup.kube.kubeconfig import From
 from runup.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -121,6 +122,15 @@ def test_files_merge_as_kubectl_merges_them(tmp_path: Path) -> None:
     assert config.load(environ={"KUBECONFIG": f"{two}:{one}"}).context == "c"
 
 
+def test_the_first_file_to_name_something_wins(tmp_path: Path) -> None:
+    """Of clusters and users as of contexts."""
+    one = write(tmp_path / "1" / "config", cluster={"server": "https://1"}, user={"token": "1"})
+    two = write(tmp_path / "2" / "config", cluster={"server": "https://2"}, user={"token": "2"}, current="x")
+    for first, second, wanted in ((one, two, "1"), (two, one, "2")):
+        loaded = config.load(context="c", environ={"KUBECONFIG": f"{first}:{second}"})
+        assert (loaded.server, loaded.auth.credential(NOW).authorization) == (f"https://{wanted}", f"Bearer {wanted}")
+
+
 def test_home_is_the_last_file(tmp_path: Path) -> None:
     """Without KUBECONFIG it is ~/.kube/config."""
     write(tmp_path / ".kube" / "config")
@@ -134,12 +144,168 @@ def test_home_is_the_last_file(tmp_path: Path) -> None:
         pytest.param("https://h/k8s/a", "https://h/k8s/a", "h:443", id="a path stays"),
         pytest.param("h:8080", "http://h:8080", "h:8080", id="no scheme and no TLS"),
         pytest.param("http://[::1]:80", "http://[::1]:80", "[::1]:80", id="IPv6"),
+        pytest.param("http://[::1]", "http://[::1]", "[::1]:80", id="IPv6, no port"),
+        pytest.param("https://[::1]", "https://[::1]", "[::1]:443", id="IPv6, no port, by TLS"),
+        pytest.param("http://h", "http://h", "h:80", id="no port"),
+        pytest.param("https://h:1", "https://h:1", "h:1", id="the first port"),
+        pytest.param("https://h:65535//", "https://h:65535", "h:65535", id="the last port"),
     ],
 )
 def test_server(tmp_path: Path, server: str, expected: str, address: str) -> None:
     """The server's URL as it is used, and host:port as errors name it."""
     loaded = load(write(tmp_path / "config", cluster={"server": server}))
     assert (loaded.server, loaded.address) == (expected, address)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cluster": {"certificate-authority-data": b64("CA")}},
+        {"user": {"client-certificate-data": b64("C"), "client-key-data": b64("K")}},
+    ],
+    ids=["an authority", "a client certificate"],
+)
+def test_a_server_without_a_scheme_is_asked_by_tls_where_there_is_something_for_it(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """client-go's rule for a bare host and port."""
+    cluster = {"server": "h:6443"} | changes.get("cluster", {})
+    assert load(write(tmp_path / "config", cluster=cluster, user=changes.get("user", {}))).server == "https://h:6443"
+
+
+def test_what_a_kubeconfig_leaves_out(tmp_path: Path) -> None:
+    """Nobody, in the namespace `default`; certificates are looked at."""
+    loaded = load(write(tmp_path / "config", context={"user": ""}))
+    assert (loaded.namespace, loaded.insecure, loaded.headers, loaded.tls_server_name) == ("default", False, (), "")
+    assert loaded.auth.credential(NOW) == Credential()
+    assert load(write(tmp_path / "config", cluster={"insecure-skip-tls-verify": True})).insecure is True
+    assert load(write(tmp_path / "config"), "c").context == "c"
+
+
+@pytest.mark.parametrize(
+    "user",
+    [{"as-groups": ["g"]}, {"as-uid": "1"}, {"as-user-extra": {"a": ["b"]}}],
+    ids=["a group", "a uid", "an extra"],
+)
+def test_who_is_impersonated_has_a_name(tmp_path: Path, user: dict[str, Any]) -> None:
+    """Nothing of somebody is impersonated alone."""
+    with pytest.raises(ConfigError, match="impersonating a group, uid or extra needs a user name"):
+        load(write(tmp_path / "config", user=user))
+    assert load(write(tmp_path / "config", user={"as": "a"})).headers == (("Impersonate-User", "a"),)
+
+
+def test_the_contexts_that_there_are(tmp_path: Path) -> None:
+    """Sorted; they are told where none is chosen."""
+    path = tmp_path / "config"
+    contexts = [{"name": name, "context": {"cluster": "k"}} for name in "bca"]
+    path.write_text(yaml.dump({"contexts": contexts}))
+    assert config.context_names(str(path)) == ["a", "b", "c"]
+    assert config.context_names(environ={"KUBECONFIG": str(path)}) == ["a", "b", "c"]
+    assert config.context_names(environ={}) == []
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    said = "the kubeconfig has no current context; choose one with --context (there is a, b, c)"
+    assert (caught.value.message, caught.value.reason) == (said, "ContextMissing")
+    path.write_text(yaml.dump({"clusters": [{"name": "k", "cluster": {"server": "https://h"}}]}))
+    with pytest.raises(ConfigError, match=r"\(there is none\)"):
+        load(path)
+
+
+def test_files_are_relative_to_the_one_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where that was named from the folder that one stands in, which may be left."""
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "token").write_text("t")
+    write(tmp_path / "some" / "config", user={"tokenFile": "token"})
+    monkeypatch.chdir(tmp_path)
+    loaded = config.load("some/config", environ={})
+    monkeypatch.chdir("/")
+    assert loaded.auth.credential(NOW).authorization == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("plugin", "plugin"),
+        ("./plugin", "/a/./plugin"),
+        ("bin/plugin", "/a/bin/plugin"),
+        ("/bin/plugin", "/bin/plugin"),
+    ],
+)
+def test_where_a_program_is(text: str, path: str) -> None:
+    """A name alone is looked up in PATH."""
+    assert From("/a").command(text) == path
+
+
+@pytest.mark.parametrize("gone", ["contexts", "clusters"])
+def test_half_a_kubeconfig_is_one(tmp_path: Path, gone: str) -> None:
+    """What is missing is told, and no service account is taken in its place."""
+    document = yaml.load((write(tmp_path / "config")).read_bytes())
+    del document[gone]
+    (tmp_path / "config").write_text(yaml.dump(document))
+    with pytest.raises(ConfigError, match="does not exist"):
+        load(tmp_path / "config")
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    """A folder in its place, of the kubeconfig and of what it names."""
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path)
+    assert caught.value.message == f'error loading config file "{tmp_path}": is a directory'
+    with pytest.raises(ConfigError) as caught:
+        load(write(tmp_path / "config", cluster={"certificate-authority": str(tmp_path)}))
+    assert caught.value.message == f"unable to read {tmp_path}: is a directory"
+
+
+@pytest.mark.parametrize(
+    ("environ", "server"),
+    [
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "https://10.0.0.1:443"),
+        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "6443"}, "https://h:6443"),
+    ],
+)
+def test_where_a_pod_finds_its_server(tmp_path: Path, environ: dict[str, str], server: str) -> None:
+    """By the environment; without a file for it the namespace is `default`."""
+    (tmp_path / "token").write_text("t")
+    (tmp_path / "ca.crt").write_text("CA")
+    loaded = config.load(environ=environ, service_account=tmp_path)
+    assert (loaded.server, loaded.namespace) == (server, "default")
+    with pytest.raises(ConfigError, match="no such file"):
+        config.load(str(tmp_path / "none"), environ=environ, service_account=tmp_path)
+    with pytest.raises(ConfigError, match='context "x" does not exist'):
+        config.load(context="x", environ=environ, service_account=tmp_path)
+    (tmp_path / "token").unlink()
+    with pytest.raises(ConfigError, match="Missing or incomplete") as caught:
+        config.load(environ=environ, service_account=tmp_path)
+    assert caught.value.reason == "KubeconfigMissing"
+    (tmp_path / "token").write_text("t")
+    with pytest.raises(ConfigError, match="Missing or incomplete"):
+        config.load(environ={}, service_account=tmp_path)
+
+
+def test_kubeconfig_goes_before_home(tmp_path: Path) -> None:
+    """And home counts only where nothing is named."""
+    write(tmp_path / ".kube" / "config")
+    write(tmp_path / "other", cluster={"server": "https://other"})
+    environ = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "other")}
+    assert config.load(environ=environ).server == "https://other"
+    assert config.load(environ=environ | {"KUBECONFIG": ""}).server == "https://h:6443"
+    with pytest.raises(ConfigError, match="Missing or incomplete"):
+        config.load(environ=environ | {"KUBECONFIG": str(tmp_path / "none")}, service_account=tmp_path)
+
+
+def test_a_credential_is_not_printed() -> None:
+    """Nor what a configuration has of one."""
+    assert repr(Credential("Bearer hush", b"hush", b"hush")) == "Credential(...)"
+    assert repr(ClusterConfig("https://h", context="c")) == "ClusterConfig(server='https://h', context='c')"
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a\tb", "a\x7f", "caf\u00e9"])
+def test_a_token_that_no_header_holds(token: str) -> None:
+    """It is not told."""
+    with pytest.raises(ConfigError) as caught:
+        bearer(token)
+    assert caught.value.message == "the token cannot be sent: it must be one line of ASCII characters"
+    assert bearer("a b~!").authorization == "Bearer a b~!"
 
 
 def test_in_a_pod(tmp_path: Path) -> None:
@@ -205,6 +371,11 @@ def test_a_token_file_that_holds_no_token(tmp_path: Path, content: bytes) -> Non
         pytest.param({"cluster": {"server": ""}}, "has no server", id="a cluster without a server"),
         pytest.param({"cluster": {"server": "ftp://x"}}, "not the URL of a server", id="a server that is no URL"),
         pytest.param({"cluster": {"server": "https://h:70000"}}, "not the URL of a server", id="an impossible port"),
+        pytest.param({"cluster": {"server": "https://h:0"}}, "not the URL of a server", id="no port at all"),
+        pytest.param({"cluster": {"server": "https://:6443"}}, "not the URL of a server", id="no host"),
+        pytest.param({"cluster": {"server": "https://["}}, "not the URL of a server", id="half an address"),
+        pytest.param({"user": {"client-certificate-data": "S0VZ"}}, "given together", id="a certificate without a key"),
+        pytest.param({"user": {"token": "a\nb"}}, "the kubeconfig's token cannot be sent", id="a token of two lines"),
         pytest.param({"cluster": {"proxy-url": "http://p"}}, "proxy-url is not supported", id="a proxy"),
         pytest.param({"cluster": {"certificate-authority": "x"}}, "x: no such file", id="a CA file that is missing"),
         pytest.param(

@@ -71,7 +71,14 @@ class Candidate:
     """An elector with a clock and a client of its own, and a diary."""
 
     def __init__(
-        self, name: str, client: Client, diary: list[str], start: datetime, holder: Callable[[], str] = str
+        self,
+        name: str,
+        client: Client,
+        diary: list[str],
+        start: datetime,
+        holder: Callable[[], str] = str,
+        rand: float = 0.0,
+        retry_s: float = 2,
     ) -> None:
         self.clock = ManualClock(start)
         self.leading = False
@@ -92,11 +99,11 @@ class Candidate:
             identity=name,
             lease_duration_s=15,
             renew_deadline_s=10,
-            retry_period_s=2,
+            retry_period_s=retry_s,
             clock=self.clock,
             on_started=note("leads", True),
             on_stopped=note("stops", False),
-            rand=lambda: 0.0,
+            rand=lambda: rand,
         )
         self.task = asyncio.create_task(self.elector.run())
 
@@ -114,10 +121,16 @@ class Election:
         self.diary: list[str] = []
         self.candidates: list[Candidate] = []
 
-    async def stands(self, name: str, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> Candidate:
+    async def stands(
+        self,
+        name: str,
+        start: datetime = datetime(2026, 1, 1, tzinfo=UTC),
+        rand: float = 0.0,
+        retry_s: float = 2,
+    ) -> Candidate:
         """A new candidate, whose clock shows `start`; waits until it leads or has found that it cannot."""
         client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
-        made = Candidate(name, client, self.diary, start, self.server.holder)
+        made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
         self.candidates.append(made)
         await self.settled(made)
         return made
@@ -125,7 +138,7 @@ class Election:
     async def settled(self, candidate: Candidate) -> None:
         """Wait until the candidate sleeps between two attempts, or has ended."""
         await eventually(
-            lambda: candidate.task.done() or (candidate.clock.sleeping and candidate.clock.sleeping[0] <= 2)
+            lambda: candidate.task.done() or (candidate.clock.sleeping and candidate.clock.sleeping[0] <= 5)
         )
 
     async def pass_time(self, candidate: Candidate, seconds: float) -> None:
@@ -195,6 +208,7 @@ async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Elect
     await asyncio.wait_for(one.task, 90)
     assert election.diary == ["one leads", "two leads", "one stops"]
     assert (one.elector.leading, two.elector.leading) == (False, True)
+    assert one.elector.lost == "two holds it"
     assert election.server.lease is not None
     assert election.server.lease["spec"]["holderIdentity"] == "two"
 
@@ -205,10 +219,97 @@ async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Electio
     two = await election.stands("two")
     await one.stop()
     assert election.server.writes[-1]["holderIdentity"] == ""
+    # Whoever believes the promise need not wait either.
+    assert election.server.writes[-1]["leaseDurationSeconds"] == 1
     assert one.holder_when_stopped == "one"
     assert (one.elector.leading, one.elector.lost) == (False, "")
     await election.pass_time(two, 2)
     assert election.diary == ["one leads", "one stops", "two leads"]
+
+
+def held(holder: str, **spec: Any) -> dict[str, Any]:
+    """A Lease as somebody left it."""
+    times = {"acquireTime": "2025-12-31T00:00:00.000000Z", "renewTime": "2025-12-31T01:00:00.000000Z"}
+    left = {"holderIdentity": holder, "leaseDurationSeconds": 15, "leaseTransitions": 3, **times}
+    return {"metadata": {"resourceVersion": "0"}, "spec": left | spec}
+
+
+@pytest.mark.parametrize(
+    ("holder", "acquired", "transitions"),
+    [("one", "2025-12-31T00:00:00.000000Z", 3), ("", "2026-01-01T00:00:00.000000Z", 4)],
+    ids=["its own", "nobody's"],
+)
+async def test_a_lease_that_is_free_is_taken_at_once(
+    election: Election, holder: str, acquired: str, transitions: int
+) -> None:
+    """Its own is gone on with, as after a restart; nobody's begins anew."""
+    election.server.lease = held(holder)
+    await election.stands("one")
+    assert election.diary == ["one leads"]
+    (written,) = election.server.writes
+    assert (written["acquireTime"], written["leaseTransitions"]) == (acquired, transitions)
+    assert written["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(("promised", "until"), [(5, 6), (0, 16), (30, 30)])
+async def test_a_holder_is_believed_for_as_long_as_it_promised(election: Election, promised: int, until: int) -> None:
+    """Where it promised nothing, for as long as we would; seen every two seconds."""
+    election.server.lease = held("gone", leaseDurationSeconds=promised)
+    two = await election.stands("two")
+    await election.pass_time(two, until - 2)
+    assert not two.leading
+    await election.pass_time(two, 2)
+    assert two.leading
+
+
+@pytest.mark.parametrize(("rand", "seconds"), [(0.0, 2.0), (0.5, 3.2), (1.0, 4.4)])
+async def test_those_who_wait_do_not_ask_in_step(election: Election, rand: float, seconds: float) -> None:
+    """client-go's jitter: up to 1.2 times longer."""
+    election.server.lease = held("other")
+    two = await election.stands("two", rand=rand)
+    assert (two.elector.leading, two.elector.lost) == (False, "")
+    assert two.clock.sleeping[0] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("retry_s", "seconds"), [(1, 1), (4, 2)])
+async def test_letting_go_takes_two_seconds_at_most(election: Election, retry_s: float, seconds: float) -> None:
+    """Nobody waits longer for a process that ends, and not even as long where it asks more often."""
+    one = await election.stands("one", retry_s=retry_s)
+    election.server.down = True
+    one.task.cancel()
+    await eventually(lambda: one.clock.sleeping == (seconds,))
+    await one.clock.advance(seconds - 0.1)
+    assert (one.task.done(), one.leading) == (False, False)
+    await one.clock.advance(0.1)
+    await asyncio.wait((one.task,), timeout=60)
+    assert one.task.cancelled()
+
+
+@pytest.mark.parametrize("trouble", ["down", "failing"])
+async def test_why_a_lease_was_lost_is_told(election: Election, trouble: str) -> None:
+    """For how long it could not be renewed, and what came of the last attempt."""
+    one = await election.stands("one")
+    setattr(election.server, trouble, True)
+    while one.leading:
+        await eventually(lambda: one.clock.sleeping or not one.leading)
+        if one.leading:
+            await one.clock.advance(one.clock.sleeping[0])
+    told = {"down": "not done within 8 s", "failing": "no"}
+    election.server.down = False
+    assert one.elector.lost == f"not renewed within 10 s: {told[trouble]}"
+
+
+async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> None:
+    """A suspended machine: another one may lead by now."""
+    one = await election.stands("one")
+    asked = len(election.api.requests)
+    one.clock.jump(10)
+    await eventually(lambda: not one.leading)
+    await asyncio.wait((one.task,), timeout=60)
+    assert one.elector.lost == "not renewed within 10 s: there was no time for an attempt"
+    # What was asked after that was to let go.
+    assert [request.method for request in election.api.requests[asked:]] == ["GET", "PATCH"]
+    assert election.server.holder() == ""
 
 
 @pytest.mark.parametrize("trouble", ["down", "failing"])

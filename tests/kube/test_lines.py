@@ -39,5 +39,26 @@ def test_an_endless_line_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST_LINE", 10)
     splitter = Lines()
     splitter.feed(b"x" * 10)
-    with pytest.raises(Transient, match="longer than 10 bytes"):
+    with pytest.raises(Transient, match="longer than 10 bytes") as caught:
         splitter.feed(b"x")
+    assert caught.value.reason == "LineTooLong"
+
+
+def test_how_long_a_line_may_be() -> None:
+    """64 MiB, which no object's event has."""
+    splitter, chunk = Lines(), bytes(1024 * 1024)
+    for _ in range(64):
+        assert splitter.feed(chunk) == []
+    with pytest.raises(Transient, match="a line of a watch is longer than 67108864 bytes"):
+        splitter.feed(b"x")
+
+
+def test_each_line_has_the_whole_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came of the next one counts for that, and for no other."""
+    monkeypatch.setattr(lines, "LONGEST_LINE", 10)
+    splitter = Lines()
+    assert splitter.feed(b"x" * 9) == []
+    assert splitter.feed(b"x\n" + b"y" * 30 + b"\n" + b"z" * 4) == [b"x" * 10, b"y" * 30]
+    assert splitter.feed(b"z" * 6) == []
+    with pytest.raises(Transient):
+        splitter.feed(b"z")

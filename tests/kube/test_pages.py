@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -9,11 +10,16 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from aiohttp import web
+from tests.kube.apiscript import scripted_api, silence
 
+from runup.api.codec import DecodeError, Undecodable
 from runup.api.core_v1 import Node
+from runup.api.scheme import resource_of
+from runup.kube import calls
 from runup.kube.client import Client
 from runup.kube.config import ClusterConfig
-from runup.kube.pages import early_token
+from runup.kube.pages import Listing, early_token
 
 DEADLINE_S = 90.0
 MANY = ",".join('{"metadata":{"name":"n"}}' for _ in range(2000))
@@ -38,6 +44,38 @@ MANY = ",".join('{"metadata":{"name":"n"}}' for _ in range(2000))
 def test_a_token_is_read_ahead_where_it_comes_first(body: str, token: str) -> None:
     """What cannot be read ahead is read with the whole page, faults included."""
     assert early_token(body.encode()) == token
+
+
+@pytest.mark.parametrize(("before", "token"), [(16_384, "t"), (16_385, ""), (17_000, "")])
+def test_how_far_is_read_ahead(before: int, token: str) -> None:
+    """16 KiB, with the name of the items in them: a list's own metadata is a few hundred bytes."""
+    head, items = '{"metadata":{"continue":"t"}', '"items":'
+    body = f"{head},{' ' * (before - len(head) - 1 - len(items))}{items}[]}}"
+    assert early_token(body.encode()) == token
+
+
+def test_a_list_of_which_something_cannot_be_read() -> None:
+    """Whoever needs all of it is told the first; the others can be had."""
+    bad = (Undecodable("ns", "a", "why"), Undecodable("", "b", "so"))
+    assert Listing([1, 2], "5").complete("Node") == [1, 2]
+    with pytest.raises(DecodeError, match=r"^Node ns/a cannot be read: why$"):
+        Listing([1], "5", bad).complete("Node")
+
+
+@pytest.mark.parametrize(
+    ("body", "items"),
+    [
+        (b'{"metadata":{"resourceVersion":"5","continue":"t"},"items":[{"kind":"Own"}]}', [{"kind": "Own"}]),
+        (b'{"metadata":null,"items":null}', []),
+        (b"{}", []),
+    ],
+    ids=["with its own kind", "nulls", "nothing"],
+)
+def test_a_page_of_dicts(body: bytes, items: list[dict[str, str]]) -> None:
+    """What an item says of itself counts."""
+    page = calls.list_raw(resource_of(Node)).decode(body)
+    assert list(page.items) == [{"apiVersion": "v1"} | item for item in items]
+    assert (page.resource_version, page.continue_) == (("5", "t") if items else ("", ""))
 
 
 @contextmanager
@@ -86,3 +124,18 @@ async def test_the_next_page_is_on_its_way_while_this_one_is_taken_in() -> None:
             found = await client.listing(Node, keep=keep)
     assert [obj.metadata.name for obj in found.items] == ["a", "b"]
     assert seen == {"a": True, "b": True}
+
+
+async def test_a_page_that_nobody_waits_for_any_more_is_given_up() -> None:
+    """The one before it was no list."""
+
+    async def first(_request: object) -> web.StreamResponse:
+        return web.Response(body=b'{"metadata":{"continue":"t"},"items":"none"}', content_type="application/json")
+
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(first, silence)
+        with pytest.raises(DecodeError):
+            await client.listing(Node)
+        asking = [task for task in asyncio.all_tasks() if task.get_coro().__qualname__ == "Client.send"]
+        assert all(task.cancelling() for task in asking)
+        assert len(asking) == 1

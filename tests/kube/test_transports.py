@@ -6,6 +6,8 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +17,7 @@ from tests.kube.apiscript import (
     ScriptedApi,
     cut_off,
     event,
+    eventually,
     failure,
     node,
     node_list,
@@ -25,6 +28,8 @@ from tests.kube.apiscript import (
     ticking,
 )
 
+from runup import __version__
+from runup.api.codec import DecodeError
 from runup.api.core_v1 import ConfigMap, Node
 from runup.api.scheme import resource_of
 from runup.kube import calls, errors
@@ -275,6 +280,143 @@ async def test_all_pages_are_one_list(api: ScriptedApi, transport: Transport) ->
     api.answers(node_list(node("a", 1), version=5, token="t"), node_list(node("b", 2), version=5))
     assert await transport.use(ClusterConfig(api.url)).list_all() == (["a", "b"], "5")
     assert api.targets == ["GET /api/v1/nodes?limit=500", "GET /api/v1/nodes?limit=500&continue=t"]
+
+
+async def test_a_list_is_asked_for_by_namespace_and_selectors(api: ScriptedApi, transport: Transport) -> None:
+    """On every page, of another resource too; its token may stand behind the items."""
+
+    async def first(_request: web.Request) -> web.StreamResponse:
+        items = [{"metadata": {"name": "a"}}]
+        return web.json_response({"items": items, "metadata": {"resourceVersion": "5", "continue": "t"}})
+
+    api.answers(first, node_list(node("b", 2), version=5))
+    client = transport.use(ClusterConfig(api.url)).clients[-1]
+    options: dict[str, Any] = {"label_selector": "a=b", "field_selector": "c", "resource": MAPS}
+    if isinstance(client, Client):
+        found = await client.listing(Node, "ns", **options)
+    else:
+        found = await asyncio.to_thread(lambda: client.listing(Node, "ns", **options))
+    assert ([item.metadata.name for item in found.items], found.resource_version) == (["a", "b"], "5")
+    assert (found.undecoded, found.incomplete) == ((), ())
+    assert api.targets == [
+        "GET /api/v1/namespaces/ns/configmaps?labelSelector=a%3Db&fieldSelector=c&limit=500",
+        "GET /api/v1/namespaces/ns/configmaps?labelSelector=a%3Db&fieldSelector=c&limit=500&continue=t",
+    ]
+
+
+async def test_a_list_with_one_that_cannot_be_read(api: ScriptedApi, transport: Transport) -> None:
+    """Whoever wants all of it is told which; by its kind."""
+    odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
+    api.answers(node_list(node("b", 1), odd, version=5))
+    with pytest.raises(DecodeError, match="Node a cannot be read: Invalid enum value 'true'"):
+        await transport.use(ClusterConfig(api.url)).list_all()
+
+
+@pytest.mark.parametrize("answers", [1, 2], ids=["at first", "in one piece, too"])
+async def test_a_list_that_is_gone_at_once_is_an_error(api: ScriptedApi, transport: Transport, answers: int) -> None:
+    """There is no other version to ask for."""
+    gone = failure(410, "Expired")
+    api.answers(*([node_list(node("a", 1), version=5, token="t"), gone] if answers == 2 else []), gone)
+    with pytest.raises(errors.Gone):
+        await transport.use(ClusterConfig(api.url)).list_all()
+    assert len(api.requests) == (3 if answers == 2 else 1)
+
+
+async def test_who_asks_is_said(api: ScriptedApi, transport: Transport) -> None:
+    """By name and version; nothing of a credential where there is none, and no packing."""
+    api.answers(reply(node("a", 1)))
+    await transport.use(ClusterConfig(api.url)).send(GET)
+    headers = api.requests[0].headers
+    assert headers["User-Agent"] == f"runup/{__version__}"
+    assert headers["Accept-Encoding"] == "identity"
+    assert "Authorization" not in headers
+
+
+async def test_a_client_that_was_closed_connects_again(api: ScriptedApi, transport: Transport) -> None:
+    """And closing it twice is no matter."""
+    api.answers(reply(node("a", 1)))
+    transport.use(ClusterConfig(api.url))
+    await transport.close()
+    for _ in range(2):
+        await transport.send(GET)
+        await transport.close()
+        await transport.close()
+        await eventually(lambda: api.requests[-1].transport is None or api.requests[-1].transport.is_closing(), 15)
+    assert len(api.requests) == 2
+    assert len({id(request.protocol) for request in api.requests}) == 2
+
+
+async def test_a_server_that_closes_after_its_answer(api: ScriptedApi, transport: Transport) -> None:
+    """The next request has a connection of its own, also one that may not be sent twice."""
+    api.answers(reply(MAP, Connection="close"))
+    transport.use(ClusterConfig(api.url))
+    for _ in range(2):
+        assert await transport.send(CREATE) == MAP
+    assert len({id(request.protocol) for request in api.requests}) == 2
+
+
+class Changing(Static, frozen=True):
+    """A credential plugin's certificate, another one for every request."""
+
+    given: list[bytes] = []
+
+    def cached(self, _now: datetime) -> Credential | None:
+        """Nothing is at hand."""
+        return None
+
+    def credential(self, _now: datetime) -> Credential:
+        """The next."""
+        return Credential(client_cert=self.given.pop(0))
+
+
+async def test_another_certificate_has_another_connection(api: ScriptedApi, transport: Transport) -> None:
+    """The server knows a connection by the one that it was made with; the same one needs no other."""
+    api.answers(reply(node("a", 1)))
+    transport.use(ClusterConfig(api.url, auth=Changing(given=[b"", b"1", b"1", b"2"])))
+    for _ in range(4):
+        await transport.send(GET)
+    first, second, third, fourth = (id(request.protocol) for request in api.requests)
+    assert second == third
+    assert len({first, second, fourth}) == 3
+
+
+async def test_watches_do_not_keep_other_requests_waiting(api: ScriptedApi) -> None:
+    """Each has a connection of its own, for minutes."""
+    api.answers(*[stream(event("ADDED", node("a", 2)), hold=True)] * 120, reply(node("a", 1)))
+    async with Client(ClusterConfig(api.url)) as client, AsyncExitStack() as opened:
+        for _ in range(120):
+            lines = await opened.enter_async_context(aclosing(client.stream(calls.watch(Node, resource_version="1"))))
+            assert (await asyncio.wait_for(anext(lines), 20)).type == "ADDED"
+        assert (await asyncio.wait_for(client.send(GET), 20)).metadata.name == "a"
+
+
+async def test_warnings_are_handed_on(api: ScriptedApi) -> None:
+    """Of an answer, and of a watch as soon as it is agreed to."""
+    heard: list[list[str]] = []
+    api.answers(reply(node("a", 1), Warning='299 - "a"'), reply(node("a", 1)), stream(event("ADDED", node("a", 2))))
+    async with Client(ClusterConfig(api.url)) as client:
+        for _ in range(2):
+            await client.send(GET, warned=lambda found: heard.append(list(found)))
+        lines = client.stream(calls.watch(Node, resource_version="1"), opened=lambda found: heard.append(list(found)))
+        assert [line.type async for line in lines] == ["ADDED"]
+    assert heard == [['299 - "a"'], [], []]
+
+
+async def test_a_command_that_watches_is_told_what_cannot_be_read(api: ScriptedApi) -> None:
+    """By its name; and it asks as it was told to."""
+    odd = node("a", 1) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
+    api.answers(stream(event("ADDED", node("b", 2)), event("MODIFIED", odd)))
+    with SyncClient(ClusterConfig(api.url)) as client:
+        events = client.watch(
+            Node, "ns", resource_version="7", label_selector="a", field_selector="b", timeout_seconds=9
+        )
+        assert (await asyncio.to_thread(next, events)).object.metadata.name == "b"
+        with pytest.raises(DecodeError, match="Node a cannot be read: Invalid enum value"):
+            await asyncio.to_thread(next, events)
+    assert api.targets == [
+        "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion=7&timeoutSeconds=9"
+        "&labelSelector=a&fieldSelector=b"
+    ]
 
 
 async def test_a_list_that_expires_between_pages_starts_again_in_one_piece(

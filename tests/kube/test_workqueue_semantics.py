@@ -111,6 +111,101 @@ async def test_back_off_doubles_a_key_and_is_forgotten() -> None:
     assert queue.failures("a") == 0
 
 
+async def test_back_off_goes_up_to_a_quarter_of_a_minute() -> None:
+    """However often it failed; each key by itself."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    waits = []
+    for failed in range(1100):
+        queue.add_rate_limited("a")
+        getting = asyncio.create_task(queue.get())
+        await clock.until_sleeping()
+        waits.append(clock.sleeping[0])
+        clock.jump(15)
+        assert await getting == "a"
+        queue.done("a")
+        assert queue.failures("a") == failed + 1
+    assert waits[:3] == pytest.approx([0.005, 0.01, 0.02])
+    assert waits[11:13] == pytest.approx([10.24, 15])
+    assert waits[-1] == pytest.approx(15)
+    queue.add_rate_limited("b")
+    assert (queue.failures("b"), queue.failures("c")) == (1, 0)
+
+
+async def test_a_first_back_off_may_be_another() -> None:
+    """And doubles from there."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock, first_backoff_s=3, longest_backoff_s=7)
+    for wait in (3, 6, 7):
+        queue.add_rate_limited("a")
+        getting = asyncio.create_task(queue.get())
+        await clock.advance(wait - 0.5)
+        assert not getting.done()
+        await clock.advance(0.5)
+        assert await getting == "a"
+        queue.done("a")
+
+
+async def test_a_later_delay_that_was_overtaken_is_void() -> None:
+    """The key comes once, at the sooner time; added again it has a time of its own."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add_after("a", 5)
+    queue.add_after("a", 2)
+    queue.add_after("b", 3)
+    clock.jump(2)
+    assert await queue.get() == "a"
+    queue.done("a")
+    queue.add_after("a", 10)
+    clock.jump(3)
+    assert await queue.get() == "b"
+    getting = asyncio.create_task(queue.get())
+    await clock.advance(6.9)
+    assert not getting.done()
+    await clock.advance(0.1)
+    assert await getting == "a"
+
+
+async def test_delays_of_one_time_come_in_their_order() -> None:
+    """Whatever their keys are, which need not compare."""
+    clock = ManualClock()
+    queue: WorkQueue[object] = WorkQueue(clock)
+    keys = [object() for _ in range(3)]
+    for key in keys:
+        queue.add_after(key, 1)
+    clock.jump(1)
+    assert [await queue.get() for _ in keys] == keys
+
+
+async def test_done_is_only_the_end_of_work() -> None:
+    """A key that nobody added meanwhile does not come back, and one that waits is not there twice."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    queue.add("a")
+    assert len(queue) == 1
+    await queue.get()
+    queue.done("a")
+    assert len(queue) == 0
+    queue.add("a")
+    assert len(queue) == 1
+
+
+async def test_workers_that_wait_are_sent_home() -> None:
+    """Also those who wait for a delay, which is dropped."""
+    clock = ManualClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+    idle = asyncio.create_task(queue.get())
+    await clock.advance(0)
+    queue.add_after("a", 5)
+    waiting = asyncio.create_task(queue.get())
+    await clock.advance(0)
+    queue.shut_down()
+    for task in (idle, waiting):
+        with pytest.raises(QueueShutDown):
+            await asyncio.wait_for(task, 90)
+    assert clock.sleeping == ()
+
+
 async def test_every_worker_gets_work() -> None:
     """Two waiting workers, two keys: neither waits for the other."""
     clock = ManualClock()

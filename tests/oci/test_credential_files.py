@@ -42,6 +42,27 @@ def read(document: Any) -> AuthFile:
         pytest.param({"https://index.docker.io/v1/": auth(ANN)}, "a/b:1", ANN, id="Docker Hub, as docker writes it"),
         pytest.param({"docker.io": auth(ANN)}, "docker.io/a/b:1", ANN, id="Docker Hub, as podman writes it"),
         pytest.param({"quay.io": {}}, "quay.io/a:1", None, id="an empty entry is nobody"),
+        pytest.param({"quay.io": auth(ANN), "quay.io/a": {}}, "quay.io/a:1", ANN, id="an empty one decides nothing"),
+        pytest.param({"http://quay.io/v1": auth(ANN)}, "quay.io/a:1", ANN, id="written as an older API's URL"),
+        pytest.param({"quay.io/v1": auth(ANN)}, "quay.io/a:1", None, id="a repository called like an API"),
+        pytest.param({"quay.io/v1": auth(ANN)}, "quay.io/v1/a:1", ANN, id="below a repository called like an API"),
+        pytest.param({"https://quay.io/a/": auth(ANN)}, "quay.io/a:1", ANN, id="a repository written as a URL"),
+        *(
+            pytest.param({key: auth(ANN)}, "busybox:1", ANN, id=f"Docker Hub as {key}")
+            for key in (
+                "index.docker.io",
+                "registry-1.docker.io",
+                "index.docker.io/v1",
+                "https://registry-1.docker.io/v2/",
+            )
+        ),
+        pytest.param({"quay.io": {"username": "bob"}}, "quay.io/a:1", None, id="a name without a password is nobody"),
+        pytest.param(
+            {"quay.io": {"username": "", "password": "x", **auth(ANN)}}, "quay.io/a:1", ANN, id="a password of nobody"
+        ),
+        pytest.param(
+            {"quay.io": {"username": "bob", "password": ""}}, "quay.io/a:1", Login("bob", ""), id="an empty one"
+        ),
         pytest.param({"quay.io": {"username": "bob", "password": "word"}}, "quay.io/a:1", BOB, id="in two fields"),
         pytest.param(
             {"quay.io": {"identitytoken": "t", **auth(ANN)}}, "quay.io/a:1", Login(identity_token="t"), id="a token"
@@ -62,7 +83,8 @@ def test_a_login_is_never_printed() -> None:
     for login in (Login("ann", SECRET), Login(identity_token=SECRET)):
         assert SECRET not in repr(Credentials((AuthFile("f", {"h": login}),)))
     assert ANN.basic == "Basic " + base64.b64encode(b"ann:a:b").decode()
-    assert Login(identity_token=SECRET).basic == ""
+    assert Login(identity_token=SECRET).basic == Login("ann", "word", "t").basic == Login().basic == ""
+    assert Login("ann").basic == "Basic " + base64.b64encode(b"ann:").decode()
 
 
 @pytest.mark.parametrize(
@@ -80,6 +102,13 @@ def test_a_login_is_never_printed() -> None:
             "base64 of user:password",
             id="no colon",
         ),
+        pytest.param(
+            {"auths": {"h": {"auth": base64.b64encode(b"\xff:x").decode()}}},
+            "base64 of user:password",
+            id="no text in it",
+        ),
+        pytest.param({"credHelpers": ["x"]}, "the file: credHelpers is no object", id="helpers as a list"),
+        pytest.param({"credsStore": "-x"}, "'-x' is no name of a credential helper", id="an option"),
         pytest.param({"credHelpers": {"h": "../../bin/sh"}}, "is no name of a credential helper", id="a helper's path"),
         pytest.param({"credsStore": ["x"]}, "is no name of a credential helper", id="a list of helpers"),
     ],
@@ -165,6 +194,38 @@ def test_a_helper_that_does_not_help(name: str, said: str, tmp_path: Path, monke
         read({"credHelpers": {"quay.io": name}}).login(reference("quay.io/a:1"))
     assert said in refused.value.message
     assert SECRET not in refused.value.message
+
+
+def test_a_helper_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up after half a minute, or whatever was said."""
+    helper(tmp_path, "slow", "exec sleep 60")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("runup.oci.credentials.HELPER_TIMEOUT_S", 0.05)
+    with pytest.raises(BadCredentials, match=r"to know the login for quay\.io, did not answer: .* timed out"):
+        read({"credsStore": "slow"}).login(reference("quay.io/a:1"))
+
+
+def test_the_first_file_that_knows_a_registry_decides() -> None:
+    """Also where it says that it is nobody's, which is not to know it."""
+    files = (AuthFile("one", {"quay.io": None}), AuthFile("two", {"quay.io": ANN}), AuthFile("three", {"quay.io": BOB}))
+    assert Credentials(files).login(reference("quay.io/a:1")) == ANN
+    assert Credentials(files).login(reference("other.io/a:1")) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "places"),
+    [
+        ({}, ["/nonexistent/.config/containers/auth.json", "/nonexistent/.docker/config.json"]),
+        ({"HOME": "/h"}, ["/h/.config/containers/auth.json", "/h/.docker/config.json"]),
+        (
+            {"HOME": "/h", "XDG_CONFIG_HOME": "/c", "DOCKER_CONFIG": "/d", "XDG_RUNTIME_DIR": "/r"},
+            ["/r/containers/auth.json", "/c/containers/auth.json", "/d/config.json"],
+        ),
+    ],
+)
+def test_the_environment_says_where(environ: dict[str, str], places: list[str]) -> None:
+    """As podman and docker have it."""
+    assert [str(path) for path in default_files(environ)] == places
 
 
 def test_where_files_are_looked_for(tmp_path: Path) -> None:

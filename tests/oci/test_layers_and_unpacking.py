@@ -15,9 +15,9 @@ import pytest
 
 from runup.oci import images
 from runup.oci.build import Layer, build_image
-from runup.oci.errors import BadImage, CannotWrite, OciError
+from runup.oci.errors import BadImage, BeyondLimits, CannotWrite, OciError
 from runup.oci.images import Execution
-from runup.oci.layers import Image, Pick, open_image, read_folders, unpack
+from runup.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack
 from runup.oci.layout import Layout
 from runup.oci.reference import sha256
 from runup.oci.tarstream import Budget, Hidden, find_in_layer
@@ -106,6 +106,22 @@ STACKS = [
     ),
     pytest.param([[f("m/a"), f("m/a.b")], [f("m/.wh.a")]], {"m/a.b": "x"}, id="a name that only begins alike stays"),
     pytest.param([[f("./m/a"), f("m//b"), f("/m/c")]], {"m/a": "x", "m/b": "x", "m/c": "x"}, id="ways to write a name"),
+    pytest.param(
+        [[f("m/d/a")], [f("m/d/b"), f("m/.wh.d")]], {"m/d/b": "x"}, id="a whiteout behind what its layer has there"
+    ),
+    pytest.param(
+        [[f("m/d/e/a"), f("m/b")], [f("m/d/e/c"), f("m/.wh..wh..opq")]], {"m/d/e/c": "x"}, id="opaque, far above"
+    ),
+    pytest.param([[f("m/a"), f("n/a")], [f("n/b"), f(".wh..wh..opq")]], {"n/b": "x"}, id="an opaque root"),
+    pytest.param([[f("m/a")], [f("n/.wh..wh..opq")]], {"m/a": "x"}, id="an opaque folder that is not there"),
+    pytest.param([[f("m/a", "file")], [f("m/a/b")]], {"m/a/b": "x"}, id="a file in what was a file"),
+    pytest.param([[f("m/a/b", "file")], [directory("m/a/b/c")]], {}, id="a folder below what was a file"),
+    pytest.param([[f("m/a/b"), f("m/a/c")], [directory("m/a")]], {"m/a/b": "x", "m/a/c": "x"}, id="a folder again"),
+    pytest.param([[f("m/a", "1")], [f("m/b")], [f("m/a", "3")]], {"m/a": "3", "m/b": "x"}, id="three, two of a file"),
+    pytest.param(
+        [[f("m/a", "1")], [hardlink("m/b", "m/a")]], {"m/a": "1", "m/b": "1"}, id="a hard link to a lower layer's file"
+    ),
+    pytest.param([[f("m/z"), f("m/b"), f("m/a")]], {"m/a": "x", "m/b": "x", "m/z": "x"}, id="in no order"),
 ]
 
 
@@ -113,7 +129,9 @@ STACKS = [
 def test_layers_on_layers(tmp_path: Path, layers: list[list[Entry]], expected: dict[str, str]) -> None:
     """Read and unpacked alike (OCI image-spec, whiteouts)."""
     found = image(tmp_path, *layers)
-    assert {path: data.decode() for path, data in read_folders(found, ("m", "n")).items()} == expected
+    read = read_folders(found, ("m", "n"))
+    assert {path: data.decode() for path, data in read.items()} == expected
+    assert list(read) == sorted(expected)
     files = tree(unpack(found, tmp_path / "unpacked"))
     assert {path: text for path, text in files.items() if text is not None} == expected
 
@@ -140,9 +158,13 @@ def test_links(tmp_path: Path, entries: list[Entry], expected: dict[str, str]) -
 HOSTILE = [
     pytest.param([f("../outside")], "leaves the image's root", id="a name that goes up"),
     pytest.param([f("m/../../outside")], "leaves the image's root", id="a name that goes up in the middle"),
-    pytest.param([symlink("m/a", "../../outside")], "link", id="a link that leads out"),
-    pytest.param([hardlink("m/a", "../outside")], "link|leaves", id="a hard link that leads out"),
-    pytest.param([hardlink("m/a", "m/nothing")], "link", id="a hard link to nothing"),
+    pytest.param([symlink("m/a", "../../outside")], "link to ../../outside, which", id="a link that leads out"),
+    pytest.param([symlink("m/a", "../..")], "link to ../.., which", id="a link to the folder above the image"),
+    pytest.param([hardlink("m/a", "../outside")], "link to ../outside, which|leaves", id="a hard link that leads out"),
+    pytest.param([hardlink("m/a", "m/nothing")], "link to m/nothing, which is no file", id="a hard link to nothing"),
+    pytest.param([hardlink("m/a", "m")], "link to m, which is no file", id="a hard link to a folder"),
+    pytest.param([hardlink("m/a", "m/b"), f("m/b")], "link to m/b, which is no file", id="a hard link to what follows"),
+    pytest.param([Entry("m/a", type=b"Z")], "m/a is no file, folder or link", id="who knows what"),
     pytest.param([Entry("m/a", type=tarfile.CHRTYPE)], "no file, folder or link", id="a device"),
     pytest.param([Entry("m/a", type=tarfile.FIFOTYPE)], "no file, folder or link", id="a pipe"),
     pytest.param([f(".wh...")], "hides no name", id="a whiteout of the folder above the image"),
@@ -209,6 +231,122 @@ def test_an_image_that_is_too_large(tmp_path: Path) -> None:
         unpack(found, tmp_path / "unpacked", limit=1999)
     assert not (tmp_path / "unpacked").exists()
     assert read_folders(found, ("m",), Pick(limit=2000))
+    assert unpack(found, tmp_path / "unpacked", limit=2000).is_dir()
+
+
+def test_what_a_release_may_hold(tmp_path: Path) -> None:
+    """32 MiB below its folders, whatever else is in the image."""
+    half = bytes(16 << 20)
+    fits = [Entry("other", half), Entry("m/a", half), Entry("n/b", half)]
+    assert len(read_folders(image(tmp_path / "fits", fits), ("m", "n"))) == 2
+    with pytest.raises(BadImage, match="m, n hold more than 33554432 bytes"):
+        read_folders(image(tmp_path / "more", [*fits, f("m/c", "x")]), ("m", "n"))
+
+
+def test_how_large_one_file_may_be(tmp_path: Path) -> None:
+    """To the byte; one that is not read may be any size, and comes without its content."""
+    found = image(tmp_path, [Entry("m/a", bytes(1000)), f("m/b", "b"), f("m/c", "c")])
+    with pytest.raises(BeyondLimits, match="m/a has more than 999 bytes"):
+        read_folders(found, ("m",), Pick(file_limit=999))
+    assert read_folders(found, ("m",), Pick(file_limit=1000))["m/a"] == bytes(1000)
+    passed_over = Pick(limit=2, file_limit=1, reads=lambda path: path != "m/a")
+    assert read_folders(found, ("m",), passed_over) == {"m/a": b"", "m/b": b"b", "m/c": b"c"}
+
+
+def test_what_is_kept_of_a_file(tmp_path: Path) -> None:
+    """By its path and content; a link has what was kept of the file that it leads to, and not less again."""
+    found = image(tmp_path, [f("m/a", "abc"), symlink("m/b", "a"), hardlink("m/c", "m/a")])
+    kept = read_folders(found, ("m",), Pick(keeps=lambda path, data: path.encode() + data[1:]))
+    assert kept == {"m/a": b"m/abc", "m/b": b"m/abc", "m/c": b"m/abc"}
+
+
+def test_an_image_is_unpacked_for_everybody_to_read(tmp_path: Path) -> None:
+    """In folders that are made for it, and nothing else is left there."""
+    root = unpack(image(tmp_path, [f("m/a")]), tmp_path / "some" / "where" / "unpacked")
+    assert root.stat().st_mode & 0o777 == 0o755
+    assert [path.name for path in root.parent.iterdir()] == ["unpacked"]
+
+
+FOLDERS_AND_LINKS = [
+    pytest.param([[f("n/a"), symlink("m", "n")], [directory("m")]], {"m": None, "n": None, "n/a": "x"}, id="a folder"),
+    pytest.param([[symlink("m", "gone")], [directory("m")]], {"m": None}, id="a folder for a link to nothing"),
+    pytest.param([[f("n/a"), symlink("m", "n")], [f("m")]], {"m": "x", "n": None, "n/a": "x"}, id="a file"),
+    pytest.param([[f("m/a/b")], [symlink("m", "n")]], {"m": "-> n"}, id="a link for a folder"),
+    pytest.param(
+        [[f("n/a"), symlink("m", "n")], [f(".wh.m")]], {"n": None, "n/a": "x"}, id="nothing for a link to a folder"
+    ),
+    pytest.param(
+        [[f("n/a")], [symlink("m", "n"), f(".wh.m")]], {"m": "-> n", "n": None, "n/a": "x"}, id="its own link stays"
+    ),
+    pytest.param([[symlink("m/a", "/")]], {"m": None, "m/a": "-> .."}, id="a link to the root"),
+    pytest.param([[symlink("m/a", "../..a")]], {"m": None, "m/a": "-> ../..a"}, id="a name that begins with dots"),
+    pytest.param(
+        [[symlink("m/b/a", "/n/c")]], {"m": None, "m/b": None, "m/b/a": "-> ../../n/c"}, id="an absolute link"
+    ),
+    pytest.param(
+        [[f("dev/a"), f("dev/b")]], {"dev": None, "dev/a": "x", "dev/b": "x"}, id="files in the devices' folder"
+    ),
+]
+
+
+@pytest.mark.parametrize(("layers", "expected"), FOLDERS_AND_LINKS)
+def test_folders_and_links_in_each_others_place(
+    tmp_path: Path, layers: list[list[Entry]], expected: dict[str, str | None]
+) -> None:
+    """What the upper layer has counts, and what a link led to stays as it was."""
+    assert tree(unpack(image(tmp_path, *layers), tmp_path / "unpacked")) == expected
+
+
+def test_a_hard_link_to_a_link_is_refused(tmp_path: Path) -> None:
+    """It would be followed, to wherever that leads."""
+    found = image(tmp_path, [f("m/a"), symlink("m/b", "a"), hardlink("m/c", "m/b")])
+    with pytest.raises(BadImage, match="m/c is a hard link to m/b, which is no file"):
+        unpack(found, tmp_path / "unpacked")
+
+
+def test_a_device_elsewhere_than_in_its_folder(tmp_path: Path) -> None:
+    """In a folder whose name only begins so it is refused."""
+    with pytest.raises(BadImage, match="device/a is no file, folder or link"):
+        unpack(image(tmp_path, [Entry("device/a", type=tarfile.CHRTYPE)]), tmp_path / "unpacked")
+
+
+LINUX = [("amd64", "linux"), ("arm64", "linux")]
+
+
+@pytest.mark.parametrize(
+    ("platforms", "architecture", "expected"),
+    [
+        pytest.param(LINUX, "amd64", 0, id="the first"),
+        pytest.param(LINUX, "arm64", 1, id="the second"),
+        pytest.param(LINUX, "", 0, id="any"),
+        pytest.param([("amd64", "windows"), *LINUX], "amd64", 1, id="another system's passed over"),
+        pytest.param([("amd64", "windows"), *LINUX], "", 1, id="another system's where any will do"),
+        pytest.param([None, *LINUX], "arm64", 0, id="one that does not say"),
+        pytest.param([("amd64", "windows"), None], "", 1, id="one that does not say where any will do"),
+        pytest.param(LINUX[::-1], "s390x", "linux/s390x; it has amd64, arm64", id="one that there is not"),
+        pytest.param([("amd64", "windows")], "", "linux/; it has amd64", id="any of another system"),
+        pytest.param([], "amd64", "linux/amd64; it has none", id="an empty index"),
+    ],
+)
+def test_the_image_for_an_architecture(
+    platforms: list[tuple[str, str] | None], architecture: str, expected: int | str
+) -> None:
+    """For Linux, the first that fits; else what there is."""
+    manifests = tuple(
+        images.Descriptor(
+            media_type=images.MANIFEST,
+            digest=f"sha256:{number}",
+            size=1,
+            platform=None if each is None else images.Platform(architecture=each[0], os=each[1]),
+        )
+        for number, each in enumerate(platforms)
+    )
+    index = images.Index(manifests=manifests)
+    if isinstance(expected, int):
+        assert for_architecture(index, architecture, "it") == manifests[expected]
+    else:
+        with pytest.raises(BadImage, match=f"it has no image for {expected}"):
+            for_architecture(index, architecture, "it")
 
 
 def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,6 +469,21 @@ def test_layers_are_those_that_the_config_names(tmp_path: Path, layers: int, sai
         read_folders(found, ("m",))
     with pytest.raises(BadImage, match=said):
         unpack(found, tmp_path / "unpacked")
+
+
+def test_an_image_of_as_many_layers_as_there_may_be(tmp_path: Path) -> None:
+    """Container engines stop at 127."""
+    found = image(tmp_path, *[[f(f"m/{number}")] for number in range(128)])
+    assert len(read_folders(found, ("m",))) == 128
+
+
+def test_what_is_no_image(tmp_path: Path) -> None:
+    """It is named, with the type that it says of itself."""
+    layout = Layout.create(tmp_path)
+    digest = layout.add_blob(b"{}")
+    layout.add_manifest(images.Descriptor(media_type="text/plain", digest=digest, size=2), "1")
+    with pytest.raises(BadImage, match=f"{digest} is a text/plain, not an image manifest"):
+        open_image(layout, "1")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import yaml
 
 from runup.oci.errors import BadMirrors, InvalidReference
 from runup.oci.mirrors import Mirror, of_object, read, sources
-from runup.oci.reference import Reference, digest_of, is_digest, parse
+from runup.oci.reference import Reference, digest_of, is_digest, is_tag, parse
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -23,6 +23,8 @@ DIGEST = "sha256:" + "a" * 64
         pytest.param([("quay.io", ["m.io"])], ["m.io/ocp/release", "quay.io/ocp/release"], id="of the registry"),
         pytest.param([("*.io", ["m.org"])], ["m.org/ocp/release", "quay.io/ocp/release"], id="of a domain"),
         pytest.param([("*.quay.io", ["m.org"])], ["quay.io/ocp/release"], id="a domain is not its own subdomain"),
+        pytest.param([("*.io", ["m.org/x"])], ["m.org/x/ocp/release", "quay.io/ocp/release"], id="below a path"),
+        pytest.param([("*.org", ["m.org"])], ["quay.io/ocp/release"], id="of another domain"),
         pytest.param([("quay.io/oc", ["m.io"])], ["quay.io/ocp/release"], id="not of half a name"),
         pytest.param([("quay.io/ocp/release/more", ["m.io"])], ["quay.io/ocp/release"], id="not of what is below"),
         pytest.param(
@@ -66,6 +68,10 @@ def test_a_source_that_is_never_asked() -> None:
     """Only its mirrors are; without any there is nowhere to ask, which is the error."""
     image = parse(f"quay.io/ocp/release@{DIGEST}")
     assert [place.registry for place in sources(image, [Mirror("quay.io", ("m.io",), never_source=True)])] == ["m.io"]
+    both = [Mirror("quay.io", ("a.io",)), Mirror("quay.io", ("b.io",), never_source=True)]
+    assert [place.registry for place in sources(image, both)] == ["a.io", "b.io"]
+    far = [Mirror("quay.io", ("a.io",), never_source=True), Mirror("quay.io/ocp", ("b.io",))]
+    assert [place.registry for place in sources(image, far)] == ["b.io", "quay.io"]
     with pytest.raises(BadMirrors, match=r"NeverContactSource is set for quay\.io, which has no mirrors"):
         sources(image, [Mirror("quay.io", (), never_source=True)])
 
@@ -145,6 +151,30 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
             "f: spec.imageDigestMirrors[0]: mirrors is no list of repositories",
             id="mirrors as text",
         ),
+        pytest.param(
+            "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: a}, {source: 7}]}",
+            "f: spec.imageDigestMirrors[1] has no source",
+            id="a number for a source",
+        ),
+        pytest.param(
+            "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [{source: ''}]}",
+            "f: spec.imageDigestMirrors[0] has no source",
+            id="nothing for a source",
+        ),
+        pytest.param(
+            "kind: ImageDigestMirrorSet\nspec: {imageDigestMirrors: [a]}",
+            "f: spec.imageDigestMirrors[0] has no source",
+            id="an entry as text",
+        ),
+        *(
+            pytest.param(
+                f"kind: ImageTagMirrorSet\nspec: {{imageTagMirrors: [{{source: a, mirrors: [b, {odd}]}}]}}",
+                "f: spec.imageTagMirrors[0]: mirrors is no list of repositories",
+                id=f"{odd} for a mirror",
+            )
+            for odd in ("7", "''")
+        ),
+        pytest.param("null", "f: holds no ImageDigestMirrorSet or ImageContentSourcePolicy", id="null"),
     ],
 )
 def test_a_file_of_mirrors_that_is_none(text: str, said: str) -> None:
@@ -173,6 +203,58 @@ def test_references(text: str, expected: Reference) -> None:
     """By the grammar of the distribution project; written back they are the same text."""
     assert parse(text) == expected
     assert str(parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "path"),
+    [
+        ("busybox:1", "docker.io", "library/busybox"),
+        ("docker.io/busybox", "docker.io", "library/busybox"),
+        ("some/image", "docker.io", "some/image"),
+        ("quay.io/image", "quay.io", "image"),
+        ("quay.io/some/image", "quay.io", "some/image"),
+    ],
+)
+def test_where_an_image_is_asked_for(text: str, host: str, path: str) -> None:
+    """Docker Hub where no registry is written, and its own images below `library`."""
+    assert (parse(text).host, parse(text).path) == (host, path)
+
+
+def test_another_image_of_the_same_repository() -> None:
+    """By its digest alone."""
+    assert parse("quay.io/a:1").at(DIGEST) == Reference("quay.io", "a", "", DIGEST)
+
+
+def test_how_long_a_repository_may_be() -> None:
+    """255 characters without the registry."""
+    assert len(parse(f"quay.io/{'a' * 127}/{'b' * 127}").repository) == 255
+    with pytest.raises(InvalidReference):
+        parse(f"quay.io/{'a' * 127}/{'b' * 128}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("quay.io/a@sha256:abc", "invalid reference format: 'sha256:abc' is no digest such as sha256:<64 hex>"),
+        ("quay.io/a:-x", "invalid reference format: '-x' is no tag"),
+        ("quay.io/A", "invalid reference format: expected registry/repository:tag or @digest"),
+        ("-x.io/a", "invalid reference format: expected registry/repository:tag or @digest"),
+    ],
+)
+def test_what_is_wrong_with_a_reference(text: str, said: str) -> None:
+    """Which part of it is told."""
+    with pytest.raises(InvalidReference) as refused:
+        parse(text)
+    assert refused.value.message == f"{text!r}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [("a", True), ("_1.2-3", True), ("a" * 128, True), ("a" * 129, False), (".a", False), ("", False), ("a+b", False)],
+)
+def test_tags(text: str, holds: bool) -> None:
+    """By the grammar of the distribution project."""
+    assert is_tag(text) is holds
 
 
 @pytest.mark.parametrize(

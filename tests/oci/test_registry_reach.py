@@ -14,7 +14,7 @@ import pytest
 from tests.oci.registries import Answer, Asked, odd_registry, release
 
 from runup.oci.access import Access
-from runup.oci.dial import Deadline, Reach, address_of
+from runup.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
 from runup.oci.errors import OciError, Unauthorized, Unreachable
 from runup.oci.layout import Layout
 from runup.oci.reference import parse
@@ -99,8 +99,21 @@ def test_a_deadline_counts_down() -> None:
     now[0] = 108.5
     assert deadline.wait_s() == 1.5
     now[0] = 110.0
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match="the request's time is over"):
         deadline.wait_s()
+    now[0] = 109.5
+    assert deadline.wait_s() == 0.5
+
+
+def test_an_answer_is_read_as_it_comes() -> None:
+    """What is there is handed out; nobody waits for a buffer to be full."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _Paced(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
+        for piece in (b"x", b"yz"):
+            theirs.sendall(piece)
+            assert answer.read1(100) == piece
+        theirs.shutdown(socket.SHUT_WR)
+        assert answer.read() == b""
 
 
 PLACES = [
@@ -123,6 +136,16 @@ PLACES = [
     ("10.0.0.1", False, False),
     ("2001:db8::1", False, False),
     ("64:ff9b::c000:201", False, False),
+    # The last 32 bits count behind the prefix, all of them and no more.
+    ("64:ff9b::1", False, False),
+    ("64:ff9b::", True, True),
+    ("64:ff9b:0:0:0:1:0:0", False, False),
+    ("::7f00:1", True, False),
+    ("::a9fe:a9fe", True, True),
+    ("::1:7f00:1", False, False),
+    ("::2", False, False),
+    ("2002:7f00:1::", True, False),
+    ("::ffff:10.0.0.1", False, False),
 ]
 
 
@@ -151,6 +174,47 @@ def test_where_a_registry_may_not_lead(address: str, refused: bool, on_this_mach
 def test_an_address_is_known_however_it_is_written(host: str, address: str | None) -> None:
     """As the system's resolver reads it."""
     assert str(address_of(host)) == str(address)
+
+
+def test_an_address_that_is_refused_is_named() -> None:
+    """A name is judged when it is known what it is."""
+    with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that no registry may lead to"):
+        Reach(own=False).check("127.1")
+    for host in ("registry.example", "192.0.2.1"):
+        Reach(own=False).check(host)
+    Reach().check("127.1")
+
+
+def deadline() -> Deadline:
+    """Far away."""
+    return Deadline.after(60, 60, lambda: 0.0)
+
+
+def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) -> None:
+    """Where none does, the last one's error is told; where there is none, that."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        names["somewhere"] = ["127.0.0.2", "127.0.0.1", "127.0.0.3"]
+        with connected("somewhere", port, Reach(), deadline()) as made:
+            assert made.getpeername()[0] == "127.0.0.1"
+        names["nowhere"] = ["127.0.0.2", "127.0.0.3"]
+        with pytest.raises(ConnectionRefusedError):
+            connected("nowhere", port, Reach(), deadline())
+        with pytest.raises(ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that no registry may lead to"):
+            connected("nowhere", port, Reach(own=False), deadline())
+        names["empty"] = []
+        with pytest.raises(OSError, match="empty has no address"):
+            connected("empty", port, Reach(), deadline())
+
+
+def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]) -> None:
+    """Where that is over, nobody is called."""
+    names["somewhere"] = ["127.0.0.1"]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(TimeoutError, match="the request's time is over"),
+    ):
+        connected("somewhere", server.getsockname()[1], Reach(), Deadline.after(0, 60, lambda: 0.0))
 
 
 INNER = ["169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "2852039166", "224.0.0.1"]
@@ -186,9 +250,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     system = socket.getaddrinfo
 
     def resolve(host: str, *arguments: Any, **options: Any) -> list[Any]:
-        found = [entry for address in known.get(host, [host]) for entry in system(address, *arguments, **options)]
-        assert found
-        return found
+        return [entry for address in known.get(host, [host]) for entry in system(address, *arguments, **options)]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     return known

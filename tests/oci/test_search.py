@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from runup.oci.reference import parse
 from runup.oci.registry import RegistryClient
 from runup.oci.search import Search, Sought
 from runup.oci.tar import Entry
+from runup.oci.tarstream import inner_path
 
 Rule = Callable[[Asked], Answer | None]
 FOLDER = "opt/lib/modules/5.14.0"
@@ -72,6 +74,27 @@ FOUND = [
         [[symlink("opt/lib", "/usr/lib")], [Made(KO)]], KO, id="where a folder stands in a lower link's place"
     ),
     pytest.param([[Made(KO)], [Made("opt/.wh.other")]], KO, id="beside what is hidden"),
+    pytest.param([[symlink(KO, "/x/simple.ko"), Made("x/simple.ko")]], KO, id="as a link to a file after it"),
+    pytest.param(
+        [[symlink(KO, "/x"), symlink("x", "/y/simple.ko"), Made("y/simple.ko")]], KO, id="as a link to a link to a file"
+    ),
+    pytest.param(
+        [[symlink(f"{FOLDER}/x", "/a"), symlink("a/y", "../b"), Made("b/simple.ko")]],
+        "b/simple.ko",
+        id="in a folder linked into one that is linked into it",
+    ),
+    pytest.param(
+        [[symlink("opt", "../../a"), Made("a/lib/modules/5.14.0/simple.ko")]],
+        "a/lib/modules/5.14.0/simple.ko",
+        id="where a link would leave the image, which it does not",
+    ),
+    pytest.param(
+        [[Made(KO)], [Made(f"{FOLDER}/a/simple.ko")]], f"{FOLDER}/a/simple.ko", id="in both, of which the upper counts"
+    ),
+    pytest.param([[Made(KO)], [Made("a"), Made("opt/lib/.wh.x"), Made("b")]], KO, id="below one that ends with others"),
+    pytest.param([[Made("d/.wh.x"), Made(KO)]], KO, id="behind a whiteout"),
+    pytest.param([[folder(FOLDER), Made(KO)]], KO, id="in a folder that is named"),
+    pytest.param([[Made(KO)], [folder(FOLDER)]], KO, id="in a folder that an upper layer names, too"),
     pytest.param([[Made(KO), Made(f"{FOLDER}/.wh.simple.ko")]], KO, id="where its own layer hides what was below"),
     pytest.param([[Made(KO)], [Made(f"{FOLDER}/.wh..wh..opq"), Made(KO)]], KO, id="in an opaque folder's own layer"),
 ]
@@ -91,6 +114,11 @@ MISSING = [
     pytest.param([[Made(KO)], [symlink(KO, "/gone/simple.ko")]], id="a link to nothing in its place"),
     pytest.param([[symlink("opt", "/a"), symlink("a", "/opt"), Made("x/simple.ko")]], id="links in a circle"),
     pytest.param([[Made("a")]], id="an image without any"),
+    pytest.param([[Made(KO)], [folder(KO)]], id="a folder in its place"),
+    pytest.param([[Made(KO)], [Made("opt/.wh.lib"), folder(FOLDER)]], id="its folder deleted and made anew"),
+    pytest.param([[Made("opt")], [Made("a")]], id="a file where its folder would be"),
+    pytest.param([[Made(KO)], [Made("opt")], [Made("a")]], id="a file in its folder's place, two layers up"),
+    pytest.param([[symlink(KO, "/x/simple.ko"), folder("x/simple.ko")]], id="a link to a folder"),
 ]
 
 
@@ -114,6 +142,39 @@ def test_what_is_not_there(tmp_path: Path, layers: list[list[Made]]) -> None:
     assert (found.found, found.layers, found.of) == ({}, len(layers), len(layers))
 
 
+def searched(layers: list[list[Made]]) -> Search:
+    """A search of layers that are there, the lowest first."""
+    found = Search("image", sought())
+    for layer in reversed(layers):
+        if found.layer((inner_path(path, "image"), entry) for path, entry in entries(*layer)):
+            break
+    return found
+
+
+@pytest.mark.parametrize(("layers", "path"), FOUND)
+def test_a_search_ends_where_it_was_found(layers: list[list[Made]], path: str) -> None:
+    """The same without a registry."""
+    assert searched(layers).found == {"simple": path}
+
+
+@pytest.mark.parametrize("layers", MISSING)
+def test_a_search_finds_nothing_else(layers: list[list[Made]]) -> None:
+    """The same without a registry."""
+    found = searched(layers)
+    assert (found.found, found.complete) == ({}, False)
+
+
+def test_each_search_counts_its_own_bytes(tmp_path: Path) -> None:
+    """Whatever the same client fetched before."""
+    layout = layout_in(tmp_path)
+    made = put_image(layout, [Made("a", os.urandom(100_000))])
+    with odd_registry(layout) as odd:
+        client, reference = RegistryClient(), parse(f"{odd.host}/a/b@{made.digest}")
+        first, second = client.search(reference, sought()), client.search(reference, sought())
+    assert first.fetched == second.fetched > 100_000
+    assert client.received_bytes == 2 * first.fetched
+
+
 def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:
     """A file of that name for another kernel helps whoever reads why."""
     layout = layout_in(tmp_path)
@@ -121,6 +182,25 @@ def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:
     with odd_registry(layout) as odd:
         found = RegistryClient().search(parse(f"{odd.host}/a/b@{made.digest}"), sought())
     assert found.elsewhere == ("opt/lib/modules/5.13.0/simple.ko",)
+
+
+def test_only_what_was_not_found_is_told_elsewhere() -> None:
+    """All of it, sorted; what was found is of no interest in other places."""
+    found = Search("image", sought("a", "b", "c"))
+    complete = found.layer(entries(*(Made(f"{each}.ko") for each in ("y/a", "x/a", "x/b", f"{FOLDER}/b"))))
+    assert (complete, found.complete) == (False, False)
+    assert found.elsewhere == ("x/a.ko", "y/a.ko")
+    assert found.found == {"b": f"{FOLDER}/b.ko"}
+    assert found.layer(entries(Made(f"{FOLDER}/a.ko"), Made(f"{FOLDER}/c.ko"), Made("d.ko"))) is True
+    assert found.complete
+
+
+@pytest.mark.parametrize("below", ["", "/", ".", "opt/", "/opt//lib/.."])
+def test_a_folder_is_named_in_any_way(below: str) -> None:
+    """The root is one, too."""
+    found = Search("image", sought(below=below))
+    assert found.layer(entries(Made("opt/x/simple.ko"))) is True
+    assert found.found == {"simple": "opt/x/simple.ko"}
 
 
 @pytest.mark.parametrize("media_type", list(PACKED))
@@ -209,21 +289,63 @@ def entries(*made: Made) -> list[tuple[str, Entry]]:
     return [(one.name, Entry(one.name, one.type, len(one.data), 0o644, one.link)) for one in made]
 
 
+FOLDERS = ("opt", "opt/lib", "opt/lib/modules", FOLDER)
+
+
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "names"),
     [
-        pytest.param(
-            [folder(f"f{at}/{'x' * 4000}") for at in range(5000)], "names of its folders and links", id="long names"
-        ),
-        pytest.param(
-            [symlink(f"{FOLDER}/l{at}", f"/x{at}") for at in range(600)], "more than 512 links", id="many links"
-        ),
+        pytest.param([folder("a")], ["a"], id="a folder"),
+        pytest.param([folder("a/b/c")], ["a", "a/b", "a/b/c"], id="those that it is in"),
+        pytest.param([folder("a/b"), Made("a/b/c"), folder("a")], ["a", "a/b"], id="each of them once"),
+        pytest.param([Made("a/b")], ["a"], id="a file of no interest by its folder"),
+        pytest.param([symlink("a", "/b/c")], ["a", "b/c"], id="a link, and where it leads"),
+        pytest.param([Made("a/.wh.b")], ["a/b"], id="what is hidden"),
+        pytest.param([Made("a/.wh..wh..opq")], ["a"], id="a folder that begins anew"),
+        pytest.param([Made("a/b.ko")], ["a"], id="a file that is not wanted"),
+        pytest.param([Made("simple.ko")], ["simple.ko"], id="a file of a wanted name"),
+        pytest.param([symlink("b.ko", "a")], [], id="a link that is not wanted"),
+        pytest.param([Made("opt")], ["opt"], id="a file in a folder's place"),
+        pytest.param([Made(f"{FOLDER}/b")], [*FOLDERS, f"{FOLDER}/b"], id="a file beside those that are looked for"),
     ],
 )
-def test_what_is_remembered_has_a_limit(made: list[Made], said: str) -> None:
-    """An image that is made to fill the memory is not known, not searched on."""
-    with pytest.raises(BeyondLimits, match=said):
-        Search("image", sought()).layer(entries(*made))
+def test_what_is_remembered(made: list[Made], names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name costs its characters and 120 bytes; there is room for so much, and for not a byte more."""
+    room = sum(len(name) + 120 for name in names)
+    monkeypatch.setattr(search, "MAX_REMEMBERED_BYTES", room)
+    Search("image", sought()).layer(entries(*made))
+    if names:
+        monkeypatch.setattr(search, "MAX_REMEMBERED_BYTES", room - 1)
+        with pytest.raises(BeyondLimits):
+            Search("image", sought()).layer(entries(*made))
+
+
+def test_how_much_is_remembered() -> None:
+    """8 MiB; an image that is made to fill the memory is not known, not searched on."""
+    found = Search("image", sought())
+    found.layer(entries(*(folder(f"{at:0880}") for at in range(8388)), folder("x" * 488)))
+    with pytest.raises(BeyondLimits) as caught:
+        found.layer(entries(folder("y")))
+    said = "image image: the names of its folders and links have more than 8388608 bytes"
+    assert str(caught.value) == said
+
+
+def test_how_many_links_are_followed() -> None:
+    """512 on the way to the folder or in it, whatever others there are."""
+    found = Search("image", sought())
+    found.layer(entries(*(symlink(f"{FOLDER}/l{at}", "/x") for at in range(512)), symlink("a", "b")))
+    with pytest.raises(BeyondLimits) as caught:
+        found.layer(entries(symlink(f"{FOLDER}/l", "/x")))
+    assert str(caught.value) == f"image image: more than 512 links lead to or from {FOLDER}"
+
+
+@pytest.mark.parametrize("links", [40, 41])
+def test_how_many_links_one_after_the_other(links: int) -> None:
+    """40, as in Linux; behind more than that nothing is found."""
+    found = Search("image", sought())
+    chain = ["opt", *(f"l{at}" for at in range(1, links + 1))]
+    found.layer(entries(*(symlink(one, f"/{other}") for one, other in itertools.pairwise(chain))))
+    assert found.layer(entries(Made(f"l{links}/lib/modules/5.14.0/simple.ko"))) is (links == 40)
 
 
 def test_links_of_a_distribution_cost_nothing() -> None:

@@ -15,14 +15,16 @@ import pysequoia
 import pytest
 from bench import hostile_signatures
 from bench.hostile_signatures import Hostile
-from bench.openpgp import Certificate, Key
+from bench.openpgp import RETIRED, Certificate, Key
 
 from runup.oci.errors import BadImage, CannotWrite, Unverified
+from runup.oci.keys import said, usable
 from runup.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,
     SigningKey,
     Verification,
+    _unique,
     claim,
     digest_to_verify,
     generate_key,
@@ -230,6 +232,105 @@ def test_a_huge_signature_is_not_looked_at() -> None:
     assert verify_signatures(DIGEST, [RING], [huge, KEY.sign(DIGEST, NAME)], now=NOW)
 
 
+def test_how_large_a_signature_may_be() -> None:
+    """50 KiB to the byte; a larger one is noted, and says nothing for or against."""
+    body = claim(DIGEST, NAME)
+    fits = signed(body + b" " * (51_200 - 1000))
+    fits = signed(body + b" " * (51_200 - 1000 + 51_200 - len(fits)))
+    assert len(fits) == 51_200
+    verification = Verification(DIGEST, [RING], now=NOW)
+    assert verification.add(fits + b"x", "one") is False
+    with pytest.raises(Unverified) as caught:
+        verification.result()
+    assert caught.value.details == ("one: is larger than 51200 bytes",)
+    assert verification.add(fits, "two") is True
+    assert verification.add(fits + b"x", "three") is True
+    assert verification.result().signatures == (fits,)
+
+
+def test_what_each_store_and_keyring_said_is_kept() -> None:
+    """In their order; a keyring that is satisfied is not asked again."""
+    verification = Verification(DIGEST, [RING, OTHER_RING], now=NOW)
+    verification.note("store x: 404")
+    assert verification.add(KEY.sign(DIGEST, NAME), "one") is False
+    assert verification.add(KEY.sign(OTHER, NAME), "two") is False
+    with pytest.raises(Unverified) as caught:
+        verification.result()
+    assert str(caught.value) == caught.value.message == f"unable to verify {DIGEST} against keyrings: b"
+    store, one, two = caught.value.details
+    assert store == "store x: 404"
+    assert one.startswith("one: keyring b: ")
+    assert two.startswith("two: keyring b: ")
+
+
+def test_keyrings_that_miss_a_signature_are_named_in_order() -> None:
+    """All of them."""
+    rings = [Keyring("b", KEY.public), Keyring("a", KEY.public)]
+    assert refusal(b"", *rings).startswith(f"unable to verify {DIGEST} against keyrings: a, b; ")
+
+
+def test_one_signature_may_convince_several_keyrings() -> None:
+    """And is there once."""
+    signature = KEY.sign(DIGEST, NAME)
+    coming = iter([b"", signature, b"never asked for"])
+    found = verify_signatures(DIGEST, [RING, Keyring("c", KEY.public)], coming, now=NOW)
+    assert (found.keyrings, found.signatures) == (("a", "c"), (signature,))
+    assert list(coming) == [b"never asked for"]
+
+
+@pytest.mark.parametrize("digest", ["", "5.2.0", "sha256:abc"])
+def test_what_is_no_digest_is_not_verified(digest: str) -> None:
+    """Nor is there a claim of it."""
+    with pytest.raises(Unverified) as caught:
+        Verification(digest, [RING], now=NOW)
+    assert caught.value.message == f"{digest!r} is no digest, and only digests can be verified"
+    with pytest.raises(BadImage) as refused:
+        claim(digest, NAME)
+    assert refused.value.message == f"{digest!r} is no digest"
+
+
+def test_a_member_that_is_there_twice_is_named() -> None:
+    """The first of them, where there are several."""
+    body = b'{"a": 1, "b": 2, "c": 3, "b": 4, "c": 5}'
+    with pytest.raises(ValueError, match="it has 'b' twice"):
+        json.loads(body, object_pairs_hook=_unique)
+    assert json.loads(b'{"a": {"b": 1}, "b": 2}', object_pairs_hook=_unique) == {"a": {"b": 1}, "b": 2}
+
+
+def test_why_a_key_does_not_count_is_said() -> None:
+    """Of a key and of a subkey, by its fingerprint; every one of them."""
+    made = NOW - timedelta(days=10)
+    expired = Certificate(Key(made), primary_for=timedelta(days=5))
+    sub = Certificate(Key(made), subkey=Key(made), subkey_revoked=RETIRED, revoked_at=NOW - timedelta(days=1))
+    assert sub.subkey is not None
+    dead = usable(Keyring("a", expired.public + sub.public), NOW).dead
+    assert dead == (
+        f"key {expired.primary.fingerprint.hex()} expired on {made + timedelta(days=5):%Y-%m-%d}",
+        f"subkey {sub.subkey.fingerprint.hex()} is revoked",
+    )
+    told = refusal(sub.subkey.message(claim(DIGEST, NAME), NOW), Keyring("a", expired.public + sub.public))
+    assert f" ({'; '.join(dead)})" in told
+    assert len(usable(Keyring("a", expired.public + sub.public), NOW).certificates) == 1
+    assert usable(RING, NOW).dead == ()
+
+
+def test_a_subkey_counts_until_the_moment_that_it_expires() -> None:
+    """By the newest word on it."""
+    made = (NOW - timedelta(days=10)).replace(microsecond=0)
+    sub = Certificate(Key(made), subkey=Key(made), subkey_for=timedelta(days=30))
+    assert sub.subkey is not None
+    ring, signature = Keyring("a", sub.public), sub.subkey.message(claim(DIGEST, NAME), NOW)
+    end = made + timedelta(days=30)
+    assert verify_signatures(DIGEST, [ring], [signature], now=end - timedelta(seconds=1)).digest == DIGEST
+    assert f"subkey {sub.subkey.fingerprint.hex()} expired on {end:%Y-%m-%d}" in refusal(signature, ring, now=end)
+
+
+def test_an_error_of_the_library_is_one_line() -> None:
+    """Its words, or its kind where it has none."""
+    assert said(RuntimeError("a\n  b\n\nStack backtrace:\n 0: x")) == "a b"
+    assert said(RuntimeError()) == "RuntimeError"
+
+
 @pytest.mark.parametrize(
     ("ring", "said"),
     [
@@ -346,8 +447,19 @@ def test_signatures_take_the_next_number(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     """A file where the folder should be: one error that names it."""
     (tmp_path / "store").write_text("")
-    with pytest.raises(CannotWrite, match="store"):
+    with pytest.raises(CannotWrite) as caught:
         add_signature(tmp_path / "store", DIGEST, b"x")
+    folder = tmp_path / "store" / DIGEST.replace(":", "=")
+    assert caught.value.message == f"{folder}: the signature cannot be written: Not a directory"
+
+
+def test_a_signature_is_for_everybody_to_read(tmp_path: Path) -> None:
+    """A web server of another user's, say; of what was written on the way nothing is left."""
+    path = add_signature(tmp_path / "some" / "where", DIGEST, b"x")
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+    path.unlink()
+    assert add_signature(tmp_path / "some" / "where", DIGEST, b"y").name == "signature-1"
 
 
 @pytest.mark.parametrize("secret", [b"", b"hello", KEY.public], ids=["empty", "no key", "a public key"])

@@ -96,12 +96,14 @@ class LeaderElector:
             await self._clock.sleep(min(self._pause_s(), left_s))
             # Counted from before the attempt: others count from the moment when they see its result.
             asked = self._clock.monotonic()
+            if asked >= deadline:
+                break  # what the attempt before it ran into says more than that there was no time for another
             if await self._try(deadline - asked):
                 deadline = asked + self._renew_deadline_s
             elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
                 # Every further second would be two leaders.
                 return f"{self._seen.holder_identity} holds it"
-        return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble}"
+        return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble or 'there was no time for an attempt'}"
 
     def _pause_s(self) -> float:
         """Until the next attempt: soon after one that got no answer, or a few of those in a row are a lost lease."""

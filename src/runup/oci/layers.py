@@ -321,15 +321,15 @@ def _make_folder(folder: Path) -> None:
 
 
 def _remove_hidden(whiteout: Path, root: _Root) -> None:
-    """Remove what lower layers brought and the whiteout file hides; below an opaque folder, whatever is not our own."""
-    if whiteout.name != OPAQUE:
-        gone = whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
-        if gone not in root.own:
-            _remove(gone)
-        return
-    for path in sorted(whiteout.parent.rglob("*"), reverse=True) if whiteout.parent.is_dir() else ():
-        if path not in root.own:
-            _remove(path)
+    """Remove what lower layers brought and the whiteout file hides; what is our own stays, wherever in it that is."""
+    opaque = whiteout.name == OPAQUE
+    hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
+    if not opaque and hidden not in root.own:
+        _remove(hidden)
+    elif hidden.is_dir() and not hidden.is_symlink():
+        for path in sorted(hidden.rglob("*"), reverse=True):
+            if path not in root.own:
+                _remove(path)
 
 
 def _safe_link(link: str, path: str, image: str) -> str:

@@ -32,8 +32,8 @@ _SPARSE = b"S"
 # Written before POSIX, and "contiguous": both are files.
 _FILES = (REGULAR, b"\0", b"7")
 _WITHOUT_DATA = (HARD_LINK, LINK, CHARACTERS, BLOCKS, FOLDER, PIPE)
-_OCTAL = re.compile(rb"[ \0]*([0-7]*)[ \0]*\Z")
 _DECIMAL = re.compile(rb"[0-9]{1,19}\Z")
+_LENGTH = re.compile(rb"([0-9]{1,19}) ")
 _OF_ONE_ENTRY = ("path", "linkpath", "size")
 
 
@@ -173,8 +173,6 @@ def _until_nul(field: bytes) -> bytes:
 
 
 def _text(name: bytes, what: str) -> str:
-    if not name:
-        return ""
     if len(name) > MAX_NAME_BYTES:
         raise BadTar(f"a {what} has {len(name)} bytes; the limit is {MAX_NAME_BYTES}")
     return name.decode("utf-8", "surrogateescape")
@@ -182,13 +180,10 @@ def _text(name: bytes, what: str) -> str:
 
 def _number(field: bytes, *, or_else: int | None = None) -> int:
     plain = field.strip(b" \0")
-    if plain.isdigit() and b"8" not in plain and b"9" not in plain:
-        return int(plain, 8)
+    if not plain.strip(b"01234567"):
+        return int(plain or b"0", 8)
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
-    match = _OCTAL.match(field)
-    if match is not None:
-        return int(match[1] or b"0", 8)
     if or_else is None:
         raise BadTar(f"{field!r} is no number")
     return or_else
@@ -209,11 +204,12 @@ def _records(data: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     at = 0
     while at < len(data):
-        space = data.find(b" ", at, at + 20)
-        length = data[at:space] if space > 0 else b""
-        end = at + int(length) if _DECIMAL.match(length) else -1
-        key, sign, value = data[space + 1 : end - 1].partition(b"=")
-        if not space < end <= len(data) or data[end - 1 : end] != b"\n" or not sign:
+        length = _LENGTH.match(data, at)
+        if length is None:
+            raise BadTar("a pax header is malformed")
+        end = at + int(length[1])
+        key, sign, value = data[length.end() : end - 1].partition(b"=")
+        if not sign or data[end - 1 : end] != b"\n":
             raise BadTar("a pax header is malformed")
         found[key.decode("utf-8", "replace")] = value
         at = end

@@ -86,7 +86,7 @@ class Budget:
 class Readable(Protocol):
     """A packed layer."""
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """The next bytes."""
 
 
@@ -122,7 +122,7 @@ class _Zstd:
         unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
         self._reader = unpacker.stream_reader(cast("BinaryIO", stream), read_across_frames=True)
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """At most `size` bytes, none at the end."""
         try:
             return self._reader.read(size)
@@ -255,7 +255,7 @@ class Pieces:
         self._pieces = pieces
         self._left = b""
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """At most `size` bytes, none at the end."""
         while not self._left:
             piece = next(self._pieces, None)

@@ -318,8 +318,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def http_response(self, request: urllib.request.Request, response: Any) -> Any:
         """The answer, or that of the place that it leads to."""
-        if response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
-            self._transport.allowed(request.full_url, response.headers.get("Location", ""), self._question)
+        location = response.headers.get("Location", "")
+        if location and response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
+            self._transport.allowed(request.full_url, location, self._question)
             return self.http_error_302(request, response, response.status, response.reason, response.headers)
         return response
 
