@@ -126,11 +126,11 @@ def test_what_is_refused(words: tuple[str, ...], said: str, run: Run, tmp_path: 
 def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The one that was named, from where one stands or from one's home; else that of the state."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("HOME", "/me")
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert command.folder_of(None) == Path("/state/runup/sandbox")
     assert command.folder_of("") == Path("/state/runup/sandbox")
-    assert command.folder_of("~/x") == Path("/home/me/x")
+    assert command.folder_of("~/x") == Path("/me/x")
     assert command.folder_of("x") == tmp_path / "x"
 
 

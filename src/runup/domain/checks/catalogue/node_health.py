@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from runup.api.core_v1 import Node
 from runup.api.meta_v1 import Condition
 from runup.api.scheme import resource_of
+from runup.domain.checks.catalogue.of_last import of_each
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, dated, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
@@ -34,8 +35,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield from _cordoned(nodes)
 
 
-def _not_ready(nodes: Sequence[Node]) -> Iterator[Finding]:
-    ready = [(node, find(node.status.conditions, "Ready")) for node in nodes]
+@of_each
+def _ready(node: Node, _: tuple[()]) -> Condition | None:
+    return find(node.status.conditions, "Ready")
+
+
+def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    ready = list(zip(nodes, _ready(nodes, ()), strict=True))
     silent = [node for node, found in ready if found is None]
     broken = [(node, found) for node, found in ready if found is not None and found.status != "True"]
     if broken:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk
+from runup.domain.checks.catalogue.of_last import of_each
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
@@ -34,7 +35,8 @@ status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    pressed = [(node, why) for node in control_plane_first(snapshot.all(Node)) if (why := _why(node))]
+    nodes = control_plane_first(snapshot.all(Node))
+    pressed = [(node, why) for node, why in zip(nodes, _why(nodes, ()), strict=True) if why]
     if pressed:
         told = names([f"{node.metadata.name} ({why})" for node, why in pressed])
         yield risk(
@@ -45,7 +47,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(node: Node) -> str:
+@of_each
+def _why(node: Node, _: tuple[()]) -> str:
     return ", ".join(each.type for each in node.status.conditions if each.type in TYPES and each.status == "True")
 
 
