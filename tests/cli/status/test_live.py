@@ -29,6 +29,7 @@ from runup.cli.status import observing
 from runup.cli.status import watch as status_watch
 from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment
+from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.unreadable import Unreadable
 from runup.kube import calls, config
 from runup.kube.client_sync import SyncClient
@@ -744,26 +745,29 @@ def test_when_a_report_is_old(server: Server, report: JSON, seconds: int, outdat
     """A controller that is restarted is a few seconds behind."""
     report["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
     progressing = datetime(2023, 11, 3, 15, 28, 4, tzinfo=UTC)
-    assert status_live.is_outdated(server.client, report, progressing + timedelta(seconds=seconds)) is outdated
+    assert (
+        status_live.is_outdated(server.client, read_report(report), progressing + timedelta(seconds=seconds))
+        is outdated
+    )
 
 
 def test_a_report_of_another_update_is_old(server: Server, report: JSON) -> None:
     """Another beginning is another update; the same one hours later is the same."""
     late = datetime(2026, 1, 1, tzinfo=UTC)
-    assert not status_live.is_outdated(server.client, report, late)
+    assert not status_live.is_outdated(server.client, read_report(report), late)
     for informer in report["status"]["controlPlane"]["informers"]:
         for insight in informer["insights"]:
             if insight["type"] == "ClusterVersion":
                 insight["clusterVersion"]["startedAt"] = "2023-11-03T15:00:00Z"
-    assert status_live.is_outdated(server.client, report, late)
-    assert not status_live.is_outdated(server.client, {"status": {}}, late)
+    assert status_live.is_outdated(server.client, read_report(report), late)
+    assert not status_live.is_outdated(server.client, read_report({"status": {}}), late)
 
 
 def test_who_may_not_read_the_cluster_version_believes_the_report(server: Server, report: JSON) -> None:
     """There is nothing to compare it with."""
     report["status"]["controlPlane"]["conditions"][0].update(status="False", reason="X")
     client: Any = Scripted(server.client, {"clusterversions": as_nobody(server)})
-    assert not status_live.is_outdated(client, report, datetime(2026, 1, 1, tzinfo=UTC))
+    assert not status_live.is_outdated(client, read_report(report), datetime(2026, 1, 1, tzinfo=UTC))
 
 
 ALERTS_NOTE = "Unable to fetch alerts, ignoring alerts in 'Update Health':  {}\n"

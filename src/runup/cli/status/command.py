@@ -131,7 +131,7 @@ def as_text(found: Found, details: str) -> str:
     from runup.cli.render.status import text as rendered
     from runup.domain.updatestatus import read
 
-    report = read.report(found.obj, pools_before_master=found.pools_before_master)
+    report = found.read or read.report(found.obj, pools_before_master=found.pools_before_master)
     if report.is_updating:
         sys.stderr.write(found.alerts_problem)
     sys.stderr.write(_doubt(report))

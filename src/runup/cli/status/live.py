@@ -25,6 +25,7 @@ from runup.kube.errors import ApiError, Forbidden, NotFound, ServerError
 from runup.lang.gotext import nanoseconds
 
 if TYPE_CHECKING:
+    from runup.domain.updatestatus.report import Report
     from runup.kube.client_sync import SyncClient
 
 JSON = dict[str, Any]
@@ -44,10 +45,11 @@ def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = Fal
     now = clock()
     now_ns = nanoseconds(now - EPOCH)
     notes: tuple[str, ...] = ()
-    if written is not None and is_outdated(client, written, now):
+    report = read_report(written) if written is not None else None
+    if report is not None and is_outdated(client, report, now):
         written, notes = None, (_OUTDATED,)
     if written is not None and not (whole and _is_incomplete(written)):
-        return Found(written, now_ns, alerts_problem=_alerts_problem(written))
+        return Found(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
     # What a report is made of takes as long to import as half an interpreter, and mostly one is there.
     from runup.cli.status.making import assessed
     from runup.cli.status.observing import observe
@@ -80,7 +82,7 @@ class _ClusterVersion(Wire, frozen=True):
     status: _Status = _Status()
 
 
-def is_outdated(client: SyncClient, written: JSON, now: datetime) -> bool:
+def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
     """Whether ClusterVersion has for a minute been other than the report says: then nobody keeps the report."""
     try:
         document = client.send(calls.get_raw(clusters.CLUSTER_VERSION, clusters.NAME))
@@ -94,7 +96,6 @@ def is_outdated(client: SyncClient, written: JSON, now: datetime) -> bool:
     since = progressing.last_transition_time if progressing else None
     if progressing is None or since is None or now - since < _BEHIND:
         return False
-    report = read_report(written)
     insight = report.cluster_version
     if report.updating is None or insight is None:
         return False

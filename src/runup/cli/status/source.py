@@ -7,13 +7,16 @@ files, a live cluster and the controller's own object cannot show different thin
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from runup.cli.errors import CommandError
 from runup.lang.gotext import nanoseconds
 from runup.lang.pattern import Pattern
+
+if TYPE_CHECKING:
+    from runup.domain.updatestatus.report import Report
 
 JSON = dict[str, Any]
 
@@ -25,6 +28,7 @@ class Found(msgspec.Struct, frozen=True):
 
     `alerts_problem` is said only with a report: where nothing is updating nobody misses alerts. `pools_before_master`
     is the control plane's place in the list of pools, which the object does not tell. `cluster`: what a page calls it.
+    `read`: what the object says, where that had to be known already.
     """
 
     obj: JSON
@@ -33,6 +37,7 @@ class Found(msgspec.Struct, frozen=True):
     alerts_problem: str = ""
     pools_before_master: int = 0
     cluster: str = ""
+    read: Report | None = None
 
 
 def moment(now_ns: int) -> datetime:
