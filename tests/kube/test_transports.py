@@ -143,6 +143,18 @@ async def test_an_error_is_its_status(api: ScriptedApi, transport: Transport) ->
     assert caught.value.request == GET.request
 
 
+async def test_a_redirect_is_not_followed(api: ScriptedApi, transport: Transport) -> None:
+    """Credentials are for the server that was named."""
+
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": "/elsewhere"})
+
+    api.answers(elsewhere, reply(node("a", 1)))
+    with pytest.raises(errors.ApiError, match="status code 307"):
+        await transport.use(ClusterConfig(api.url)).send(GET)
+    assert len(api.requests) == 1
+
+
 async def test_the_connection_is_kept(api: ScriptedApi, transport: Transport) -> None:
     """A second call does not connect again, an error in between neither."""
     api.answers(reply(node("a", 1)), failure(404, "NotFound"), reply(node("a", 1)))

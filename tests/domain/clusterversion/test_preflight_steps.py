@@ -280,3 +280,11 @@ def test_which_results_are_kept(report: Report, told: list[str]) -> None:
     """Those that say something of an update from here."""
     seen = replace(view.look(World.new().observed, NOW), history=history.History(reports=(report,)))
     assert [found.release.version for found in preflights.decide(seen).checked] == told
+
+
+@pytest.mark.parametrize("other", [{"source": "4.9.0", "pinned": "i@sha256:1"}, {}], ids=["of before", "of no image"])
+def test_a_result_that_is_not_kept_hides_no_other(other: dict[str, str]) -> None:
+    """The one that follows it says as much as if it stood alone."""
+    reports = (of_target("5.1.0", **other), of_target("5.2.0", pinned="i@sha256:2"))
+    seen = replace(view.look(World.new().observed, NOW), history=history.History(reports=reports))
+    assert [found.release.version for found in preflights.decide(seen).checked] == ["5.2.0"]
