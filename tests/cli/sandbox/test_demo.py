@@ -37,6 +37,8 @@ data = pathlib.Path(words[words.index("--data") + 1]) if "--data" in words else 
 if words[1:3] == ["sandbox", "start"]:
     (data / "logs").mkdir()
     (data / "logs" / "cluster.log").write_text("")
+    (data / "pods" / "ns_operator_1").mkdir(parents=True)
+    (data / "pods" / "ns_operator_1" / "main.log").write_text("why")
     (data / "sandbox.json").write_text("{}")
     (data / "admin.kubeconfig").write_text((world / "config").read_text())
 told = json.loads((world / "told.json").read_text())
@@ -303,7 +305,7 @@ def test_a_step_that_goes_otherwise_than_told(turns: dict[str, Any], said: str, 
     assert (blank, stopped[:19]) == ("", "The demo stopped: " + stopped[18])
     assert stopped.endswith(said)
     assert world.called[-1] == "runup sandbox stop --data DIR"
-    assert world.left == ["logs/cluster.log"]
+    assert world.left == ["logs/cluster.log", "logs/ns_operator_1_main.log"]
     assert (Path(logs.removeprefix("Logs: ")) / "cluster.log").is_file()
     assert "The sandbox is stopped" not in ran.out
 

@@ -1,7 +1,7 @@
 """`runup demo`: the main job on a cluster of its own, told step by step with the commands that a user would type.
 
 Every command that is shown is run, as a process, and what it prints is what is seen. The story stops at the first step
-that goes otherwise than told: exit code 1, and of its folder the logs stay. Nothing is left running in any case.
+that goes otherwise than told: exit code 1, and of its folder the logs stay, its pods' too. Nothing is left running.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -68,6 +69,8 @@ def demo() -> int:
         return 130
     finally:
         stopped = story.clear_up()
+        if stopped and failed:
+            keep_logs(folder)
         if stopped:
             remove(folder, but=LOGS if failed else "")
     if not stopped:
@@ -75,6 +78,13 @@ def demo() -> int:
         return 1
     click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
     return 0
+
+
+def keep_logs(folder: Path) -> None:
+    """Put what containers wrote, the operator above all, beside what the sandbox's own processes wrote."""
+    for log in folder.glob("pods/*/*.log"):
+        with suppress(OSError):
+            log.rename(folder / LOGS / f"{log.parent.name}_{log.name}")
 
 
 def remove(folder: Path, but: str) -> None:
