@@ -305,7 +305,7 @@ def test_a_step_that_goes_otherwise_than_told(turns: dict[str, Any], said: str, 
     assert (blank, stopped[:19]) == ("", "The demo stopped: " + stopped[18])
     assert stopped.endswith(said)
     assert world.called[-1] == "runup sandbox stop --data DIR"
-    assert world.left == ["logs/cluster.log", "logs/ns_operator_1_main.log"]
+    assert world.left == ["logs/cluster.log", "logs/ns_operator_1/main.log"]
     assert (Path(logs.removeprefix("Logs: ")) / "cluster.log").is_file()
     assert "The sandbox is stopped" not in ran.out
 

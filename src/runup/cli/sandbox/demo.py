@@ -69,9 +69,9 @@ def demo() -> int:
         return 130
     finally:
         stopped = story.clear_up()
-        if stopped and failed:
-            keep_logs(folder)
         if stopped:
+            if failed:
+                keep_logs(folder)
             remove(folder, but=LOGS if failed else "")
     if not stopped:
         _styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
@@ -83,8 +83,11 @@ def demo() -> int:
 def keep_logs(folder: Path) -> None:
     """Put what containers wrote, the operator above all, beside what the sandbox's own processes wrote."""
     for log in folder.glob("pods/*/*.log"):
+        # What went wrong was said, and whatever a log lacks, the keys beside it must go.
         with suppress(OSError):
-            log.rename(folder / LOGS / f"{log.parent.name}_{log.name}")
+            kept = folder / LOGS / log.parent.name
+            kept.mkdir(exist_ok=True)
+            log.rename(kept / log.name)
 
 
 def remove(folder: Path, but: str) -> None:
