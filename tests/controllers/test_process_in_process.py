@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,12 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         signal.signal(number, handler)
 
 
-def over(codes: list[int], count: int) -> list[int]:
-    """The codes once there are so many, and a moment later."""
-    began = time.monotonic()
-    while len(codes) < count and time.monotonic() - began < 90:
-        time.sleep(0.005)
-    time.sleep(0.15)
+def over(codes: list[int]) -> list[int]:
+    """The codes once no timer is left that would end the process."""
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer) and timer.function == codes.append:
+            timer.join(90)
+            assert not timer.is_alive(), "a timer that was to be called off still runs"
     return codes
 
 
@@ -67,7 +67,7 @@ def test_of_several_ends_the_soonest_counts(exits: list[int]) -> None:
     cut_off.after(3600, 7)
     assert cut_off.is_set
     cut_off.after(0.01, 8)
-    assert over(exits, 1) == [7]
+    assert over(exits) == [7]
 
 
 async def stopped(told: asyncio.Event) -> None:
@@ -85,7 +85,7 @@ def test_a_signal_stops_it_in_order(exits: list[int], number: int) -> None:
         await run_until_told(stopped(told), told.set)
 
     asyncio.run(story())
-    assert over(exits, 1) == [0]
+    assert over(exits) == [0]
 
 
 def test_a_second_signal_ends_it_at_once(exits: list[int]) -> None:
@@ -123,7 +123,7 @@ def test_what_does_not_end_in_order_is_cut_off(exits: list[int], monkeypatch: py
     for of_its_own, code in ((False, 0), (True, 1)):
         exits.clear()
         asyncio.run(story(of_its_own))
-        assert over(exits, 1)[0] == code
+        assert over(exits)[0] == code
 
 
 def test_work_that_fails_ends_with_1(exits: list[int]) -> None:
@@ -137,7 +137,7 @@ def test_work_that_fails_ends_with_1(exits: list[int]) -> None:
 
     with pytest.raises(ValueError, match="it broke"):
         asyncio.run(story())
-    assert over(exits, 1) == [1]
+    assert over(exits) == [1]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
-from tests.controllers.tls_world import answered
+from tests.controllers.tls_world import answered, pair
 from tests.kube.apiscript import ScriptedApi, eventually, failure, reply, scripted_api
 
 from runup.api.core_v1 import Node
@@ -290,17 +290,6 @@ async def test_before_it_is_started_it_is_not_ready() -> None:
     """And the probe's reader is told why."""
     assert await Endpoint(Metrics())._ready() == "starting"
     await Endpoint(Metrics()).stop()
-
-
-def pair(folder: Path) -> tuple[Path, Path, bytes]:
-    """A certificate and its key as files, and its authority."""
-    now = SystemClock().now()
-    ca = new_ca(now)
-    made = issue_server(ca, now)
-    cert, key = folder / "tls.crt", folder / "tls.key"
-    cert.write_bytes(made.cert)
-    key.write_bytes(made.key)
-    return cert, key, ca.cert
 
 
 async def test_a_certificate_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:

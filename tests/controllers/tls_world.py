@@ -22,15 +22,21 @@ DEFINITIONS = Resource(
 )
 
 
-def certificate(folder: Path) -> tuple[dict[str, Any], ssl.SSLContext]:
-    """The options of a process that serves with it, and what its clients trust."""
+def pair(folder: Path) -> tuple[Path, Path, bytes]:
+    """A certificate and its key as files, and its authority."""
     now = SystemClock().now()
     ca = new_ca(now)
-    pair = issue_server(ca, now)
+    made = issue_server(ca, now)
     cert, key = folder / "tls.crt", folder / "tls.key"
-    cert.write_bytes(pair.cert)
-    key.write_bytes(pair.key)
-    trusting = ssl.create_default_context(cadata=ca.cert.decode())
+    cert.write_bytes(made.cert)
+    key.write_bytes(made.key)
+    return cert, key, ca.cert
+
+
+def certificate(folder: Path) -> tuple[dict[str, Any], ssl.SSLContext]:
+    """The options of a process that serves with it, and what its clients trust."""
+    cert, key, ca = pair(folder)
+    trusting = ssl.create_default_context(cadata=ca.decode())
     return {"serving_cert_file": str(cert), "serving_key_file": str(key)}, trusting
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-import structlog
 
 from runup.api.codec import DecodeError
 from runup.cli.operator.kernel_modules import kernel_module_preflight
@@ -184,17 +182,6 @@ def test_what_the_kernel_module_preflight_is_told(monkeypatch: pytest.MonkeyPatc
     assert told.namespace == "POD_NAMESPACE"
     with pytest.raises(click.BadParameter, match="1"):
         flags(kernel_module_preflight, "--build-deadline=0")
-
-
-@pytest.fixture
-def logs() -> Iterator[None]:
-    """Put the process's own logging back."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    structlog.reset_defaults()
-    logging.captureWarnings(capture=False)
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
 
 
 @pytest.fixture

@@ -6,24 +6,12 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import structlog
 
 from runup.cli.operator.log import MAX_TEXT, MAX_TRACEBACK, bounded, configure, with_traceback
-
-
-@pytest.fixture
-def logs() -> Iterator[None]:
-    """Put the process's own logging back."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    structlog.reset_defaults()
-    logging.captureWarnings(capture=False)
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
 
 
 @pytest.mark.parametrize(

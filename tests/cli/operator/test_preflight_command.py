@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from tests.cli.conftest import Ran, Server
 
 from runup import __version__
@@ -27,13 +25,12 @@ Operator = Callable[..., Ran]
 
 
 @pytest.fixture
-def operator(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+def operator(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, logs: None) -> Iterator[Operator]:
     """A command of the operator, free of the tester's environment; its log and its handlers are put back."""
     for name in ("PREFLIGHT_PROMETHEUS_CA", "PREFLIGHT_REPORT_SINK", "PREFLIGHT_ID", "PREFLIGHT_TARGET_IMAGE"):
         monkeypatch.delenv(name, raising=False)
     # A process whose work is over is ended a second later, whatever still runs in it.
     monkeypatch.setattr("os._exit", lambda _: None)
-    handlers, level = logging.root.handlers[:], logging.root.level
     obeyed = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def go(*words: str | Path) -> Ran:
@@ -44,10 +41,6 @@ def operator(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     yield go
     for number, handler in obeyed.items():
         signal.signal(number, handler)
-    structlog.reset_defaults()
-    logging.captureWarnings(capture=False)
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
 
 
 @pytest.fixture

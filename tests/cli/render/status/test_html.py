@@ -82,25 +82,36 @@ def operator(name: str, reason: str, moved: datetime = STARTED + timedelta(minut
     )
 
 
-def node(name: str, reason: str, *, message: str = "", degraded: bool = False) -> Insight:
-    """A node in a phase since ten minutes."""
-    status: ConditionStatus = "True" if reason in {"Draining", "Updating", "Rebooting"} else "False"
-    since = NOW - timedelta(minutes=10)
+def worker(name: str, *conditions: Condition, **changes: Any) -> Insight:
+    """A node of the pool `worker`."""
     return insight(
         node=NodeInsight(
             name=name,
             resource=ResourceRef(resource="nodes", name=name),
             pool_resource=ResourceRef(resource="machineconfigpools", name="worker"),
             scope_type="WorkerPool",
-            version="5.0.0",
-            est_to_complete="10m0s" if status == "True" else "",
-            message=message,
-            conditions=(
-                condition("Updating", status, reason, at=since),
-                condition("Available", "True", "AsExpected"),
-                condition("Degraded", "True" if degraded else "False", "Degraded" if degraded else "AsExpected"),
-            ),
+            conditions=conditions,
+            **changes,
         )
+    )
+
+
+def updating(reason: str, at: datetime) -> Condition:
+    """The condition of a node that is in this phase since then."""
+    return condition("Updating", "True" if reason in {"Draining", "Updating", "Rebooting"} else "False", reason, at=at)
+
+
+def node(name: str, reason: str, *, message: str = "", degraded: bool = False) -> Insight:
+    """A node in a phase since ten minutes."""
+    phase = updating(reason, NOW - timedelta(minutes=10))
+    return worker(
+        name,
+        phase,
+        condition("Available", "True", "AsExpected"),
+        condition("Degraded", "True" if degraded else "False", "Degraded" if degraded else "AsExpected"),
+        version="5.0.0",
+        est_to_complete="10m0s" if phase.status == "True" else "",
+        message=message,
     )
 
 

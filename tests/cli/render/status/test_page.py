@@ -20,6 +20,7 @@ from tests.cli.render.status.test_html import (
     pool,
     status,
     version,
+    worker,
 )
 
 from runup.api.meta_v1 import Condition, ConditionStatus
@@ -27,7 +28,6 @@ from runup.api.update_v1alpha1 import (
     ControlPlane,
     Informer,
     Insight,
-    NodeInsight,
     Omitted,
     ResourceRef,
     UpdateStatusStatus,
@@ -244,16 +244,7 @@ def test_kinds_that_cannot_be_read_are_named_once() -> None:
 
 def host(name: str, reason: str, *more: Condition, updating: ConditionStatus = "False", **changes: Any) -> Insight:
     """A node in a phase."""
-    return insight(
-        node=NodeInsight(
-            name=name,
-            resource=ResourceRef(resource="nodes", name=name),
-            pool_resource=ResourceRef(resource="machineconfigpools", name="worker"),
-            scope_type="WorkerPool",
-            conditions=(condition("Updating", updating, reason), *more),
-            **changes,
-        )
-    )
+    return worker(name, condition("Updating", updating, reason), *more, **changes)
 
 
 DOWN = condition("Available", "False", "NotReady")

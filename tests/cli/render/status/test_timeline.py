@@ -9,13 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 from tests.cli.render.reading import read
-from tests.cli.render.status.test_html import condition, insight, status, version
+from tests.cli.render.status.test_html import condition, insight, status, updating, version, worker
 
 from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import (
     ClusterOperatorInsight,
     Insight,
-    NodeInsight,
     OperatorProgress,
     ResourceRef,
     UpdateStatusStatus,
@@ -78,17 +77,7 @@ def told(
 
 def host(name: str, reason: str, moved: datetime, *others: Condition, version: str = "5.0.0") -> Insight:
     """A node in a phase since `moved`."""
-    status: ConditionStatus = "True" if reason in {"Draining", "Updating", "Rebooting"} else "False"
-    return insight(
-        node=NodeInsight(
-            name=name,
-            resource=ResourceRef(resource="nodes", name=name),
-            pool_resource=ResourceRef(resource="machineconfigpools", name="worker"),
-            scope_type="WorkerPool",
-            version=version,
-            conditions=(condition("Updating", status, reason, at=moved), *others),
-        )
-    )
+    return worker(name, updating(reason, moved), *others, version=version)
 
 
 WATCHED = host("watched", "Pending", after(-5))
