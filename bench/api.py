@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import spread
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import KubeError
-from runup.kube.tls import context_for
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import KubeError
+from kubekit.kube.tls import context_for
 
 CONNECTIONS = 16
 GET_SECONDS = 5.0

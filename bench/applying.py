@@ -19,10 +19,10 @@ from typing import Any
 from bench import drift
 from bench.release_payload import FIRST, SECOND
 from bench.releases_world import NAMESPACES, SERVERS, Operator, World, world
-from runup.api.scheme import Resource
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import AlreadyExists
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import AlreadyExists
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -120,10 +120,13 @@ def write(folder: Path, nodes: int) -> None:
 
 def evaluate(folder: Path) -> dict[str, Any]:
     """Decode and evaluate, in this process: seconds for each, of a core in all, and what was found."""
-    from runup.api.core_v1 import Node, PlacedPod
-    from runup.api.meta_v1 import Object
-    from runup.api.scheme import RESOURCES, Resource, resource_of
-    from runup.api.workloads_v1 import PodDisruptionBudget
+    from kubekit.api.core_v1 import Node, PlacedPod
+    from kubekit.api.meta_v1 import Object
+    from kubekit.api.scheme import RESOURCES, Resource, resource_of
+    from kubekit.api.workloads_v1 import PodDisruptionBudget
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.pages import page_reader
+    from kubekit.lang.version import Version
     from runup.domain.checks import engine
     from runup.domain.checks.catalogue import CHECKS
     from runup.domain.checks.catalogue.pods import PODS
@@ -131,9 +134,6 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from runup.domain.checks.model import Context, Snapshot
     from runup.domain.checks.reads import Read, shape
     from runup.domain.checks.results import risks
-    from runup.domain.version import Version
-    from runup.kube.clock import SystemClock
-    from runup.kube.pages import page_reader
 
     def pages(kind: str, type_: type[Object]) -> Iterator[Any]:
         read = page_reader(type_)

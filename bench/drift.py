@@ -14,10 +14,10 @@ from bench import release_payload
 from bench.measure import spread
 from bench.release_payload import FIRST
 from bench.releases_world import World
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import NotFound
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound
 
 JSON = dict[str, Any]
 MANAGER = "somebody"

@@ -19,9 +19,9 @@ import yaml
 from aiohttp import web
 from yarl import URL
 
-from runup.kube.clock import SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.tls import context_for
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.tls import context_for
 
 Fault = Callable[[web.BaseRequest, "FaultyApi"], Awaitable[web.StreamResponse]]
 # What a proxy may not pass on: it frames its own messages.

@@ -20,9 +20,9 @@ from tests.controllers.test_long_trouble import PATIENCE_S, node, pass_time, set
 
 from bench.faults import faulty_api
 from bench.hostile_images import peak_kib
+from kubekit.kube import config
+from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.leading import cancel
-from runup.kube import config
-from runup.kube.clock import ManualClock, SystemClock
 
 
 async def trouble(seconds: int, seed: int, folder: Path) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from pathlib import Path
 
 import msgspec
 
-from runup.oci import images
-from runup.oci.errors import ImageNotFound, OciError
-from runup.oci.images import Config, Descriptor, Manifest, RootFS
-from runup.oci.layers import open_image, read_folders, unpack
-from runup.oci.layout import Layout
-from runup.oci.tarstream import Budget, find_in_layer
+from kubekit.oci import images
+from kubekit.oci.errors import ImageNotFound, OciError
+from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
+from kubekit.oci.layers import open_image, read_folders, unpack
+from kubekit.oci.layout import Layout
+from kubekit.oci.tarstream import Budget, find_in_layer
 
 GIB, MIB = 1 << 30, 1 << 20
 FILE = "release-manifests/release-metadata"

@@ -21,7 +21,7 @@ import structlog
 from tests.controllers.operator_world import Cluster, cluster
 from tests.controllers.test_killed_operator import process
 
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
 
 RISK = "PoolPaused"
 # From before the process has read anything to after it has nothing left to do.

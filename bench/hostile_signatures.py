@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.hostile_images import peak_kib
 from bench.openpgp import BINARY, COMPROMISED, RETIRED, Certificate, Key, packet
-from runup.oci.errors import Unverified
-from runup.oci.signatures import Keyring, claim, verify_signatures
+from kubekit.oci.errors import Unverified
+from kubekit.oci.signatures import Keyring, claim, verify_signatures
 
 NAME = "registry.example/ocp/release"
 DIGEST = "sha256:" + "52" * 32

@@ -24,11 +24,11 @@ import msgspec
 
 from bench import measure
 from bench.kernel_modules_look import KERNEL
+from kubekit.oci import images
+from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
 from runup.controllers.kernelmodules.readiness import AT_ONCE
-from runup.oci import images
-from runup.oci.images import Config, Descriptor, Manifest, RootFS
-from runup.oci.layout import Layout
-from runup.oci.reference import sha256
 from runup.sandbox.processes.registry import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"

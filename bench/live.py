@@ -24,11 +24,11 @@ from typing import Any
 
 from bench import checks
 from bench.measure import process, spread
-from runup.api.core_v1 import Node, Pod
-from runup.api.scheme import resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import KubeError
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import KubeError
 from runup.sandbox.apiserver.store import key_of
 
 NODES, CHANGES = 10_000, 5

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import spread
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.scheme import resource_of
-from runup.domain.conditions import find
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
 
 ROUNDS = 5
 POOL = "infra"

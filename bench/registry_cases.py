@@ -16,11 +16,11 @@ import msgspec
 from tests.oci.registries import Answer, Asked, Odd, basic, odd_registry, release
 
 from bench.measure import Run, process
-from runup.oci import images
-from runup.oci.build import BuiltImage
-from runup.oci.layers import open_image
-from runup.oci.layout import Layout
-from runup.oci.reference import sha256
+from kubekit.oci import images
+from kubekit.oci.build import BuiltImage
+from kubekit.oci.layers import open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
 
 DEADLINE_S = 20
 MIB = 1 << 20

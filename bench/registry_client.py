@@ -18,13 +18,13 @@ from tests.oci.registries import sandbox_registry
 
 from bench.measure import Run, process, spread
 from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_in
-from runup.oci.build import BuiltImage, Layer, build_image
-from runup.oci.images import Execution
-from runup.oci.reference import sha256
+from kubekit.oci.build import BuiltImage, Layer, build_image
+from kubekit.oci.images import Execution
+from kubekit.oci.reference import sha256
 from runup.sandbox.processes.registry import keep_writer
 
 CLIENTS = ("oras", "runup")
-IMPORTS = {"oras": "import oras.layout", "runup": "import runup.oci.registry", "bare interpreter": "pass"}
+IMPORTS = {"oras": "import oras.layout", "runup": "import kubekit.oci.registry", "bare interpreter": "pass"}
 ROUNDS = 9
 LARGE_MIB = 128
 LARGE_ROUNDS = 3

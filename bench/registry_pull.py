@@ -42,12 +42,12 @@ def oras(job: Job) -> None:
 
 def runup(job: Job) -> None:
     """As `runup release` and the operator do it."""
-    from runup.oci import credentials
-    from runup.oci.access import Access
-    from runup.oci.layout import Layout
-    from runup.oci.mirrors import Mirror
-    from runup.oci.reference import parse
-    from runup.oci.registry import RegistryClient
+    from kubekit.oci import credentials
+    from kubekit.oci.access import Access
+    from kubekit.oci.layout import Layout
+    from kubekit.oci.mirrors import Mirror
+    from kubekit.oci.reference import parse
+    from kubekit.oci.registry import RegistryClient
 
     known = credentials.load(job["auth_file"]) if job.get("auth_file") else credentials.Credentials()
     mirrors = tuple(Mirror(source, (mirror,)) for source, mirror in job.get("mirrors", {}).items())

@@ -19,8 +19,8 @@ from typing import Any
 
 import msgspec
 
-from runup.lang import yaml as kyaml
-from runup.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
+from kubekit.lang import yaml as kyaml
+from kubekit.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
 from runup.sandbox import crds
 from runup.sandbox.scenario.releases import operator_manifests
 

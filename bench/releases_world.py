@@ -20,13 +20,13 @@ from typing import Any
 
 from bench import release_payload
 from bench.api import api_server_in
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
+from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ClusterVersion
-from runup.api.names import OPERATOR_NAMESPACE
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import AlreadyExists, KubeError, NotFound
-from runup.lang import yaml as kyaml
+from runup.names import OPERATOR_NAMESPACE
 from runup.sandbox import crds
 
 ROOT = Path(__file__).parents[1]

@@ -15,16 +15,16 @@ from typing import Any
 import uvloop
 
 from bench.release_payload import REPORTS
+from kubekit.api.meta_v1 import NamespacedName, Object, key_of
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.whole_v1 import WholeDeployment, WholeJob
+from kubekit.kube import calls, config
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import Conflict, KubeError, NotFound
+from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import NamespacedName, Object, key_of
-from runup.api.scheme import Resource, resource_of
-from runup.api.whole_v1 import WholeDeployment, WholeJob
-from runup.kube import calls, config
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.errors import Conflict, KubeError, NotFound
-from runup.kube.watch import Reflector
 
 AGENT = "bench-standin/1"
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

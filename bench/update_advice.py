@@ -16,14 +16,14 @@ from typing import Any
 from tests.prometheus import PROGRAM, prometheus
 
 from bench.measure import process
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.kube.auth import Static
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.version import Version
 from runup.cli.graph import source
 from runup.controllers.sources.prometheus import Prometheus
 from runup.domain.updates.building import of_channel
 from runup.domain.updates.graph import advice, parse_graph
-from runup.domain.version import Version
-from runup.kube.auth import Static
-from runup.kube.clock import SystemClock
 
 DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"
 CHANNEL, ORIGIN = "stable-4.16", "4.14.20"

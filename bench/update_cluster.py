@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
 
 POOLS = 20
 MC = "machineconfiguration.openshift.io"

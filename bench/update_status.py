@@ -23,14 +23,14 @@ import yaml
 from bench.api import api_server_in
 from bench.measure import process
 from bench.update_cluster import JSON, POOLS, STEPS, change, cluster, node, node_name, object_
-from runup.api.core_v1 import Node
-from runup.api.meta_v1 import Wire
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import ApiError, NotFound
-from runup.kube.request import Call, Request
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Wire
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ApiError, NotFound
+from kubekit.kube.request import Call, Request
 from runup.sandbox import crds
 
 NODES = int(os.environ.get("BENCH_NODES", "5000"))
@@ -113,7 +113,7 @@ class Watcher:
             await asyncio.sleep(0.2)
 
     def _take(self, line: bytes) -> None:
-        from runup.api import codec
+        from kubekit.api import codec
 
         now = time.perf_counter()
         phases = codec.decode(_Event, line).object.phases()

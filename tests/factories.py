@@ -8,14 +8,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api import config_v1, core_v1, machineconfig_v1, operator_v1, workloads_v1
-from runup.api.codec import Undecodable
-from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
-from runup.api.scheme import RESOURCES, Resource, resource_of
+from kubekit.api import core_v1, workloads_v1
+from kubekit.api.codec import Undecodable
+from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, ObjectMeta
+from kubekit.api.scheme import RESOURCES, Resource, resource_of
+from kubekit.lang.version import Version
+from runup.api import config_v1, machineconfig_v1, operator_v1
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.pods import PODS
 from runup.domain.checks.model import Context, Snapshot
-from runup.domain.version import Version
 
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

@@ -14,11 +14,11 @@ from typing import Any
 import yaml
 
 import runup
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import NotFound
 
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

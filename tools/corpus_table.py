@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runup.domain.version import Version
-from runup.kube.clock import SystemClock
-from runup.lang import yaml as kyaml
+from kubekit.kube.clock import SystemClock
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.version import Version
 
 PARTS = ("cv", "co", "mcp", "node")
 ABSENT = "the dump does not hold the kind"

@@ -8,8 +8,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from kubekit.api.meta_v1 import Object, Wire
 from runup.api import update_v1alpha1
-from runup.api.meta_v1 import Object, Wire
 
 JSON = dict[str, Any]
 # What every object has besides its own fields; the API server validates metadata itself.

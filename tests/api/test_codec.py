@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector, LabelSelectorRequirement, Status
 from runup.api.config_v1 import ClusterVersion, Update
-from runup.api.meta_v1 import LabelSelector, LabelSelectorRequirement, Status
 
 
 def test_camel_case_names_decode_to_their_fields() -> None:

@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from runup.api import codec, kmm_v1beta1, kmm_v1beta2
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from runup.api import kmm_v1beta1, kmm_v1beta2
 
 MODULE = b"""{"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "Module",
 "metadata": {"name": "kmod", "namespace": "drivers"},

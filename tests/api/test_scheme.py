@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import kubekit.api
 import runup.api
-from runup.api.scheme import RESOURCES, resource_of, types
+from kubekit.api.scheme import RESOURCES, resource_of, types
 
 
 def test_every_named_type_is_there() -> None:
@@ -18,10 +19,14 @@ def test_every_named_type_is_there() -> None:
     assert all(resource_of(kind) is resource for kind, resource in found.items())
 
 
-_WIRE = sorted(path.stem for path in Path(runup.api.__path__[0]).glob("*_v1*.py"))
+_WIRE = sorted(
+    f"{package.__name__}.{path.stem}"
+    for package in (kubekit.api, runup.api)
+    for path in Path(package.__path__[0]).glob("*_v1*.py")
+)
 
 
 @pytest.mark.parametrize("module", _WIRE)
 def test_annotations_of_wire_types_are_no_strings(module: str) -> None:
     """The decoder would compile each of them on its own, which every command would wait for."""
-    assert not hasattr(import_module(f"runup.api.{module}"), "annotations")
+    assert not hasattr(import_module(module), "annotations")

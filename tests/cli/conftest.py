@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.servers import Server, eventually, serve
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.main import main
 

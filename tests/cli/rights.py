@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
 
 GROUP = "rbac.authorization.k8s.io"
 LOOKER = "looker"

@@ -9,11 +9,11 @@ import click
 import pytest
 from tests.cli.conftest import Run, Server
 
-from runup.api.codec import DecodeError
-from runup.api.meta_v1 import Status, StatusCause, StatusDetails
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import Status, StatusCause, StatusDetails
+from kubekit.kube.errors import KubeError, Unreachable, error_of_status
+from kubekit.kube.request import Request
 from runup.cli.errors import CommandError, Failure, describe, message_of, with_prefix
-from runup.kube.errors import KubeError, Unreachable, error_of_status
-from runup.kube.request import Request
 
 MISSING = """\
 error: Missing or incomplete configuration info.  Please point to an existing, complete config file:

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NOW, cluster_version
 
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.cli.findings import (
     Findings,
     Risk,

@@ -15,10 +15,13 @@ import structlog
 import yaml
 from tests.cli.conftest import Run, Server
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
+from kubekit.lang.printable import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ConfigMap, Namespace
-from runup.api.scheme import resource_of
 from runup.cli.findings import of_target
 from runup.cli.main import root
 from runup.cli.operator import log as operator_log
@@ -32,9 +35,6 @@ from runup.cli.upgrade import view
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
-from runup.kube import calls
-from runup.kube.errors import NotFound
-from runup.lang.printable import is_hazardous, printable
 
 EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
 NAMESPACE = "runup-hostile-tests"

@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 
+from kubekit.lang.gotext import quoted
 from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import columns, shortened, timestamp
 from runup.cli.versions import check_version, newest_first, numbers, order
-from runup.lang.gotext import quoted
 
 D = "sha256:" + "a" * 64
 

@@ -12,17 +12,17 @@ from tests.cli.answering import answering
 from tests.cli.conftest import Run, Server, cluster
 
 import runup
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import Conflict, KubeError
 from runup.api.config_v1 import ClusterVersion, Infrastructure
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
 from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.cli.place import operator_namespace
 from runup.domain.preflight.history import NAME
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import Conflict, KubeError
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

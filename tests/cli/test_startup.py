@@ -29,9 +29,9 @@ ALLOWED = {
     "runup.cli.output",
     "runup.cli.start",
     "runup.cli.version",
-    "runup.lang",
-    "runup.lang.pattern",
-    "runup.lang.printable",
+    "kubekit.lang",
+    "kubekit.lang.pattern",
+    "kubekit.lang.printable",
 }
 HEAVY = (
     "aiohttp",
@@ -78,9 +78,15 @@ _NOT_TO_START |= {"gettext", "datetime"}
 # `email` reads headers for `http.client`, and takes as long as half an interpreter.
 _NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
 # Accepting a risk reads reports, which name pages and have digests.
-_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "runup.api.core_v1", "runup.domain.preflight.history"}
-_NOT_TO_LOOK |= {"runup.domain.updatestatus.snapshot", "runup.api.machineconfig_v1", "runup.api.workloads_v1"}
-_NOT_TO_TALK |= {"pathlib", "encodings.utf_8_sig", "runup.kube.pages", "runup.kube.exec_plugin", "runup.api.owned_v1"}
+_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.domain.preflight.history"}
+_NOT_TO_LOOK |= {"runup.domain.updatestatus.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
+_NOT_TO_TALK |= {
+    "pathlib",
+    "encodings.utf_8_sig",
+    "kubekit.kube.pages",
+    "kubekit.kube.exec_plugin",
+    "runup.api.owned_v1",
+}
 _NOT_FOR_FILES = _NOT_TO_TALK | {
     "urllib.parse",
     "ipaddress",
@@ -89,8 +95,8 @@ _NOT_FOR_FILES = _NOT_TO_TALK | {
     "ssl",
     "socket",
     "semver",
-    "runup.kube.client_sync",
-    "runup.kube.config",
+    "kubekit.kube.client_sync",
+    "kubekit.kube.config",
 }
 
 _KUBECONFIG = """\

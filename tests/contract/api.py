@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from runup.kube import config
+from kubekit.kube import config
 
 JSON = dict[str, Any]
 MERGE = "application/merge-patch+json"

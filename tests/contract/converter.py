@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from runup.kube.clock import machine_now
+from kubekit.kube.clock import machine_now
 from runup.sandbox.apiserver.access import certs
 
 JSON = dict[str, Any]

@@ -19,21 +19,21 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 import runup.sandbox
+from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import NotFound
+from kubekit.oci.signatures import generate_key
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import Resource, resource_of
-from runup.api.workloads_v1 import Deployment
 from runup.controllers.manager import Manager, Options
 from runup.controllers.payload.payloads import Payloads
-from runup.domain.conditions import find
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.domain.preflight.workloads import Workplace
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import NotFound
-from runup.oci.signatures import generate_key
 from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"

@@ -11,9 +11,9 @@ from tests.controllers.operator_world import cluster, running
 from tests.prometheus import needed, prometheus
 from tests.servers import eventually
 
+from kubekit.api.conditions import find
+from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate
-from runup.domain.conditions import find
-from runup.kube.clock import SystemClock
 
 FASTER = 15
 RULE = {

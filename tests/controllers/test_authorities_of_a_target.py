@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from tests.controllers.operator_world import NAMESPACE, Cluster, cluster, running
 from tests.controllers.payload.applied_world import eventually, there
 
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
 from runup.controllers.sources.authorities import MAX_BYTES, Authorities
 from runup.domain.preflight import workloads
 

@@ -16,8 +16,14 @@ import structlog
 from bench.faults import FaultyApi, faulty_api
 from tests.controllers.tls_world import answered, create_api_server, define_api_servers
 
-from runup.api.core_v1 import Node, ServiceAccount
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.core_v1 import Node, ServiceAccount
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.errors import Terminal
+from kubekit.kube import calls, config
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.reviews import token_request
 from runup.controllers.certificate import LOOKED_AT_EVERY_S
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import cancel
@@ -26,13 +32,7 @@ from runup.controllers.payload.surroundings import API_SERVER
 from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
 from runup.controllers.readiness import ASKED_EVERY_S, Readiness
 from runup.controllers.serving_tls import asked_by_flags, profile_reflector
-from runup.domain.errors import Terminal
 from runup.domain.payload.tls import followed
-from runup.kube import calls, config
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.reviews import token_request
 from runup.sandbox.apiserver import ApiServer
 from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 

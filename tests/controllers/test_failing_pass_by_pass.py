@@ -18,10 +18,16 @@ from tests.domain.clusterversion.world import World
 from tests.factories import cluster_operator
 from tests.kube.apiscript import ScriptedApi, scripted_api, status
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.kube.auth import Static
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, Release
-from runup.api.core_v1 import ConfigMap, Pod
-from runup.api.meta_v1 import ObjectMeta
 from runup.controllers.clusterversion import (
     KEY,
     Caches,
@@ -48,12 +54,6 @@ from runup.domain.payload.progress import Loading, State, Wanted
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, encode
 from runup.domain.release.payload import Payload
-from runup.kube.auth import Static
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.workqueue import WorkQueue
 
 Refusal = tuple[int, str]
 FORBIDDEN, CONFLICT, AWAY, INVALID = (

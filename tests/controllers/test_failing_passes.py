@@ -13,8 +13,8 @@ from tests.controllers.payload.applied_world import completed, message, state
 from tests.controllers.payload.release_folders import namespace, write_release
 from tests.controllers.test_long_trouble import pass_time
 
-from runup.kube import config
-from runup.kube.clock import ManualClock, SystemClock
+from kubekit.kube import config
+from kubekit.kube.clock import ManualClock, SystemClock
 
 
 async def no_config_maps(request: web.BaseRequest, api: FaultyApi) -> web.StreamResponse:

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 from tests.controllers.operator_world import TARGET, cluster, running
 
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.workloads_v1 import Deployment
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.age import Age
-from runup.domain.conditions import find
 from runup.domain.preflight.report import FORMAT, Report, encode
-from runup.kube.clock import ManualClock, SystemClock
 
 DAY = timedelta(days=1)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.controllers.operator_world import NAMESPACE, OWN, Cluster, cluster
 
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
 
 PROGRAM = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 

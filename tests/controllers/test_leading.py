@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 from tests.kube.test_lease_election import LeaseServer
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.controllers.leading import SINGLE_NODE, Election, LeaseLost, election_of, keep_running, lead, until
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 DEADLINE_S = 90.0
 

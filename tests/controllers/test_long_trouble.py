@@ -14,15 +14,15 @@ import structlog
 from bench.faults import FaultyApi, faulty_api
 from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
 
+from kubekit.api.conditions import find
+from kubekit.kube import config
+from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.leading import cancel
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import FileSink
 from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.domain.conditions import find
 from runup.domain.preflight import report, workloads
-from runup.kube import config
-from runup.kube.clock import ManualClock, SystemClock
 
 TROUBLE_S = 300
 PATIENCE_S = 60

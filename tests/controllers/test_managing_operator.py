@@ -23,16 +23,16 @@ from tests.controllers.tls_world import DEFINITIONS
 from tests.kube.apiscript import scripted_api, silence
 
 import runup.sandbox
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.scheme import resource_of
 from runup.controllers.clusterversion import Caches
-from runup.domain.conditions import find
 from runup.domain.preflight import workloads
 from runup.domain.preflight.workloads import Quantities, Workplace
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 OPERATORS = resource_of(ClusterOperator)
 

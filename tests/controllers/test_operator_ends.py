@@ -16,9 +16,9 @@ import pytest
 from bench.faults import FaultyApi, faulty_api
 from tests.controllers.operator_world import NAMESPACE, OWN, Cluster, cluster
 
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Lease
-from runup.kube import calls, config
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
+from kubekit.kube import calls, config
 
 LEASES = resource_of(Lease)
 START = "import sys; from runup.cli.operator.main import main; sys.exit(main())"

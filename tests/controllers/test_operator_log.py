@@ -14,8 +14,8 @@ from bench.faults import faulty_api, truncated
 from tests.controllers.operator_world import cluster
 from tests.controllers.test_operator_ends import leading, operator, told
 
+from kubekit.kube import config
 from runup.cli.operator.log import MAX_TEXT, MAX_TRACEBACK, configure
-from runup.kube import config
 
 SECRET = "a-token-that-is-nobodys-business"
 

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster, running
 
-from runup.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube import config
+from kubekit.kube.config import ClusterConfig
 from runup.controllers.manager import Manager
 from runup.controllers.preflight_target.sink import ConfigMapSink
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.domain.preflight.workloads import Workplace
-from runup.kube import config
-from runup.kube.config import ClusterConfig
 
 COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from runup.api.core_v1 import ConfigMap, Pod
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
 from runup.controllers.execute import Executor, NotApplied
 from runup.domain.plan import Apply, Plan
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 AFTER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after", "namespace": "default"}}

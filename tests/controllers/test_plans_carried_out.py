@@ -11,17 +11,17 @@ import pytest
 from structlog.testing import capture_logs
 from tests.kube.apiscript import ScriptedApi, failure, reply, scripted_api, status
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Conflict, KubeError
+from kubekit.lang.cut import stored_bytes
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import NamespacedName
-from runup.api.scheme import resource_of
 from runup.controllers.execute import Executor, NotApplied, StatusRefused, event_object, status_operations
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import Conflict, KubeError
-from runup.lang.cut import stored_bytes
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VERSIONS, MAPS = resource_of(ClusterVersion), resource_of(ConfigMap)

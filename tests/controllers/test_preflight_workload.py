@@ -19,16 +19,16 @@ from msgspec.structs import replace
 from tests.controllers.operator_world import NAMESPACE, Cluster, cluster, running
 from tests.controllers.test_images_without_graph import Scene, scene
 
-from runup.api.core_v1 import ConfigMap, ServiceAccount
-from runup.api.scheme import Resource, resource_of
-from runup.api.workloads_v1 import Deployment
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ConfigMap, ServiceAccount
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls, config
+from kubekit.kube.errors import NotFound
+from kubekit.kube.reviews import token_request
+from kubekit.oci.build import build_release
 from runup.domain.checks import rights
-from runup.domain.conditions import find
 from runup.domain.preflight import accounts, settings, workloads
-from runup.kube import calls, config
-from runup.kube.errors import NotFound
-from runup.kube.reviews import token_request
-from runup.oci.build import build_release
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

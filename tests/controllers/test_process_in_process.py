@@ -17,17 +17,17 @@ from tests.controllers.operator_world import OWN, payload
 from tests.factories import cluster_version
 from tests.kube.apiscript import eventually
 
+from kubekit.errors import Terminal
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers import ending
 from runup.controllers.clusterversion import reflectors
 from runup.controllers.ending import _CutOff, run_until_told
 from runup.controllers.manager import Manager, Options, load_own, options_from_environment
 from runup.domain.clusterversion.observed import Facts
-from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Workplace
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 

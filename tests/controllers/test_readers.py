@@ -16,7 +16,12 @@ from structlog.testing import capture_logs
 from tests.controllers.tls_world import answered, pair
 from tests.kube.apiscript import ScriptedApi, eventually, failure, reply, scripted_api
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.config import ClusterConfig
 from runup.controllers import endpoint as endpoint_module
 from runup.controllers import serving_tls
 from runup.controllers.certificate import ServingCertificate
@@ -27,12 +32,7 @@ from runup.controllers.readers import Readers, Refusal
 from runup.controllers.readiness import Readiness
 from runup.controllers.served import ProcessOptions, served
 from runup.controllers.serving_tls import Secured, asked_by_flags
-from runup.domain.errors import Terminal
 from runup.domain.payload.tls import TlsProfile
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.config import ClusterConfig
 from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 

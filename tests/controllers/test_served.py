@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.controllers.tls_world import answered, certificate, create_api_server, define_api_servers
 
+from kubekit.kube import config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.metrics import Metrics
 from runup.controllers.served import ProcessOptions, served
 from runup.domain.payload.tls import TlsProfile
-from runup.kube import config
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
 from runup.sandbox.apiserver import ApiServer
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}

@@ -19,6 +19,7 @@ from tests.domain.clusterversion.test_preflight import terminated
 from tests.domain.clusterversion.world import World, risk
 from tests.factories import cluster_operator
 
+from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
 from runup.controllers.cluster_series import ClusterSeries
 from runup.controllers.kernelmodules.metrics import Metrics as KernelModuleMetrics
@@ -28,7 +29,6 @@ from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetric
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
 from runup.domain.preflight.report import ReportedCheck
-from runup.kube.clock import ManualClock
 
 ROOT = Path(__file__).parents[2]
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from tests.controllers.operator_world import VERSION_RESOURCE, cluster, running
 from tests.controllers.payload.applied_world import OPERATORS, eventually
 
+from kubekit.kube import calls
 from runup.controllers.manager import Manager
-from runup.kube import calls
 
 
 def up(manager: Manager, name: str, reason: str) -> float | None:

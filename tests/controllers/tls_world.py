@@ -9,12 +9,12 @@ from typing import Any
 import aiohttp
 from tests.controllers.payload import release_folders
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.payload.surroundings import API_SERVER
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
 from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 DEFINITIONS = Resource(

@@ -15,9 +15,9 @@ from typing import Self
 from tests.controlplane.kubelet import Kubelet
 from tests.controlplane.plane import ControlPlane
 
-from runup.api.scheme import Resource
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
 from runup.sandbox.apiserver import bootstrap
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings

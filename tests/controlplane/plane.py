@@ -18,10 +18,10 @@ from typing import Any, Self
 from tests.controlplane import build
 from tests.controlplane.kubelet import Kubelet
 
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import SystemClock
-from runup.kube.errors import KubeError
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import KubeError
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.setup import settings
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runup.api.meta_v1 import Condition
-from runup.domain.conditions import find, status_of, with_condition, without_condition
+from kubekit.api.conditions import find, status_of, with_condition, without_condition
+from kubekit.api.meta_v1 import Condition
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

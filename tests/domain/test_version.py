@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.domain.version import Version, VersionError, is_minor_or_major, parse
+from kubekit.lang.version import Version, VersionError, is_minor_or_major, parse
 
 
 @pytest.mark.parametrize("text", ["", "v5.2.0", "5.2", "5.02.0", "5.2.0-", "latest", "5.2.0.1"])

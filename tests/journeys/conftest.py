@@ -18,10 +18,10 @@ from tests.controlplane.cluster import Cluster
 from tests.controlplane.rows import SERVERS, programs
 from tests.servers import eventually
 
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
 
 RUNUP = (sys.executable, "-m", "runup")
 START_S = 90

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from runup.kube.clock import ManualClock
+from kubekit.kube.clock import ManualClock
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from runup.api.codec import Undecodable
-from runup.api.core_v1 import Node
-from runup.api.meta_v1 import NamespacedName, ObjectMeta
-from runup.kube.cache import Cache, Change, Changes
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName, ObjectMeta
+from kubekit.kube.cache import Cache, Change, Changes
 
 
 def node(name: str, version: int) -> Node:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runup.api.core_v1 import Node
-from runup.api.meta_v1 import ObjectMeta
-from runup.kube.cache import Cache
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.kube.cache import Cache
 
 
 def node(label: str, *, version: str = "", uid: str = "u") -> Node:

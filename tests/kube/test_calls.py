@@ -10,17 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runup.api.codec import DecodeError, Undecodable
+from kubekit.api.codec import DecodeError, Undecodable
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of, types
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls, reviews
+from kubekit.kube.errors import Gone
+from kubekit.kube.pages import UndecodedEvent
+from kubekit.kube.request import Request, segment, server_url
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ConfigMap, Node, Pod
-from runup.api.meta_v1 import Object
 from runup.api.owned_v1 import Configuration, Owned, OwnedWorkload
-from runup.api.scheme import Resource, resource_of, types
-from runup.api.workloads_v1 import Deployment
-from runup.kube import calls, reviews
-from runup.kube.errors import Gone
-from runup.kube.pages import UndecodedEvent
-from runup.kube.request import Request, segment, server_url
 
 NODES, PODS, MAPS = resource_of(Node), resource_of(Pod), resource_of(ConfigMap)
 VERSIONS, DEPLOYMENTS = resource_of(ClusterVersion), resource_of(Deployment)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runup.kube.clock import ManualClock, SystemClock, within
+from kubekit.kube.clock import ManualClock, SystemClock, within
 
 
 async def test_sleepers_wake_in_order_each_at_its_time() -> None:

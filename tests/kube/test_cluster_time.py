@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import OFFSET, ManualClock, SystemClock, machine_now
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import OFFSET, ManualClock, SystemClock, machine_now
 from runup.sandbox.apiserver.server import ApiServer
 
 YEAR_S = 365 * 86400.0

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from runup.api.scheme import Resource
-from runup.kube.discovery import group_version, served
+from kubekit.api.scheme import Resource
+from kubekit.kube.discovery import group_version, served
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
 FOUND = Resource("apps", "v1", "Deployment", "deployments", True)

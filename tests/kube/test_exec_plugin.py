@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from runup.kube import config
-from runup.kube.auth import Auth
-from runup.kube.errors import ConfigError
-from runup.kube.exec_plugin import ExecSpec, read_credential
-from runup.lang import yaml
+from kubekit.kube import config
+from kubekit.kube.auth import Auth
+from kubekit.kube.errors import ConfigError
+from kubekit.kube.exec_plugin import ExecSpec, read_credential
+from kubekit.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"

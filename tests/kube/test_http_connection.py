@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runup.kube import http_date
-from runup.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
+from kubekit.kube import http_date
+from kubekit.kube.http_connection import MAX_HEAD, MAX_HEADERS, Answer, Connection, Headers
 
 LIMIT_S = 90.0
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -10,6 +10,6 @@ HEAVY = {"aiohttp", "asyncio", "rich", "yaml", "cryptography", "subprocess", "st
 
 def test_the_sync_client_imports_nothing_heavy() -> None:
     """No event loop, no aiohttp, no YAML until a kubeconfig is read."""
-    code = "import sys, runup.kube.client_sync; print(*sys.modules)"
+    code = "import sys, kubekit.kube.client_sync; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert HEAVY.isdisjoint(done.stdout.split())

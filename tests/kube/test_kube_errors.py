@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from runup.api.meta_v1 import Status
-from runup.kube import errors
-from runup.kube.errors import ApiError, Transient, error_of
-from runup.kube.request import Request
+from kubekit.api.meta_v1 import Status
+from kubekit.kube import errors
+from kubekit.kube.errors import ApiError, Transient, error_of
+from kubekit.kube.request import Request
 
 REQUEST = Request("GET", "/api/v1/nodes/a")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from runup.kube import config
-from runup.kube.auth import Credential, TokenFile, bearer
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import ConfigError
-from runup.kube.kubeconfig import From
-from runup.lang import yaml
+from kubekit.kube import config
+from kubekit.kube.auth import Credential, TokenFile, bearer
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ConfigError
+from kubekit.kube.kubeconfig import From
+from kubekit.lang import yaml
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,11 +14,11 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 
-from runup.kube import config
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.lease import LeaderElector
+from kubekit.kube import config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.lease import LeaderElector
 from runup.sandbox.apiserver import ApiServer
 
 
@@ -396,9 +396,9 @@ async def test_against_the_sandbox(tmp_path: Path) -> None:
     async with ApiServer(data=tmp_path) as server:
         configuration = config.load(str(server.kubeconfig))
         async with Client(configuration) as first, Client(configuration) as second:
-            from runup.api.core_v1 import Namespace
-            from runup.api.scheme import resource_of
-            from runup.kube import calls
+            from kubekit.api.core_v1 import Namespace
+            from kubekit.api.scheme import resource_of
+            from kubekit.kube import calls
 
             await first.send(calls.create(resource_of(Namespace), {"metadata": {"name": "ns"}}))
             diary: list[str] = []

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.kube import lines
-from runup.kube.errors import Transient
-from runup.kube.lines import Lines
+from kubekit.kube import lines
+from kubekit.kube.errors import Transient
+from kubekit.kube.lines import Lines
 
 
 @given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b"")), max_size=20), st.data())

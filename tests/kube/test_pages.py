@@ -13,13 +13,13 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import scripted_api, silence
 
-from runup.api.codec import DecodeError, Undecodable
-from runup.api.core_v1 import Node
-from runup.api.scheme import resource_of
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.config import ClusterConfig
-from runup.kube.pages import Listing, early_token
+from kubekit.api.codec import DecodeError, Undecodable
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.pages import Listing, early_token
 
 DEADLINE_S = 90.0
 MANY = ",".join('{"metadata":{"name":"n"}}' for _ in range(2000))

@@ -9,14 +9,14 @@ import ssl
 
 import pytest
 
-from runup.api.core_v1 import ConfigMap, Node
-from runup.api.scheme import resource_of
-from runup.kube import calls
-from runup.kube.auth import Credential
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
-from runup.kube.policy import Again, Attempts, headers_of, unreachable
-from runup.kube.request import Request
+from kubekit.api.core_v1 import ConfigMap, Node
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.auth import Credential
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
+from kubekit.kube.policy import Again, Attempts, headers_of, unreachable
+from kubekit.kube.request import Request
 
 GET = calls.get(Node, "a").request
 CREATE = calls.create(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "ns"}}).request

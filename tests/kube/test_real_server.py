@@ -11,16 +11,16 @@ import pytest
 from msgspec.structs import replace
 from tests.kube.test_transports import Transport
 
-from runup.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import resource_of
-from runup.kube import calls, config, errors, reviews
-from runup.kube.auth import Credential, Static, bearer
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.watch import Reflector
+from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config, errors, reviews
+from kubekit.kube.auth import Credential, Static, bearer
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.watch import Reflector
 from runup.sandbox.apiserver import ApiServer
 
 MAPS, ACCOUNTS = resource_of(ConfigMap), resource_of(ServiceAccount)

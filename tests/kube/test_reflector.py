@@ -27,13 +27,13 @@ from tests.kube.apiscript import (
     ticking,
 )
 
-from runup.api.core_v1 import Node
-from runup.api.meta_v1 import NamespacedName, ObjectMeta
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.watch import Reflector
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName, ObjectMeta
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.watch import Reflector
 
 HOLD = stream(hold=True)
 

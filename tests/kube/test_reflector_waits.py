@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from tests.kube.apiscript import Handler, ScriptedApi, event, eventually, failure, node, node_list, scripted_api, stream
 
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import Node, Pod
-from runup.api.meta_v1 import NamespacedName, Status
-from runup.api.scheme import resource_of
-from runup.kube import errors
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.request import Request
-from runup.kube.watch import Reflector, why_unreadable
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import NamespacedName, Status
+from kubekit.api.scheme import resource_of
+from kubekit.kube import errors
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.request import Request
+from kubekit.kube.watch import Reflector, why_unreadable
 
 HOLD = stream(hold=True)
 

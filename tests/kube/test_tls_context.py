@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from runup.kube.auth import Credential
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import ConfigError
-from runup.kube.tls import context_for
+from kubekit.kube.auth import Credential
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ConfigError
+from kubekit.kube.tls import context_for
 
 
 def _pair(password: bytes = b"") -> tuple[bytes, bytes]:

@@ -28,18 +28,18 @@ from tests.kube.apiscript import (
     ticking,
 )
 
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap, Node
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, errors
+from kubekit.kube.auth import Credential, Static, TokenFile
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.policy import Timeouts, unreachable
+from kubekit.kube.request import Call
 from runup import __version__
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import ConfigMap, Node
-from runup.api.scheme import resource_of
-from runup.kube import calls, errors
-from runup.kube.auth import Credential, Static, TokenFile
-from runup.kube.client import Client
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.policy import Timeouts, unreachable
-from runup.kube.request import Call
 
 T = TypeVar("T")
 MAPS = resource_of(ConfigMap)
@@ -485,8 +485,8 @@ async def test_a_broken_watch(api: ScriptedApi, transport: Transport) -> None:
 
 async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is gone without a word is noticed, when the watch's time is over."""
-    monkeypatch.setattr("runup.kube.client.WATCH_GRACE_S", 0.05)
-    monkeypatch.setattr("runup.kube.client_sync._WATCH_GRACE_S", 0.05)
+    monkeypatch.setattr("kubekit.kube.client.WATCH_GRACE_S", 0.05)
+    monkeypatch.setattr("kubekit.kube.client_sync._WATCH_GRACE_S", 0.05)
     api.answers(stream(event("ADDED", node("a", 2)), hold=True))
     with pytest.raises(errors.Unreachable, match="no answer in time"):
         await transport.use(ClusterConfig(api.url)).watch(timeout_seconds=0)

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from tests.kube.apiscript import node, node_list, scripted_api
 
-from runup.api.core_v1 import Node
-from runup.kube.client_sync import SyncClient
-from runup.kube.config import ClusterConfig
-from runup.kube.warnings import incompleteness
+from kubekit.api.core_v1 import Node
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.warnings import incompleteness
 
 OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+"'
 

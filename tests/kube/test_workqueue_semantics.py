@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.kube.clock import ManualClock
-from runup.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 
 
 async def test_a_key_is_queued_once() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.lang.cel import CelBudgetError, CelEvaluationError, CelSyntaxError, compile_cel
+from kubekit.lang.cel import CelBudgetError, CelEvaluationError, CelSyntaxError, compile_cel
 
 
 @pytest.mark.parametrize(

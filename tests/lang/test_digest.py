@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runup.lang.digest import sha256
+from kubekit.lang.digest import sha256
 
 # The first two: FIPS 180-4's own examples.
 _ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.lang.gotext import (
+from kubekit.lang.gotext import (
     HOUR,
     MINUTE,
     SECOND,

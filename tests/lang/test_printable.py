@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubekit.lang.cut import cut, joined, stored_bytes
+from kubekit.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
 from runup.cli.render.table import Column, Row, Table, plain
 from runup.cli.render.text import machine
-from runup.lang.cut import cut, joined, stored_bytes
-from runup.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
 
 HAZARDS = [
     ("ESC starts a control sequence", "\x1b[2J", "\\x1b[2J"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.lang.quantity import QuantityError, canonical
+from kubekit.lang.quantity import QuantityError, canonical
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runup.lang.value import Value
+from kubekit.lang.value import Value
 
 
 class Pair(Value):

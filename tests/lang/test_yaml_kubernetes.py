@@ -11,7 +11,7 @@ import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 
 # Results of the Go library behind sigs.k8s.io/yaml (resolve.go of go-yaml v2), followed by the JSON it becomes.
 SCALARS: list[tuple[str, Any]] = [

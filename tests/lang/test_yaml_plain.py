@@ -10,8 +10,8 @@ import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.lang import yaml_events, yaml_plain
-from runup.lang.yaml_errors import YamlError
+from kubekit.lang import yaml_events, yaml_plain
+from kubekit.lang.yaml_errors import YamlError
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 

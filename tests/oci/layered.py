@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from runup.oci import images
-from runup.oci.images import Config, Descriptor, Manifest, RootFS
-from runup.oci.layout import Layout
-from runup.oci.reference import sha256
+from kubekit.oci import images
+from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
 
 PLAIN = "application/vnd.oci.image.layer.v1.tar"
 PACKED = {

@@ -27,10 +27,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.servers import eventually
 
-from runup.oci.access import Access
-from runup.oci.build import BuiltImage, build_release
-from runup.oci.credentials import AuthFile, Credentials, Login
-from runup.oci.layout import Layout
+from kubekit.oci.access import Access
+from kubekit.oci.build import BuiltImage, build_release
+from kubekit.oci.credentials import AuthFile, Credentials, Login
+from kubekit.oci.layout import Layout
 from runup.sandbox.processes.registry import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"

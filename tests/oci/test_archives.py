@@ -9,7 +9,7 @@ import tarfile
 import pytest
 from bench.hostile_images import header
 
-from runup.oci.tar import Archive, BadTar, Entry
+from kubekit.oci.tar import Archive, BadTar, Entry
 
 END = bytes(1024)
 

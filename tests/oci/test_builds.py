@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from tests.oci.layered import layout_in
 
-from runup.oci import images
-from runup.oci.build import BuiltImage, build_image, build_release, layer_of
-from runup.oci.images import Execution
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
-from runup.oci.reference import sha256
+from kubekit.oci import images
+from kubekit.oci.build import BuiltImage, build_image, build_release, layer_of
+from kubekit.oci.images import Execution
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
 
 METADATA, REFERENCES = "release-manifests/release-metadata", "release-manifests/image-references"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from runup.oci.credentials import AuthFile, Credentials, Login, default_files, load, parse
-from runup.oci.errors import BadCredentials
-from runup.oci.reference import parse as reference
+from kubekit.oci.credentials import AuthFile, Credentials, Login, default_files, load, parse
+from kubekit.oci.errors import BadCredentials
+from kubekit.oci.reference import parse as reference
 
 ANN, BOB, EVE = Login("ann", "a:b"), Login("bob", "word"), Login("eve", "x")
 SECRET = "hunter2-is-never-printed"
@@ -200,7 +200,7 @@ def test_a_helper_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """It is given up after half a minute, or whatever was said."""
     helper(tmp_path, "slow", "exec sleep 60")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr("runup.oci.credentials.HELPER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("kubekit.oci.credentials.HELPER_TIMEOUT_S", 0.05)
     with pytest.raises(BadCredentials, match=r"to know the login for quay\.io, did not answer: .* timed out"):
         read({"credsStore": "slow"}).login(reference("quay.io/a:1"))
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.oci.layered import PLAIN, Made, hardlink, symlink, tar
 
-from runup.oci.errors import BadImage, BeyondLimits
-from runup.oci.images import LAYER_GZIP, LAYER_ZSTD, Descriptor
-from runup.oci.reference import sha256
-from runup.oci.tarstream import (
+from kubekit.oci.errors import BadImage, BeyondLimits
+from kubekit.oci.images import LAYER_GZIP, LAYER_ZSTD, Descriptor
+from kubekit.oci.reference import sha256
+from kubekit.oci.tarstream import (
     BrokenLayer,
     Budget,
     Hidden,
@@ -282,7 +282,7 @@ def test_pieces_are_a_file() -> None:
 
 def test_limits_are_the_images_not_a_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two layers of half a limit each and a third are one image too many."""
-    monkeypatch.setattr("runup.oci.tarstream.MAX_ENTRIES", 2)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_ENTRIES", 2)
     budget = Budget.of("i")
     data = header(b"a") + bytes(1024)
     layer = Descriptor(media_type="application/vnd.oci.image.layer.v1.tar", digest="sha256:x", size=len(data))
@@ -294,7 +294,7 @@ def test_limits_are_the_images_not_a_layers(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_layer_may_grow_as_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is small may grow as it likes; beyond that the limit is by what is packed."""
-    monkeypatch.setattr("runup.oci.tarstream.MAX_SMALL_BYTES", 2 * MIB)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_SMALL_BYTES", 2 * MIB)
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         info = tarfile.TarInfo("a")
@@ -303,7 +303,7 @@ def test_a_layer_may_grow_as_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     data = stream.getvalue()
     layer = Descriptor(media_type=LAYER_GZIP, digest="sha256:x", size=len(data))
     assert find_in_layer([data], layer, "a", limit=MIB, budget=Budget.of("i")) == bytes(MIB)
-    monkeypatch.setattr("runup.oci.tarstream.MAX_SMALL_BYTES", MIB // 2)
-    monkeypatch.setattr("runup.oci.tarstream.MAX_RATIO", 10)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_SMALL_BYTES", MIB // 2)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_RATIO", 10)
     with pytest.raises(BadImage, match="10 times what it has packed"):
         find_in_layer([data], layer, "a", limit=MIB, budget=Budget.of("i"))

@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runup.oci import images
-from runup.oci.build import Layer, build_image
-from runup.oci.errors import BadImage, BeyondLimits, CannotWrite, OciError
-from runup.oci.images import Execution
-from runup.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack
-from runup.oci.layout import Layout
-from runup.oci.reference import sha256
-from runup.oci.tarstream import Budget, Hidden, find_in_layer
+from kubekit.oci import images
+from kubekit.oci.build import Layer, build_image
+from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite, OciError
+from kubekit.oci.images import Execution
+from kubekit.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
+from kubekit.oci.tarstream import Budget, Hidden, find_in_layer
 
 
 @dataclass(frozen=True)
@@ -351,7 +351,7 @@ def test_the_image_for_an_architecture(
 
 def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty files cost nothing to write and much to unpack."""
-    monkeypatch.setattr("runup.oci.tarstream.MAX_ENTRIES", 3)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_ENTRIES", 3)
     found = image(tmp_path, [f(f"m/{number}") for number in range(4)])
     with pytest.raises(BadImage, match="more than 3 entries"):
         read_folders(found, ("m",))

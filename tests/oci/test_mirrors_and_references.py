@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from runup.oci.errors import BadMirrors, InvalidReference
-from runup.oci.mirrors import Mirror, of_object, read, sources
-from runup.oci.reference import Reference, digest_of, is_digest, is_tag, parse
+from kubekit.oci.errors import BadMirrors, InvalidReference
+from kubekit.oci.mirrors import Mirror, of_object, read, sources
+from kubekit.oci.reference import Reference, digest_of, is_digest, is_tag, parse
 
 DIGEST = "sha256:" + "a" * 64
 

@@ -19,19 +19,19 @@ from tests.oci.layered import PLAIN, Made, layout_in, put_document, put_image, p
 from tests.oci.registries import Answer, Asked, basic, odd_registry, release, self_signed
 from tests.oci.test_registry_faults import FILE, Pauses, Rule, always, elsewhere, first, name, quick
 
+from kubekit.oci import images
+from kubekit.oci.access import Access
+from kubekit.oci.build import BuiltImage
+from kubekit.oci.credentials import AuthFile, Credentials, Login
+from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.layers import Pick, open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.mirrors import Mirror
+from kubekit.oci.reference import parse, sha256
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.search import Sought
+from kubekit.oci.transport import Interrupted, Question, Transport, broken
 from runup import __version__
-from runup.oci import images
-from runup.oci.access import Access
-from runup.oci.build import BuiltImage
-from runup.oci.credentials import AuthFile, Credentials, Login
-from runup.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
-from runup.oci.layers import Pick, open_image
-from runup.oci.layout import Layout
-from runup.oci.mirrors import Mirror
-from runup.oci.reference import parse, sha256
-from runup.oci.registry import RegistryClient
-from runup.oci.search import Sought
-from runup.oci.transport import Interrupted, Question, Transport, broken
 
 ANN = Login("ann", "word")
 OK = b"HTTP/1.1 200 OK\r\n"

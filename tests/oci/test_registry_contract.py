@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from tests.oci.registries import REAL, release, sandbox_registry, writing
 
-from runup.oci.access import Access
-from runup.oci.credentials import AuthFile, Credentials, Login
-from runup.oci.errors import ImageNotFound, Unauthorized
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci.access import Access
+from kubekit.oci.credentials import AuthFile, Credentials, Login
+from kubekit.oci.errors import ImageNotFound, Unauthorized
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.sandbox.processes.registry import keep_writer, kept_writer
 
 FOLDERS = ("manifests", "release-manifests")

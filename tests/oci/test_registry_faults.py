@@ -21,17 +21,17 @@ from tests.oci.registries import (
     writing,
 )
 
-from runup.oci import images
-from runup.oci.access import Access
-from runup.oci.build import BuiltImage
-from runup.oci.credentials import AuthFile, Credentials, Login
-from runup.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
-from runup.oci.layers import open_image
-from runup.oci.layout import Layout
-from runup.oci.mirrors import Mirror
-from runup.oci.reference import Reference, parse, sha256
-from runup.oci.registry import RegistryClient
-from runup.oci.transport import pause_s
+from kubekit.oci import images
+from kubekit.oci.access import Access
+from kubekit.oci.build import BuiltImage
+from kubekit.oci.credentials import AuthFile, Credentials, Login
+from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.layers import open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.mirrors import Mirror
+from kubekit.oci.reference import Reference, parse, sha256
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.transport import pause_s
 
 FILE = "release-manifests/release-metadata"
 Rule = Callable[[Asked], Answer | None]
@@ -546,7 +546,7 @@ def test_an_image_of_too_many_layers_is_refused(made: BuiltImage, tmp_path: Path
 
 def test_a_layer_that_grows_without_end_is_refused(made: BuiltImage, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is looked for in it; unpacking stops at the limit, not at the end of the memory."""
-    monkeypatch.setattr("runup.oci.tarstream.MAX_IMAGE_BYTES", 1 << 20)
+    monkeypatch.setattr("kubekit.oci.tarstream.MAX_IMAGE_BYTES", 1 << 20)
     layout = Layout.open(made.layout)
     image = open_image(layout)
     bomb = gzip.compress(bytes(64 << 20))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.oci.registries import Answer, Asked, odd_registry, release
 
-from runup.oci.access import Access
-from runup.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
-from runup.oci.errors import OciError, Unauthorized, Unreachable
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci.access import Access
+from kubekit.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
+from kubekit.oci.errors import OciError, Unauthorized, Unreachable
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 
 DIGEST = "sha256:" + "5" * 64
 FILE = "release-manifests/release-metadata"

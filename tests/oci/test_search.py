@@ -11,14 +11,14 @@ import pytest
 from tests.oci.layered import PACKED, Made, folder, hardlink, layout_in, put_image, put_index, symlink, tar
 from tests.oci.registries import Answer, Asked, odd_registry
 
-from runup.oci import images, search
-from runup.oci.access import Access
-from runup.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
-from runup.oci.search import Search, Sought
-from runup.oci.tar import Entry
-from runup.oci.tarstream import inner_path
+from kubekit.oci import images, search
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.search import Search, Sought
+from kubekit.oci.tar import Entry
+from kubekit.oci.tarstream import inner_path
 
 Rule = Callable[[Asked], Answer | None]
 FOLDER = "opt/lib/modules/5.14.0"

@@ -17,9 +17,9 @@ from bench import hostile_signatures
 from bench.hostile_signatures import Hostile
 from bench.openpgp import RETIRED, Certificate, Key
 
-from runup.oci.errors import BadImage, CannotWrite, Unverified
-from runup.oci.keys import said, usable
-from runup.oci.signatures import (
+from kubekit.oci.errors import BadImage, CannotWrite, Unverified
+from kubekit.oci.keys import said, usable
+from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,
     SigningKey,
@@ -31,7 +31,7 @@ from runup.oci.signatures import (
     verifier_from_config_map,
     verify_signatures,
 )
-from runup.oci.stores import MAX_SIGNATURES, add_signature
+from kubekit.oci.stores import MAX_SIGNATURES, add_signature
 
 NOW = datetime.now(UTC)
 DIGEST = "sha256:" + "52" * 32
@@ -189,8 +189,8 @@ def test_an_error_has_no_backtrace() -> None:
     """Where the environment asks the library for one, conditions and logs would carry a page of it."""
     script = (
         "from datetime import UTC, datetime\n"
-        "from runup.oci.errors import OciError\n"
-        "from runup.oci.signatures import Keyring, SigningKey, generate_key, verify_signatures\n"
+        "from kubekit.oci.errors import OciError\n"
+        "from kubekit.oci.signatures import Keyring, SigningKey, generate_key, verify_signatures\n"
         "ring, none, now = Keyring('a', generate_key().public), Keyring('b', b'x'), datetime.now(UTC)\n"
         "bad = (b'', b'hello', b'\\xc4\\x0d' * 9, generate_key().sign('sha256:' + '5' * 64, 'a'))\n"
         "def verify(ring, signature): verify_signatures('sha256:' + '5' * 64, [ring], [signature], now=now)\n"

@@ -8,16 +8,16 @@ from typing import Any
 
 from tests.servers import Server
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.clock import OFFSET
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ConfigMap, Namespace
-from runup.api.names import OPERATOR_NAMESPACE as NAMESPACE
-from runup.api.scheme import resource_of
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
-from runup.kube import calls
-from runup.kube.clock import OFFSET
+from runup.names import OPERATOR_NAMESPACE as NAMESPACE
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 # The time at which the commands are typed, to the hour: what they say of ages does not depend on how fast they are.

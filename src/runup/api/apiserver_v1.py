@@ -2,7 +2,7 @@
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 
 
 class PerVerbAPIRequestCount(Wire, frozen=True):

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from runup.api.meta_v1 import Object, Wire
+from kubekit.api.meta_v1 import Object, Wire
 
 
 class BuildStatus(Wire, frozen=True):

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 
 
 class AcceptRisk(Wire, frozen=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 
 DIR_NAME = "/opt"
 """Where modprobe looks in an image, unless the Module says otherwise."""

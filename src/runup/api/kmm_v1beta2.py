@@ -3,8 +3,8 @@
 The specs are those of v1beta1; Module exists in v1beta1 alone.
 """
 
+from kubekit.api.meta_v1 import Condition, Object, Wire
 from runup.api.kmm_v1beta1 import CRStatus, PreflightValidationOCPSpec, PreflightValidationSpec, ValidatedKernel
-from runup.api.meta_v1 import Condition, Object, Wire
 
 
 class ModuleStatus(CRStatus, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runup.api.meta_v1 import Condition, LabelSelector, Object, Wire
+from kubekit.api.meta_v1 import Condition, LabelSelector, Object, Wire
 
 
 class ConfigurationReference(Wire, frozen=True):

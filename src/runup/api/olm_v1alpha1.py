@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, LooseCondition, Object, Wire
 
 
 class CRDDescription(Wire, frozen=True):
@@ -64,16 +64,6 @@ class SubscriptionSpec(Wire, frozen=True):
     source: str = ""
     source_namespace: str = ""
     install_plan_approval: str = ""
-
-
-class LooseCondition(Wire, frozen=True):
-    """A condition of a component that sends its status as it likes."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: datetime | None = None
 
 
 class SubscriptionStatus(Wire, frozen=True):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, Object, ObjectMeta, Wire
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 
 
 class ManagedFields(Wire, frozen=True):

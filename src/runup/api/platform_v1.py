@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from runup.api.meta_v1 import Object, ObjectMeta, Wire
-from runup.api.olm_v1alpha1 import LooseCondition
+from kubekit.api.meta_v1 import LooseCondition, Object, ObjectMeta, Wire
 
 
 class PersistentVolume(Object, frozen=True):

@@ -8,7 +8,7 @@ required.
 
 from datetime import datetime
 
-from runup.api.meta_v1 import Condition, Object, Wire
+from kubekit.api.meta_v1 import Condition, Object, Wire
 
 NAME = "cluster"
 NO_VERSION = "<none>"

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from runup.api import codec
-from runup.api.scheme import RESOURCES
+from kubekit.api import codec
+from kubekit.api.scheme import RESOURCES
+from kubekit.kube import calls
+from kubekit.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from runup.cli.errors import CommandError
 from runup.cli.output import write as write
 from runup.cli.place import operator_namespace
-from runup.kube import calls
-from runup.kube.errors import Conflict, Forbidden, KubeError, NotFound
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
     from runup.domain.preflight import history
-    from runup.kube.client_sync import SyncClient
 
 # Types are imported where something is decoded: half of the commands read JSON as it is.
-CLUSTER_VERSION = RESOURCES["config_v1.ClusterVersion"]
-CONFIG_MAP = RESOURCES["core_v1.ConfigMap"]
+CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
+CONFIG_MAP = RESOURCES["kubekit.api.core_v1.ConfigMap"]
 NAME = "version"
 FIELD_MANAGER = "runup"
 # The ConfigMap of why, by whom and until when.
@@ -74,7 +74,7 @@ def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
 
 def read_history(client: SyncClient, namespace: str) -> history.History:
     """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
-    from runup.api.core_v1 import ConfigMap
+    from kubekit.api.core_v1 import ConfigMap
     from runup.domain.preflight import history  # which not every command asks for
 
     try:

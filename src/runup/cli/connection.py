@@ -15,8 +15,8 @@ from runup.cli import complete
 from runup.cli.options import option, with_options
 
 if TYPE_CHECKING:
-    from runup.kube.client_sync import SyncClient
-    from runup.kube.config import ClusterConfig
+    from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.config import ClusterConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,8 +34,8 @@ class Connection:
         """The cluster and the credentials; raises ConfigError."""
         from msgspec.structs import replace
 
+        from kubekit.kube import config
         from runup.cli.errors import CommandError
-        from runup.kube import config
 
         found = config.load(self.kubeconfig, self.context)
         if self.as_group and not self.as_user:
@@ -46,8 +46,8 @@ class Connection:
 
     def client(self, purpose: str = "") -> SyncClient:
         """A client of that cluster, whose log names the `purpose` as it does oc's; raises ConfigError."""
+        from kubekit.kube.client_sync import SyncClient
         from runup import __version__
-        from runup.kube.client_sync import SyncClient
 
         agent = f"runup/{__version__}"
         return SyncClient(self.config(), user_agent=f"{agent} ({purpose})" if purpose else agent)
@@ -64,7 +64,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str
 
 
 def _contexts(ctx: click.Context) -> Iterable[str]:
-    from runup.kube.config import context_names
+    from kubekit.kube.config import context_names
 
     return context_names(connection_of(ctx).kubeconfig)
 

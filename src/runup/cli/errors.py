@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import click
 
-from runup.lang.gotext import quoted
-from runup.lang.value import Value
+from kubekit.lang.gotext import quoted
+from kubekit.lang.value import Value
 
 
 class CommandError(Exception):
@@ -62,10 +62,10 @@ def _of_kube(error: Exception) -> Failure | None:
     # Whoever raised one of these has imported the kube layer already; before that there is nothing to recognise.
     import sys
 
-    codec = sys.modules.get("runup.api.codec")
+    codec = sys.modules.get("kubekit.api.codec")
     if codec is not None and isinstance(error, codec.DecodeError):
         return Failure(with_prefix(f"the server's answer could not be read: {error}"))
-    kube = sys.modules.get("runup.kube.errors")
+    kube = sys.modules.get("kubekit.kube.errors")
     if kube is None or not isinstance(error, kube.KubeError):
         return None
     if isinstance(error, kube.Unreachable):
@@ -87,7 +87,7 @@ def _unreachable(address: str, detail: str, *, refused: bool) -> str:
 
 def _invalid(error: Exception) -> str:
     """kubectl's text for a 422: one cause on the same line, several below each other (pkg/cmd/util checkErr)."""
-    from runup.kube.errors import Invalid
+    from kubekit.kube.errors import Invalid
 
     assert isinstance(error, Invalid)
     details = error.status.details

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from runup.lang.value import Value
+from kubekit.lang.value import Value
 
 JSON = dict[str, Any]
 

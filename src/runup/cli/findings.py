@@ -13,10 +13,10 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain import documentation
-from runup.domain.conditions import find, status_of
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource, ReportedRisk

@@ -124,8 +124,8 @@ class Group(_Helping, click.Group):
             return super().resolve_command(ctx, args)
         from difflib import get_close_matches
 
+        from kubekit.lang.gotext import quoted
         from runup.cli.errors import UsageProblem
-        from runup.lang.gotext import quoted
 
         near = get_close_matches(args[0].lower(), self.list_commands(ctx), n=1, cutoff=_NEAR)
         hint = f"; did you mean {quoted(near[0])}?" if near else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
-from runup.files import contents
 
 
 def read_file(flag: str, path: str) -> bytes:

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from runup.lang.pattern import Pattern
+from kubekit.lang.pattern import Pattern
 
 
 class PullSpec(msgspec.Struct, frozen=True):

@@ -6,16 +6,16 @@ import ssl
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from runup.api import codec
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.errors import KubeError
+from kubekit.kube.tls import context_for
 from runup.domain.updatestatus.unreadable import Unreadable
-from runup.kube import calls
-from runup.kube.errors import KubeError
-from runup.kube.tls import context_for
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.domain.updatestatus.alerts import Alert
-    from runup.kube.client_sync import SyncClient
 
 _ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
 _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"

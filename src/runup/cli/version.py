@@ -34,10 +34,10 @@ def version(ctx: click.Context, server: bool, output: str | None) -> None:
 
 
 def _server(ctx: click.Context) -> dict[str, str]:
-    from runup.api import codec
+    from kubekit.api import codec
+    from kubekit.kube import calls
+    from kubekit.kube.errors import NotFound
     from runup.api.config_v1 import ClusterVersion
-    from runup.kube import calls
-    from runup.kube.errors import NotFound
 
     client = connection_of(ctx).client()
     kubernetes = codec.decode(dict, client.send(calls.get_path("/version"))).get("gitVersion", "")

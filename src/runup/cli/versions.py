@@ -78,6 +78,6 @@ def order(text: str) -> tuple[Any, ...]:
 
 
 def _quoted(text: str) -> str:
-    from runup.lang.gotext import quoted  # compiles what only an error needs
+    from kubekit.lang.gotext import quoted  # compiles what only an error needs
 
     return quoted(text)

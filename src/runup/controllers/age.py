@@ -6,8 +6,8 @@ this process saw the workload appear; one that was there before this process is 
 
 from __future__ import annotations
 
-from runup.api.workloads_v1 import Deployment
-from runup.kube.clock import Clock
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.clock import Clock
 
 
 class Age:

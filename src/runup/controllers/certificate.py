@@ -12,9 +12,9 @@ from pathlib import Path
 
 import structlog
 
+from kubekit.errors import Terminal
+from kubekit.kube.clock import Clock
 from runup.controllers.stamp import Stamp, stamp_of
-from runup.domain.errors import Terminal
-from runup.kube.clock import Clock
 
 LOOKED_AT_EVERY_S = 10.0
 log = structlog.get_logger("serving")

@@ -14,11 +14,17 @@ from typing import Any
 import structlog
 from msgspec import structs
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap, Event, Pod
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError
+from kubekit.kube.watch import Reflector
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
-from runup.api.core_v1 import ConfigMap, Event, Pod
-from runup.api.meta_v1 import NamespacedName
-from runup.api.workloads_v1 import Deployment
 from runup.controllers import story
 from runup.controllers.age import Age
 from runup.controllers.execute import Executor, NotApplied, StatusRefused
@@ -47,12 +53,6 @@ from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
 from runup.domain.updates.promql import NOTHING
 from runup.domain.updates.risks import admin_acks
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError
-from runup.kube.watch import Reflector
-from runup.kube.workqueue import QueueShutDown, WorkQueue
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"

@@ -13,13 +13,13 @@ from typing import Protocol
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from kubekit.errors import Terminal
+from kubekit.kube.clock import Clock, SystemClock
 from runup.controllers.certificate import ServingCertificate
 from runup.controllers.leading import cancel, keep_running
 from runup.controllers.readers import Refusal
 from runup.controllers.serving_tls import Secured
-from runup.domain.errors import Terminal
 from runup.domain.payload.tls import TlsProfile
-from runup.kube.clock import Clock, SystemClock
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0

@@ -12,14 +12,14 @@ from typing import Any
 
 import structlog
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
+from kubekit.lang.cut import cut
+from kubekit.lang.printable import printable
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
-from runup.lang.cut import cut
-from runup.lang.printable import printable
 
 log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"

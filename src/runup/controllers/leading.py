@@ -16,14 +16,14 @@ from uuid import uuid4
 
 import structlog
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.errors import RunupError
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubekit.kube.lease import LeaderElector
 from runup.api.config_v1 import Infrastructure
-from runup.domain.errors import RunupError
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
-from runup.kube.lease import LeaderElector
 
 log = structlog.get_logger("leading")
 

@@ -14,6 +14,12 @@ from typing import Any
 
 import structlog
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.watch import Reflector
+from kubekit.kube.workqueue import WorkQueue
+from kubekit.oci.signatures import Verifier
 from runup import __version__
 from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
@@ -41,12 +47,6 @@ from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.watch import Reflector
-from runup.kube.workqueue import WorkQueue
-from runup.oci.signatures import Verifier
 
 log = structlog.get_logger("manager")
 LEASE = "version"

@@ -8,12 +8,12 @@ from datetime import datetime
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from kubekit.kube.clock import Clock, SystemClock
 from runup.controllers import story
 from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.plan import Plan
 from runup.domain.preflight.report import Report
-from runup.kube.clock import Clock, SystemClock
 
 
 class Metrics:

@@ -12,11 +12,11 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from runup.api.codec import DecodeError
-from runup.kube import reviews
-from runup.kube.client import Client
-from runup.kube.clock import Clock, within
-from runup.kube.errors import KubeError
+from kubekit.api.codec import DecodeError
+from kubekit.kube import reviews
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, within
+from kubekit.kube.errors import KubeError
 
 ALLOWED_FOR_S = 60.0
 REFUSED_FOR_S = 10.0

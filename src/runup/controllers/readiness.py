@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from runup.api.codec import DecodeError
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock, within
-from runup.kube.errors import KubeError
-from runup.kube.request import Call, Request
+from kubekit.api.codec import DecodeError
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, within
+from kubekit.kube.errors import KubeError
+from kubekit.kube.request import Call, Request
 
 # A kubelet's probe gives up after a second, unless told otherwise.
 ANSWER_S = 0.8

@@ -11,15 +11,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import Election, cancel, keep_running
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
 from runup.controllers.serving_tls import profile_reflector
 from runup.domain.payload.tls import TlsProfile
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 import structlog
 
-from runup.api.meta_v1 import NamespacedName
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
 from runup.controllers.payload.surroundings import API_SERVER
 from runup.domain.payload import tls
 from runup.domain.payload.tls import TlsProfile
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 log = structlog.get_logger("serving")
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}

@@ -11,11 +11,11 @@ from typing import Any
 
 import structlog
 
-from runup.api import codec
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import Condition
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
 from runup.domain.clusterversion.observed import Observed
-from runup.domain.conditions import find
 from runup.domain.plan import Apply, Delete, PatchStatus, Plan
 from runup.domain.preflight import conditions, history, workloads
 from runup.domain.preflight.attempt import Attempt

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from runup.lang.formats import is_uri
+from kubekit.lang.formats import is_uri
 
 BUILT_IN = "https://docs.runup.example"
 # The key in `release-metadata`, as other tooling has its own: KEY=VALUE for `runup release new --metadata`.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from runup.api.meta_v1 import NamespacedName
-from runup.api.scheme import Resource
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
 
 JSON = dict[str, Any]
 

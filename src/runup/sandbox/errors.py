@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 
 
 class SandboxError(Terminal):

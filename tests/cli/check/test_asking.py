@@ -17,10 +17,10 @@ from tests.cli.conftest import Ran, Run
 from tests.cli.rights import LOOKER, let_looker
 from tests.servers import Server
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls
-from runup.kube.errors import NotFound
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 NAMESPACE = "openshift-config-managed"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.lang import yaml
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.cli.check.judge import exit_code, rows
 from runup.cli.check.lines import text
 from runup.cli.check.model import Facts, Result, Right, Row
-from runup.lang import yaml
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")

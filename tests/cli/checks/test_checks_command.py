@@ -9,10 +9,10 @@ import jsonschema_rs
 import pytest
 from tests.cli.conftest import Run
 
+from kubekit.lang import yaml as kyaml
 from runup.domain.checks import cases
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.schema import cases_schema, check_schema
-from runup.lang import yaml as kyaml
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
 

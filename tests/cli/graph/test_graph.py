@@ -20,6 +20,10 @@ from aiohttp.test_utils import TestClient, TestServer
 from tests.cli.conftest import Run
 from tests.oci.registries import odd_registry
 
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.version import Version
+from kubekit.oci.build import build_release
+from kubekit.oci.layout import Layout
 from runup.cli.errors import CommandError
 from runup.cli.graph import server
 from runup.cli.graph.server import PATHS, Answers, accepted, address, app
@@ -28,10 +32,6 @@ from runup.cli.graph.summary import summary
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.graph import advice
 from runup.domain.updates.service import Query
-from runup.domain.version import Version
-from runup.kube.clock import SystemClock
-from runup.oci.build import build_release
-from runup.oci.layout import Layout
 
 FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}
 

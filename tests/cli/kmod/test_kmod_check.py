@@ -16,17 +16,17 @@ from tests.oci.layered import Made, put_image
 from tests.oci.registries import sandbox_registry, writing
 from tests.servers import CRD, api_server, eventually
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
-from runup.api.scheme import Resource, resource_of
 from runup.cli.kmod.check import Looked, exit_code
 from runup.domain.kernelmodules.verdict import Readiness, Status
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import NotFound
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.el9_4.x86_64"

@@ -12,7 +12,10 @@ from typing import Any
 import click
 import pytest
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.errors import Terminal
+from kubekit.kube.errors import KubeError
+from kubekit.oci.errors import OciError
 from runup.cli.operator.kernel_modules import kernel_module_preflight
 from runup.cli.operator.kernel_modules import options_of as options_of_kernel_modules
 from runup.cli.operator.leadership import read_election
@@ -22,10 +25,7 @@ from runup.cli.operator.start import options_of, start
 from runup.cli.operator.update_status import options_of as options_of_update_status
 from runup.cli.operator.update_status import update_status_controller
 from runup.controllers.leading import Election, LeaseLost
-from runup.domain.errors import Terminal
 from runup.domain.preflight.workloads import Quantities
-from runup.kube.errors import KubeError
-from runup.oci.errors import OciError
 
 
 def flags(command: click.Command, *words: str) -> dict[str, Any]:

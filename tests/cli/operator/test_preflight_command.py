@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Ran, Server
 
+from kubekit.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup import __version__
-from runup.api.core_v1 import ConfigMap, Namespace
-from runup.api.scheme import resource_of
 from runup.cli.operator import entry
 from runup.cli.operator.main import main
 from runup.domain.preflight.workloads import report_map
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 Operator = Callable[..., Ran]
 

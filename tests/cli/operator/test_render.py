@@ -11,8 +11,8 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.cli.release.typed import config_map, release
 
+from kubekit.lang import yaml
 from runup.cli.operator.main import main
-from runup.lang import yaml
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 Operator = Callable[..., Ran]

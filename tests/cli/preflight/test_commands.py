@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, Server, cluster
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.cli.errors import CommandError
 from runup.cli.findings import of_target
 from runup.cli.render import history as rendered
@@ -20,8 +22,6 @@ from runup.cli.render.preflight import as_data, verdict
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 NAMESPACE = "runup-cli-tests"
 WHEN = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -209,7 +209,7 @@ def stored(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
     """A server with a ClusterVersion and the stored reports, in a namespace that CVO_NAMESPACE names."""
     monkeypatch.setenv("CVO_NAMESPACE", NAMESPACE)
     server.set_cluster_version(status={**STATUS, "conditionalUpdates": STATUS["conditionalUpdates"]})
-    from runup.api.core_v1 import Namespace
+    from kubekit.api.core_v1 import Namespace
 
     try:
         server.client.send(calls.get(Namespace, NAMESPACE))

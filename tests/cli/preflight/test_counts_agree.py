@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.domain.clusterversion.world import World, risk
 from tests.factories import NOW, cluster_version
 
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.cli.findings import accepted_names, complete, counts, current, of_target
 from runup.cli.render import history as rendered
 from runup.cli.render.preflight import section, verdict

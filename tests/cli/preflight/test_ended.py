@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.factories import NOW, cluster_version
 
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.api.meta_v1 import Condition
 from runup.cli.findings import ended_findings
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report

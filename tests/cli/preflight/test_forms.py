@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from msgspec.structs import replace
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
 from runup.cli.findings import COMPLETED, FAILED, Findings, Risk
 from runup.cli.render import preflight_forms as forms
 from runup.domain.preflight.report import CheckResult, ReportedCheck, ReportedResource

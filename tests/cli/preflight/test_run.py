@@ -14,7 +14,10 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.conftest import Run, Server
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.lang import yaml as kyaml
+from kubekit.oci.build import build_image, layer_of
+from kubekit.oci.images import Execution
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, Risk
 from runup.cli.preflight import collect, judge, suppress
@@ -23,9 +26,6 @@ from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report
-from runup.lang import yaml as kyaml
-from runup.oci.build import build_image, layer_of
-from runup.oci.images import Execution
 
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"

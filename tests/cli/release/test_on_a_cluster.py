@@ -16,18 +16,18 @@ from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, releas
 from tests.cli.rights import LOOKER, let_looker_read
 from tests.servers import CRD, CRDS, Server, eventually, serve
 
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
-from runup.api.scheme import Resource, resource_of
-from runup.api.workloads_v1 import Deployment
 from runup.cli.errors import CommandError
 from runup.cli.release import read, surroundings
 from runup.cli.release.cluster_images import image_of
 from runup.cli.release.shared import access
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import LABEL, Proxy
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import NotFound
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

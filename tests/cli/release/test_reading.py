@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.cli.release.typed import config_map, release, run
 
+from kubekit.oci.places import LayoutPlace
+from kubekit.oci.reference import Reference
 from runup.cli.errors import CommandError
 from runup.cli.release import extracting, read
 from runup.cli.release.shared import items
 from runup.cli.render.screen import Screen
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.listing import Row
-from runup.oci.places import LayoutPlace
-from runup.oci.reference import Reference
 
 FILES = {
     "manifests/a.yaml": b"1",

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Ran
 from tests.cli.release.typed import run
 
-from runup.oci.signatures import Keyring, generate_key, verify_signatures
+from kubekit.oci.signatures import Keyring, generate_key, verify_signatures
 
 MANIFEST = """
 apiVersion: v1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
 from runup.cli.findings import Findings, Risk
 from runup.domain.preflight.report import ReportedCheck, ReportedResource
 

@@ -13,9 +13,9 @@ import yaml
 from msgspec.structs import replace
 from tests.cli.conftest import Run
 
+from kubekit.kube.clock import SystemClock
 from runup.cli.errors import CommandError
 from runup.cli.sandbox import command
-from runup.kube.clock import SystemClock
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.processes.lifecycle import Progress
 from runup.sandbox.scenario import folder as scenarios

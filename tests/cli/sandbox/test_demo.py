@@ -17,12 +17,12 @@ import pytest
 from tests.cli.answering import answering
 from tests.cli.conftest import Run, cluster
 
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.scheme import resource_of
 from runup.cli.sandbox import demo
 from runup.cli.sandbox.demo import DUAL_STACK, FIX, PAUSED, SIGNALS, remove
-from runup.kube import calls
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 POOL = calls.path_of(resource_of(MachineConfigPool), "", "infra")

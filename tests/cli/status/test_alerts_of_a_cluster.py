@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kubekit.kube import config
+from kubekit.kube.client_sync import SyncClient
 from runup.cli import thanos
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
-from runup.kube import config
-from runup.kube.client_sync import SyncClient
 from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 NOW = datetime.now(UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.cli.render.status import text as rendered
 from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.cli.status.files import dump, newest_transition
 from runup.cli.status.source import Found, parse_moment

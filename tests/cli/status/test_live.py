@@ -15,14 +15,18 @@ import yaml
 from tests.cli.conftest import Run
 from tests.servers import CRD, Server, api_server, eventually
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
+from kubekit.api.meta_v1 import Status
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock, ManualClock
+from kubekit.kube.errors import Forbidden, KubeError, NotFound, ServerError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.meta_v1 import Status
-from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.cli.errors import CommandError
 from runup.cli.status import live as status_live
 from runup.cli.status import observing
@@ -31,10 +35,6 @@ from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment
 from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.unreadable import Unreadable
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import Clock, ManualClock
-from runup.kube.errors import Forbidden, KubeError, NotFound, ServerError
 from runup.sandbox import crds
 from runup.sandbox.scenario.manifests import objects_in
 
@@ -669,7 +669,7 @@ def test_watching_in_a_pipe(server: Server, report: JSON) -> None:
 
 def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     """For two minutes; then it is an error, as anywhere."""
-    from runup.kube.errors import Unreachable
+    from kubekit.kube.errors import Unreachable
 
     away = Unreachable("https://x", "x:1", "connection refused", refused=True)
     client: Any = Scripted(server.client, {"updatestatuses": away})
@@ -714,7 +714,7 @@ def test_whoever_ends_the_watching_is_told_what_goes_on(
 
 def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
     """The last look's that saw something; while the server was never seen there is none."""
-    from runup.kube.errors import Unreachable
+    from kubekit.kube.errors import Unreachable
 
     away: dict[str, KubeError] = {"updatestatuses": Unreachable("https://x", "x:1", "connection refused", refused=True)}
     refused = {**away}

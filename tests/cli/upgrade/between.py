@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from runup.kube.client_sync import SyncClient
+from kubekit.kube.client_sync import SyncClient
 
 
 class Between(SyncClient):

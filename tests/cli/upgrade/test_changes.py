@@ -8,12 +8,12 @@ from itertools import islice
 from aiohttp import web
 from tests.kube.apiscript import failure, reply, scripted_api
 
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterVersion
-from runup.api.meta_v1 import ObjectMeta
 from runup.cli.upgrade.wait import changes
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 READS = 5
 

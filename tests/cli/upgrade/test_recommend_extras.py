@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.cli.upgrade.recommend import acceptances, extras, preflights
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History

@@ -12,19 +12,19 @@ from tests.cli.conftest import Run, Server
 from tests.cli.rights import LOOKER, let_looker
 from tests.cli.upgrade.between import Between
 
-from runup.api.core_v1 import ConfigMap, Namespace
-from runup.api.meta_v1 import Status
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.meta_v1 import Status
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import AlreadyExists, NotFound
+from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.cli.upgrade import accept as accepting
 from runup.cli.upgrade import records
 from runup.cli.upgrade.telling import Teller
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import AlreadyExists, NotFound
-from runup.kube.request import Request
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -11,12 +11,12 @@ import pytest
 from tests.cli.conftest import Ran, Run, Server, cluster, eventually
 from tests.cli.upgrade.between import Between
 
+from kubekit.kube.errors import Invalid
 from runup.cli.errors import CommandError
 from runup.cli.upgrade import actions
 from runup.cli.upgrade.preflight import check_target, notes, parse_timeout
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
-from runup.kube.errors import Invalid
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}

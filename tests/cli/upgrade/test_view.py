@@ -16,7 +16,10 @@ from rich.cells import cell_len
 from tests.cli.conftest import Server, cluster, eventually
 from tests.cli.render import samples
 
-from runup.api.meta_v1 import Status
+from kubekit.api.meta_v1 import Status
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.errors import Gone, Unreachable
+from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.cli.findings import Risk
 from runup.cli.render.screen import Screen
@@ -25,9 +28,6 @@ from runup.cli.upgrade.request import Request as Asked
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.view import LEAVE, Progress, changed, region, so_far
 from runup.domain.preflight.results import IN_PROGRESS
-from runup.kube.clock import ManualClock
-from runup.kube.errors import Gone, Unreachable
-from runup.kube.request import Request
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
 CHECKING = "Preflight of 5.2.0 from 5.0.0: 4 of 7 checks done, 1 risk applies."

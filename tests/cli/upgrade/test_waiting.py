@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from tests.cli.conftest import cluster
 
-from runup.api import codec
-from runup.api.core_v1 import Pod
-from runup.api.meta_v1 import Status
+from kubekit.api import codec
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import Status
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.errors import NotFound, Unreachable
+from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.cli.upgrade import wait
 from runup.cli.upgrade.request import Request as Asked
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.wait import State, judge, pod_state
-from runup.kube.clock import ManualClock
-from runup.kube.errors import NotFound, Unreachable
-from runup.kube.request import Request
 
 SINCE = "2026-01-14T09:30:00Z"
 ASKED = {"mode": "Preflight", "version": "5.2.0"}

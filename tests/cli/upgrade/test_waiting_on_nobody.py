@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Server
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.clock import ManualClock
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError
 from runup.cli.upgrade import wait
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
-from runup.kube import calls
-from runup.kube.clock import ManualClock
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

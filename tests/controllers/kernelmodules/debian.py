@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.oci.build import Layer
-from runup.oci.reference import sha256
+from kubekit.oci.build import Layer
+from kubekit.oci.reference import sha256
 
 # What builds, signs and indexes a kernel module, besides the headers.
 TOOLS = ("gcc-12", "make", "binutils", "libc6-dev", "kmod", "dash", "coreutils", "sed", "grep", "mawk", "openssl")

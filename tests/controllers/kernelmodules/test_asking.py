@@ -6,6 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
+from kubekit.kube.clock import ManualClock
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.controllers.kernelmodules.asking import AT_A_TIME, KEPT, Asking
 from runup.domain.kernelmodules.asked import (
@@ -18,7 +19,6 @@ from runup.domain.kernelmodules.asked import (
     Question,
     ReleaseQuestion,
 )
-from runup.kube.clock import ManualClock
 
 
 def image(name: str) -> ImageQuestion:

@@ -25,8 +25,8 @@ from tests.controllers.kernelmodules.world import (
 )
 from tests.oci.registries import sandbox_registry
 
+from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationOCP, PreflightValidationStatus
-from runup.kube import calls
 
 BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}}}
 

@@ -14,14 +14,14 @@ import aiohttp
 import pytest
 import yaml
 
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
-from runup.api.scheme import Resource, resource_of
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.kernelmodules import webhooks
 from runup.controllers.kernelmodules.metrics import Metrics
-from runup.kube import calls, config
-from runup.kube.client import Client
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.apiserver.server import ApiServer
 

@@ -14,19 +14,19 @@ import pytest
 from tests.oci.layered import Made, layout_in, put_document, put_image, put_index, symlink
 from tests.oci.registries import REAL, Answer, Asked, Odd, odd_registry, self_signed, writing
 
+from kubekit.lang.cut import stored_bytes
+from kubekit.oci import images
+from kubekit.oci.access import Access
+from kubekit.oci.layout import Layout
+from kubekit.oci.mirrors import Mirror
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.controllers.kernelmodules.images import LONGEST_REASON, verify_image
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.texts import IMAGE_VERIFIED
 from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome
-from runup.lang.cut import stored_bytes
-from runup.oci import images
-from runup.oci.access import Access
-from runup.oci.layout import Layout
-from runup.oci.mirrors import Mirror
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 FOLDER = f"opt/lib/modules/{KERNEL}"

@@ -13,25 +13,25 @@ from msgspec.structs import replace
 from tests.oci.layered import Made, layout_in, put_image, put_index
 from tests.oci.registries import Answer, docker_registry, odd_registry
 
-from runup.api.core_v1 import ServiceAccount
+from kubekit.api.core_v1 import ServiceAccount
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.errors import Terminal, Waiting
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.oci.access import Access
+from kubekit.oci.credentials import AuthFile, Credentials, Login
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.kernels import kernels_of, toolkit_of_release
 from runup.controllers.kernelmodules.registries import ClusterRegistries, GivenRegistries
 from runup.controllers.sources.registry_access import SECRETS
-from runup.domain.errors import Terminal, Waiting
 from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
 from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
 from runup.domain.kernelmodules.verdict import Outcome
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.oci.access import Access
-from runup.oci.credentials import AuthFile, Credentials, Login
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 from runup.sandbox.apiserver import ApiServer
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

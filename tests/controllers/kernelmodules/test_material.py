@@ -22,12 +22,12 @@ from tests.controllers.kernelmodules.world import (
 )
 from tests.oci.registries import sandbox_registry
 
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.api.build_v1 import Build
-from runup.api.scheme import resource_of
 from runup.controllers.kernelmodules import material
 from runup.domain.kernelmodules.asked import MaterialQuestion
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)

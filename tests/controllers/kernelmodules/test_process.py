@@ -24,12 +24,12 @@ from tests.controllers.kernelmodules.world import (
 )
 from tests.oci.registries import sandbox_registry
 
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Lease
+from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Lease
 from runup.controllers.kernelmodules.process import NAMESPACE, Process
 from runup.controllers.leading import Election
-from runup.kube import calls
 
 START = "import sys; from runup.cli.operator.entry import kernel_modules; sys.exit(kernel_modules())"
 # Nobody loses such a lease because a machine is busy; a leader that ends gives it back.

@@ -27,15 +27,15 @@ from tests.controllers.kernelmodules.world import (
 )
 from tests.oci.registries import docker_registry, writing
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.oci.build import build_image
+from kubekit.oci.images import Execution
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.controllers.kernelmodules.process import Options
 from runup.domain.kernelmodules.jobs import Builder
-from runup.kube import calls
-from runup.oci.build import build_image
-from runup.oci.images import Execution
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 JSON = dict[str, Any]
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

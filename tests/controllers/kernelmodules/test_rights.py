@@ -31,13 +31,13 @@ from tests.controllers.kernelmodules.world import (
 from tests.controllers.tls_world import certificate, define_api_servers
 from tests.oci.registries import sandbox_registry
 
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
+from kubekit.kube.reviews import token_request
 from runup.api.kmm_v1beta2 import PreflightValidationOCP
-from runup.api.scheme import Resource
 from runup.controllers.kernelmodules.process import NAMESPACE, Process
 from runup.domain.kernelmodules.builds import BUILDS
-from runup.kube import calls
-from runup.kube.errors import NotFound
-from runup.kube.reviews import token_request
 
 JSON = dict[str, Any]
 Right = tuple[str, str, str]

@@ -16,12 +16,22 @@ from tests.controllers.sources.test_registry_access import FORBIDDEN, Answers, c
 from tests.factories import node
 from tests.kube.apiscript import ScriptedApi, eventually, failure, reply, scripted_api, status
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, ObjectMeta, OwnerReference
+from kubekit.api.scheme import resource_of
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.errors import Terminal, Waiting
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Conflict, KubeError
+from kubekit.kube.workqueue import WorkQueue
+from kubekit.oci import errors
+from kubekit.oci.access import Access
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
-from runup.api.meta_v1 import NamespacedName, ObjectMeta, OwnerReference
-from runup.api.scheme import resource_of
-from runup.api.whole_v1 import WholeJob, WholePod
 from runup.controllers.execute import Executor
 from runup.controllers.kernelmodules import images, kernels, process, registries
 from runup.controllers.kernelmodules.asking import AT_A_TIME, KEPT, Asking
@@ -33,7 +43,6 @@ from runup.controllers.kernelmodules.process import Options, Process
 from runup.controllers.kernelmodules.readiness import toolkits_of
 from runup.controllers.kernelmodules.registries import ClusterRegistries, _names
 from runup.controllers.kernelmodules.runners import AFTER_ERROR_S, AGAIN_S, Runners
-from runup.domain.errors import Terminal, Waiting
 from runup.domain.kernelmodules.asked import Found, Image, ImageQuestion, Question, ReleaseQuestion
 from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.jobs import JOBS, Builder
@@ -42,15 +51,6 @@ from runup.domain.kernelmodules.runs import VALIDATION_ANNOTATION, Runner
 from runup.domain.kernelmodules.toolkit import Toolkit
 from runup.domain.kernelmodules.verdict import Outcome, Untold
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import Conflict, KubeError
-from runup.kube.workqueue import WorkQueue
-from runup.oci import errors
-from runup.oci.access import Access
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -12,23 +12,23 @@ from typing import Any
 import yaml
 from tests.oci.registries import writing
 
-from runup.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.core_v1 import ConfigMap, Namespace
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import NotFound
+from kubekit.kube.request import Call
+from kubekit.oci.build import build_image, layer_of
+from kubekit.oci.images import Execution
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
-from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.process import Options, Process
 from runup.domain.kernelmodules.jobs import JOBS, Builder
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import NotFound
-from runup.kube.request import Call
-from runup.oci.build import build_image, layer_of
-from runup.oci.images import Execution
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

@@ -17,11 +17,11 @@ from tests.controllers.payload.release_folders import (
     operator,
 )
 
+from kubekit.api.conditions import find
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import Resource
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 OPERATORS = Resource("config.openshift.io", "v1", "ClusterOperator", "clusteroperators", namespaced=False)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]
 PROFILE = "include.release.openshift.io/self-managed-high-availability"

@@ -21,8 +21,8 @@ from tests.controllers.payload.release_folders import (
     write_release,
 )
 
-from runup.domain.conditions import find
-from runup.kube import calls
+from kubekit.api.conditions import find
+from kubekit.kube import calls
 
 
 async def test_a_cluster_is_installed(tmp_path: Path) -> None:

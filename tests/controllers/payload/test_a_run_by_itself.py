@@ -12,6 +12,10 @@ from tests.controllers.operator_world import Cluster, cluster
 from tests.controllers.payload.applied_world import CONFIG_MAPS, eventually, exists
 from tests.controllers.payload.release_folders import NAMESPACE, config_map, namespace, operator
 
+from kubekit.kube import calls, config
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
 from runup.controllers.leading import cancel
 from runup.controllers.payload.deleting import Deleting
@@ -24,10 +28,6 @@ from runup.domain.payload.progress import State
 from runup.domain.payload.rendering import LABEL, Surroundings
 from runup.domain.payload.task import Task, tasks_of
 from runup.domain.release.manifest import Identity, Manifest
-from runup.kube import calls, config
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

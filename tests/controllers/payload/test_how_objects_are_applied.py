@@ -30,9 +30,9 @@ from tests.controllers.payload.release_folders import (
     write_release,
 )
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
 from runup.controllers.payload.insisting import TOLD_AFTER
-from runup.kube import calls
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

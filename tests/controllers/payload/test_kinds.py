@@ -12,11 +12,11 @@ from tests.controllers.payload.release_folders import config_map, definition
 from tests.controllers.payload.test_a_run_by_itself import tasks
 from tests.kube.apiscript import ScriptedApi, failure, reply, scripted_api
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import KubeError
 from runup.controllers.payload.kinds import Kinds, _of_definition
-from runup.kube.client import Client
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import KubeError
 
 CORE = [
     {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},

@@ -11,14 +11,14 @@ from structlog.testing import capture_logs
 from tests.controllers.payload.release_folders import config_map, namespace, write_release
 from tests.domain.clusterversion.world import release
 
+from kubekit.errors import Terminal
+from kubekit.kube.clock import ManualClock
+from kubekit.lang.cut import stored_bytes
 from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching.reading import MAX_ERROR, payload_of
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import Folders, NotLoaded, read_folder
-from runup.domain.errors import Terminal
 from runup.domain.release.payload import Payload
-from runup.kube.clock import ManualClock
-from runup.lang.cut import stored_bytes
 
 OWN = "own"
 

@@ -14,23 +14,23 @@ from tests.controllers.payload.release_folders import NAMESPACE, config_map, def
 from tests.controllers.payload.test_a_run_by_itself import NOON, putting, tasks
 from tests.kube.apiscript import ScriptedApi, scripted_api, status
 
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
-from runup.api.scheme import Resource
 from runup.controllers.payload.deleting import Deleting
 from runup.controllers.payload.failing import KindMissing
 from runup.controllers.payload.kinds import Kinds
 from runup.controllers.payload.putting import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
 from runup.controllers.payload.tracking import Tracking
-from runup.domain.errors import Terminal
 from runup.domain.payload.ownership import MANAGER
 from runup.domain.payload.rendering import LABEL, Surroundings
 from runup.domain.payload.task import Task
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import NotFound
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

@@ -24,8 +24,14 @@ from tests.controllers.payload.test_one_object_is_put import Server
 from tests.factories import cluster_operator
 from tests.kube.apiscript import eventually, scripted_api
 
+from kubekit.api.meta_v1 import Status
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
+from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import Status
 from runup.controllers.leading import cancel
 from runup.controllers.payload.course import Course
 from runup.controllers.payload.insisting import Insisting
@@ -36,12 +42,6 @@ from runup.controllers.payload.tracking import Tracking
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
-from runup.kube.request import Request
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 GONE = {"release.openshift.io/delete": "true"}

@@ -15,10 +15,14 @@ from tests.controllers.payload.release_folders import NAMESPACE, config_map, dep
 from tests.controllers.payload.test_a_run_by_itself import NOON, tasks
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import ObjectMeta
 from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
-from runup.api.scheme import Resource
 from runup.controllers.leading import cancel
 from runup.controllers.payload import applying
 from runup.controllers.payload.deleting import Deleting
@@ -30,10 +34,6 @@ from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.rendering import Surroundings
 from runup.domain.payload.task import Task
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

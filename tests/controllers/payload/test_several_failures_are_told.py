@@ -18,9 +18,9 @@ from tests.controllers.payload.applied_world import (
 from tests.controllers.payload.release_folders import NAMESPACE, config_map, deployment
 from tests.controllers.payload.test_updates_are_applied import DEPLOYMENTS, at_first, files
 
+from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
 from runup.domain.payload.summary import MOST_TOLD
-from runup.kube import calls
 
 # A value that nobody can carry out, so that the task fails at once and for good.
 BAD = {"release.openshift.io/delete": "maybe"}

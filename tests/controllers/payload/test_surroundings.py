@@ -12,11 +12,11 @@ from tests.controllers.payload.release_folders import config_map, deployment
 from tests.controllers.payload.test_a_run_by_itself import tasks
 from tests.kube.apiscript import ScriptedApi, event, eventually, scripted_api, status
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.controllers.payload.surroundings import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
 from runup.domain.payload.rendering import Proxy, Surroundings
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
 

@@ -31,9 +31,9 @@ from tests.controllers.payload.release_folders import (
     write_release,
 )
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
 from runup.controllers.payload.payloads import Folders
-from runup.kube import calls
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
 OPERATORS_OWN = "openshift-cluster-version-operator"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.domain.payload.tasks import task
 
-from runup.api.codec import DecodeError
-from runup.api.meta_v1 import Status, StatusDetails
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import Status, StatusDetails
+from kubekit.errors import Terminal
+from kubekit.kube.errors import Unreachable, error_of_status
+from kubekit.kube.request import Request
 from runup.controllers.payload.failing import KindMissing, problem_of
-from runup.domain.errors import Terminal
-from runup.kube.errors import Unreachable, error_of_status
-from runup.kube.request import Request
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 LOOK_UP = Request("GET", "/api/v1")

@@ -14,14 +14,14 @@ from tests.controllers.payload.release_folders import NAMESPACE, config_map
 from tests.controllers.payload.test_a_run_by_itself import NOON, tasks
 from tests.kube.apiscript import ScriptedApi, event, eventually, scripted_api, status
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.controllers.payload.deleting import Deleting
 from runup.controllers.payload.tracking import Tracking
 from runup.domain.payload.rendering import LABEL
 from runup.domain.release.manifest import Identity
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -20,9 +20,9 @@ from tests.controllers.payload.release_folders import (
     write_release,
 )
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
 from runup.controllers.payload.payloads import Folders
-from runup.kube import calls
 
 GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
 SET, GATE, CAPABILITY = (

@@ -15,6 +15,10 @@ from tests.controllers.payload.test_a_run_by_itself import NOON, tasks
 from tests.domain.clusterversion.world import release
 from tests.kube.apiscript import eventually, failure, reply, scripted_api
 
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.controllers.leading import cancel
 from runup.controllers.payload.worker import Work, Worker, _chosen
@@ -22,10 +26,6 @@ from runup.domain.payload.progress import Progress, State, Wanted
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.manifest import Manifest
 from runup.domain.release.payload import Payload, version_hash
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 FIRST, SECOND = (Wanted(f"registry.example/release:{number}", f"5.0.{number}") for number in (1, 2))
 

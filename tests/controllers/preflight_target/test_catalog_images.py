@@ -16,9 +16,15 @@ import pytest
 from tests.oci.layered import Made, layout_in, put_image
 from tests.oci.registries import Answer, Asked, odd_registry
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.config import load
+from kubekit.lang.version import Version
+from kubekit.oci.access import Access
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.catalog_images import (
     AGAIN_S,
@@ -41,12 +47,6 @@ from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
-from runup.domain.version import Version
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.config import load
-from runup.oci.access import Access
 from runup.sandbox.apiserver import ApiServer
 
 REGISTRIES = GivenRegistries(Access(attempts=1))

@@ -13,8 +13,13 @@ from typing import Any
 
 import pytest
 
-from runup.api.core_v1 import Namespace, Pod
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import Namespace, Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import load
+from kubekit.lang.version import Version
 from runup.controllers.preflight_target import containers as shell
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.containers import Containers
@@ -22,11 +27,6 @@ from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Context
 from runup.domain.preflight import containers
-from runup.domain.version import Version
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"

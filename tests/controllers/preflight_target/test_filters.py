@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.factories import cluster_version, feature_gate
 
+from kubekit.lang.version import Version
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, FeatureGate
 from runup.controllers.preflight_target.target import Request, filters_of
 from runup.domain.checks.payload import declared_checks
-from runup.domain.version import Version
 
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1

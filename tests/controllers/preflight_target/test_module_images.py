@@ -11,10 +11,15 @@ import pytest
 from tests.oci.layered import Made, layout_in, put_image
 from tests.oci.registries import Answer, Asked, odd_registry
 
-from runup.api import codec
-from runup.api.core_v1 import Node
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.config import load
+from kubekit.oci.access import Access
 from runup.api.kmm_v1beta1 import Module
-from runup.api.scheme import Resource, resource_of
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
@@ -25,11 +30,6 @@ from runup.domain.checks.model import Snapshot
 from runup.domain.kernelmodules.looked import AGAIN_S
 from runup.domain.kernelmodules.verdict import Readiness, Seen, Status
 from runup.domain.preflight.report import read
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.config import load
-from runup.oci.access import Access
 from runup.sandbox.apiserver import ApiServer
 
 KERNEL = "5.14.0-427.el9_4.x86_64"

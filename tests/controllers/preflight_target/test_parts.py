@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tests.factories import context, snapshot
 
+from kubekit.errors import Terminal
+from kubekit.kube.request import Request
 from runup.controllers.preflight_target.client import WriteRefused, refuse_writes
 from runup.controllers.preflight_target.release import load_release, python_checks
 from runup.controllers.preflight_target.sink import FileSink
 from runup.domain.checks.catalogue import CHECKS, node_health
 from runup.domain.checks.engine import run_check
-from runup.domain.errors import Terminal
-from runup.kube.request import Request
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

@@ -13,10 +13,15 @@ import pytest
 import yaml
 from tests.factories import node
 
-from runup.api import codec
-from runup.api.core_v1 import ConfigMap, Namespace, Node
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Namespace, Node
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.config import ClusterConfig, load
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
@@ -24,13 +29,8 @@ from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
 from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
 from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
-from runup.domain.errors import Terminal
 from runup.domain.preflight.outcome import STALE_AFTER_S
 from runup.domain.preflight.report import Report, read
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.config import ClusterConfig, load
 from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"

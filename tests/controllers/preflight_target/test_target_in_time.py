@@ -18,9 +18,24 @@ from tests.controllers.preflight_target.test_target import Log
 from tests.factories import cluster_version, context, node, snapshot
 from tests.kube.apiscript import eventually, failure, reply, scripted_api, status
 
-from runup.api.core_v1 import ContainerState, ContainerStateTerminated, ContainerStatus, Namespace, Node, Pod, PodStatus
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.core_v1 import (
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    Namespace,
+    Node,
+    Pod,
+    PodStatus,
+)
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ServerError
+from kubekit.lang.version import Version
 from runup.controllers.preflight_target import containers as shell
 from runup.controllers.preflight_target import lookups
 from runup.controllers.preflight_target.client import ReadOnlyClient
@@ -41,15 +56,8 @@ from runup.domain.checks.catalogue.olm import PACKAGES
 from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.manifests import of_files
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
-from runup.domain.errors import Terminal
 from runup.domain.preflight import containers
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, read
-from runup.domain.version import Version
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import ServerError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODES = resource_of(Node)

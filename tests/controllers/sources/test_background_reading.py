@@ -15,6 +15,12 @@ from tests.controllers.sources.test_registry_access import FORBIDDEN, Answers, c
 from tests.oci.layered import Made, layout_in, put_image
 from tests.oci.registries import Answer, Asked, odd_registry
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.oci.errors import Unverified
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.signatures import Verified
 from runup.controllers.sources import release_images, signature_stores, update_service
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.remembered_signatures import MOST_BYTES, merged, remember
@@ -22,12 +28,6 @@ from runup.controllers.sources.signatures import RIGHTS_AGAIN, WITHIN_S, Release
 from runup.domain.checks import rights
 from runup.domain.preflight.steps import Trust
 from runup.domain.release.payload import METADATA_FILE
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.oci.errors import Unverified
-from runup.oci.registry import RegistryClient
-from runup.oci.signatures import Verified
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()
 

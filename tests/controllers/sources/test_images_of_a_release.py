@@ -12,11 +12,11 @@ from tests.controllers.sources.test_registry_access import cluster
 from tests.oci.layered import Made, layout_in, put_image
 from tests.oci.registries import odd_registry
 
+from kubekit.kube.clock import ManualClock
+from kubekit.oci.signatures import Verifier
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.signatures import RIGHTS_AGAIN, ReleaseChecks
 from runup.domain.release.payload import IMAGE_REFERENCES_FILE
-from runup.kube.clock import ManualClock
-from runup.oci.signatures import Verifier
 
 TAG = {"name": "tool", "from": {"kind": "DockerImage", "name": "registry.example/tool@sha256:1"}}
 REFERENCES = {

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.controllers.sources.test_registry_access import FORBIDDEN, Answers, cluster
 
+from kubekit.kube.clock import ManualClock
 from runup.controllers.sources.installer import AGAIN_S, Installer
-from runup.kube.clock import ManualClock
 
 OWN, OTHER = (
     f"/api/v1/namespaces/openshift-config/configmaps/{name}"

@@ -20,6 +20,11 @@ from tests.controllers.sources.test_prometheus import _asking, _until
 from tests.controllers.sources.test_signatures import DIGEST, GOOD, checked, config_maps, sent
 from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 
+from kubekit.kube.auth import Static, bearer
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.oci.errors import OciError
+from kubekit.oci.layers import Pick
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES
 from runup.controllers.sources import catalogs, monitoring, prometheus, signature_stores, update_service, web
 from runup.controllers.sources.authorities import MAX_BYTES, Authorities
 from runup.controllers.sources.catalogs import _Choice, read_catalog
@@ -33,11 +38,6 @@ from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.preflight.report import MAX_BYTES as MAX_REPORT
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates.service import Query
-from runup.kube.auth import Static, bearer
-from runup.kube.clock import ManualClock, SystemClock
-from runup.oci.errors import OciError
-from runup.oci.layers import Pick
-from runup.oci.signatures import MAX_SIGNATURE_BYTES
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

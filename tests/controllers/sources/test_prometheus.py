@@ -15,10 +15,10 @@ from aiohttp.test_utils import TestServer
 from tests.prometheus import needed, prometheus
 from tests.servers import eventually
 
+from kubekit.kube.auth import Static
+from kubekit.kube.clock import ManualClock
 from runup.controllers.sources.prometheus import AT_ONCE, Prometheus
 from runup.domain.updates.promql import evaluate
-from runup.kube.auth import Static
-from runup.kube.clock import ManualClock
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

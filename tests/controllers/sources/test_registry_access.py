@@ -12,12 +12,12 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import scripted_api, status
 
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
+from kubekit.oci.errors import BadCredentials
+from kubekit.oci.reference import parse
 from runup.controllers.sources.registry_access import cluster_credentials, cluster_mirrors
 from runup.controllers.sources.release_images import ReleaseImages, Unread
-from runup.kube.client import Client
-from runup.kube.config import ClusterConfig
-from runup.oci.errors import BadCredentials
-from runup.oci.reference import parse
 
 SECRET = "/api/v1/namespaces/openshift-config/secrets/pull-secret"
 DIGESTS = "/apis/config.openshift.io/v1/imagedigestmirrorsets"

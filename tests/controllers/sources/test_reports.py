@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import ObjectMeta
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.kube.clock import ManualClock
 from runup.controllers.sources.reports import ReportReader, read_file
 from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.preflight.report import FORMAT, Report, ReportedRisk, encode
-from runup.kube.clock import ManualClock
 
 GOOD = Report(format=FORMAT, preflight_id="id", target_version="5.2.0", execution_status="completed")
 

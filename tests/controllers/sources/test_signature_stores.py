@@ -15,18 +15,18 @@ import pytest
 from tests.controllers.operator_world import NAMESPACES, cluster
 from tests.oci.registries import self_signed
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.oci.signatures import Keyring, Verifier, generate_key
 from runup.api.config_v1 import NameReference, SignatureStore
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.remembered_signatures import MOST_BYTES, MOST_DIGESTS, merged
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.oci.signatures import Keyring, Verifier, generate_key
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

@@ -12,16 +12,16 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import ScriptedApi, failure, reply, scripted_api, silence
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, generate_key
+from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import SignatureStore
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.signatures import ReleaseChecks
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import ClusterConfig
-from runup.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, generate_key
-from runup.oci.stores import add_signature
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

@@ -11,9 +11,9 @@ import pytest
 from aiohttp import web
 from tests.kube.apiscript import Handler, ScriptedApi, reply, scripted_api
 
+from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.service import Query, ServiceState
-from runup.kube.clock import ManualClock, SystemClock
 
 DEADLINE_S = 90.0
 

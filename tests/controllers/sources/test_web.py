@@ -16,6 +16,8 @@ from aiohttp import web as server_side
 from tests.controllers.sources.test_signatures import DIGEST, GOOD, checked, config_maps, sent
 from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 
+from kubekit.kube.auth import Static, bearer
+from kubekit.kube.clock import SystemClock
 from runup.controllers.sources import web
 from runup.controllers.sources.monitoring import Monitoring
 from runup.controllers.sources.update_service import UpdateService
@@ -23,8 +25,6 @@ from runup.controllers.updatestatus.alerts import Alerts
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates.service import Query
 from runup.domain.updatestatus.snapshot import Unreadable
-from runup.kube.auth import Static, bearer
-from runup.kube.clock import SystemClock
 from runup.sandbox.apiserver.access import certs
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 from tests import factories
 
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Object, ObjectMeta
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release
-from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfig
-from runup.api.meta_v1 import Object, ObjectMeta
 from runup.controllers.updatestatus.caches import (
     MACHINE_CONFIG_PREFIX,
     RELEASE_VERSION,

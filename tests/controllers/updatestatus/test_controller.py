@@ -31,18 +31,18 @@ from tests.controllers.updatestatus.world import (
 )
 from tests.controlplane.rows import SERVERS
 
-from runup.api.core_v1 import ServiceAccount
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.conditions import find, status_of
+from kubekit.api.core_v1 import ServiceAccount
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube import calls, config
+from kubekit.kube.clock import Clock, ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.reviews import token_request
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.controllers.leading import Election
 from runup.controllers.updatestatus.controller import Timing
 from runup.controllers.updatestatus.process import NAMESPACE, Options, Process
-from runup.domain.conditions import find, status_of
-from runup.kube import calls, config
-from runup.kube.clock import Clock, ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.reviews import token_request
 
 CONFIG, MACHINES = "config.openshift.io", MC
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tests.controllers.updatestatus.world import DEADLINE_S, STATUSES, World, world
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
+from kubekit.kube import calls
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME, UpdateStatusStatus
 from runup.controllers.updatestatus.keeper import Keeper
-from runup.kube import calls
-from runup.kube.clock import SystemClock
-from runup.kube.errors import Conflict
 
 
 def status(message: str) -> UpdateStatusStatus:

@@ -11,10 +11,10 @@ from tests.controllers.updatestatus.test_controller import populate, running
 from tests.controllers.updatestatus.world import JSON, SINCE, STATUSES, World, world
 from tests.controlplane.rows import SERVERS
 
+from kubekit.kube import calls
+from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME
 from runup.domain.updatestatus.words import INFORMER
-from runup.kube import calls
-from runup.kube.errors import Conflict
 
 THEIRS = "mco-informer"
 

@@ -16,11 +16,17 @@ from structlog.testing import capture_logs
 from tests import factories
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 
-from runup.api import codec
-from runup.api.codec import Undecodable
+from kubekit.api import codec
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.kube.auth import Static
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Conflict
+from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import Node, Pod
-from runup.api.meta_v1 import Object, ObjectMeta
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches, differ, trim_operator, trim_version
@@ -31,12 +37,6 @@ from runup.controllers.updatestatus.metrics import Metrics
 from runup.controllers.updatestatus.observe import observe
 from runup.controllers.updatestatus.process import Options, Process
 from runup.domain.updatestatus.snapshot import Unreadable
-from runup.kube.auth import Static
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import Conflict
-from runup.kube.workqueue import WorkQueue
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -13,16 +13,16 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.controllers.updatestatus.world import DEADLINE_S, PODS, World, obj, world
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube.auth import Static, bearer
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.controllers.sources import monitoring
 from runup.controllers.updatestatus import alerts as asking
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
-from runup.kube.auth import Static, bearer
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 GOOD = """{"status": "success", "data": {"alerts": [
   {"labels": {"alertname": "KubePodNotReady", "severity": "warning"}, "annotations": {"summary": "A pod is not ready."},

@@ -12,14 +12,14 @@ import yaml
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import programs
 
-from runup.api.core_v1 import Node, Pod
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import NotFound
+from kubekit.kube.request import Call
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import NotFound
-from runup.kube.request import Call
 from runup.sandbox import crds
 from runup.sandbox.apiserver.server import ApiServer
 

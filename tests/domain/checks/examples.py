@@ -18,7 +18,7 @@ from tests.factories import (
     read_as,
 )
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
 from runup.domain.checks.model import Check, Snapshot
 
 

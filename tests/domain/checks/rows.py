@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tests.factories import context, snapshot
 
-from runup.api.meta_v1 import Object
+from kubekit.api.meta_v1 import Object
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Check, Context
 from runup.domain.preflight.report import NAME

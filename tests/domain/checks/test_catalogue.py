@@ -19,11 +19,12 @@ from tests.factories import (
     snapshot,
 )
 
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Object
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Infrastructure, Network, UpdateHistory
-from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.meta_v1 import Object
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue import (
     CHECKS,
     drain_blocked,
@@ -40,7 +41,6 @@ from runup.domain.checks.catalogue import (
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Check
 from runup.domain.preflight.report import NAME
-from runup.domain.version import Version
 
 DUAL = network(pods=("10.128.0.0/14", "fd01::/48"), services=("172.30.0.0/16", "fd02::/112"))
 

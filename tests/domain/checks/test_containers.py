@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runup.api.core_v1 import (
+from kubekit.api.core_v1 import (
     ContainerState,
     ContainerStateTerminated,
     ContainerStateWaiting,
@@ -17,11 +17,11 @@ from runup.api.core_v1 import (
     Pod,
     PodStatus,
 )
-from runup.api.meta_v1 import Condition, ObjectMeta
+from kubekit.api.meta_v1 import Condition, ObjectMeta
+from kubekit.lang.version import Version
 from runup.domain.checks.containers import has_ended, outcome, why_it_waits, without_log
 from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.model import Applies, Context
-from runup.domain.version import Version
 
 DOCUMENT = {
     "apiVersion": "preflight.runup.dev/v1alpha1",

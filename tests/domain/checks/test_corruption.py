@@ -32,14 +32,14 @@ from tests.factories import (
     read_as,
 )
 
-from runup.api import codec
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource
+from kubekit.kube.pages import page_reader
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.engine import CheckOutcome, evaluate
 from runup.domain.checks.model import Applies, Check, Snapshot, Unreadable
 from runup.domain.checks.reads import Slim
-from runup.kube.pages import page_reader
 
 JSON = dict[str, Any]
 # What somebody may have written where something else belongs.

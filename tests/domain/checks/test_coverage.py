@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubekit.lang.version import Version
 from runup.domain.checks.coverage import covers, gaps
 from runup.domain.checks.model import Check
-from runup.domain.version import Version
 
 
 def check(name: str, *sources: str, risk: str = "") -> Check:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from tests.factories import context
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.version import Version
 from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
@@ -19,8 +21,6 @@ from runup.domain.checks.ranges import RangeError, parse_range
 from runup.domain.checks.reads import Read, plain, shape
 from runup.domain.release.inclusion import Filters
 from runup.domain.updates.promql import NOTHING, Answer, Known
-from runup.domain.version import Version
-from runup.lang import yaml as kyaml
 
 TEXT = """\
 apiVersion: preflight.runup.dev/v1alpha1

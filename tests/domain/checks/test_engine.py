@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from tests.factories import context, node, snapshot
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Node, Pod
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
 from runup.domain.checks.engine import PARTIAL, evaluate, run_check
 from runup.domain.checks.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
 

@@ -23,12 +23,12 @@ from tests.factories import (
     snapshot,
 )
 
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
-from runup.api.core_v1 import Node, PlacedPod
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.meta_v1 import Object
 from runup.api.operator_v1 import Etcd
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks import results
 from runup.domain.checks.catalogue import (
     budget_pods,

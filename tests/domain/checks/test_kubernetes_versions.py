@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import cluster_operator, context, node, read_as, snapshot
 
+from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterOperator, OperandVersion
-from runup.api.core_v1 import Node
 from runup.domain.checks import page
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.kubernetes import source_minor

@@ -12,7 +12,7 @@ import pytest
 from tests.domain.checks import examples
 from tests.factories import context
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
 from runup.domain.checks import page, rights
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.presence import DEFINITIONS

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from runup.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import Subscription
 from runup.api.platform_v1 import VolumeAttachment
-from runup.api.scheme import resource_of
 from runup.controllers.preflight_target.release import load_release
 from runup.domain.checks import manifests
 from runup.domain.checks.catalogue.config_maps import CONFIG, MANAGED

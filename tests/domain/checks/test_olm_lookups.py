@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
 from runup.domain.checks.catalogue.olm import brought, of_subscription, packages_of
 

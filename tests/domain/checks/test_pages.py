@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kubekit.lang import yaml
 from runup import pages
 from runup.domain import documentation
 from runup.domain.checks import catalogue, page
@@ -19,7 +20,6 @@ from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
 from runup.domain.preflight import results
 from runup.domain.updates import risks as in_cluster
-from runup.lang import yaml
 from runup.sandbox.scenario import folder, misbehaviour
 
 PAGES = Path(__file__).parents[3] / "docs" / "checks"

@@ -18,9 +18,9 @@ from tests.factories import (
     snapshot,
 )
 
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.meta_v1 import Object
 from runup.api.config_v1 import UpdateHistory
-from runup.api.core_v1 import PlacedPod
-from runup.api.meta_v1 import Object
 from runup.domain.checks.catalogue import (
     budget_pods,
     cluster_version_health,

@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.factories import PODS, context, node, pdb, pod, pool, snapshot
 
-from runup.api import codec
-from runup.api.core_v1 import Node, NodeStatus, PlacedPod, PodOwner
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node, NodeStatus, PlacedPod, PodOwner
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource, resource_of
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.catalogue.of_last import grouped, of_groups
 from runup.domain.checks.engine import CheckOutcome, evaluate
 from runup.domain.checks.model import Snapshot
-from runup.kube.cache import Cache
 
 STEPS = 25
 KINDS: dict[Resource, type[Object]] = {

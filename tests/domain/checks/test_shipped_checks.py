@@ -9,7 +9,7 @@ import pytest
 from tests.factories import context
 
 import runup.sandbox
-from runup.api import codec
+from kubekit.api import codec
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Snapshot
 from runup.domain.checks.payload import declared_checks

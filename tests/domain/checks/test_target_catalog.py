@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.factories import context
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.olm_catalog_images import Expected, of_source, wanted
 from runup.domain.checks.catalogue.olm_target_catalog import CHECK
 from runup.domain.checks.catalogue.presence import DEFINITIONS

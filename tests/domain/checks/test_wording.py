@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 from tests.factories import NOW, SINCE, condition, context, node
 
-from runup.api.codec import Undecodable
-from runup.api.core_v1 import Node
-from runup.api.scheme import resource_of
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import at, cause, count, dated, graver, names, said
 from runup.domain.checks.engine import one_line, run_check, unknown_risk
 from runup.domain.checks.model import Check, Finding, Snapshot

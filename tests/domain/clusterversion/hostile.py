@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.domain.clusterversion.world import image
 
+from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import Condition, ObjectMeta
 from runup.domain.preflight.report import FORMAT
 
 _BITS = (

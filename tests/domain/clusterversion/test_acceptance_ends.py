@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from tests.domain.clusterversion.world import World
 
+from kubekit.api.core_v1 import ConfigMap
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.api.core_v1 import ConfigMap
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance

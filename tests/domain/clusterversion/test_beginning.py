@@ -9,8 +9,8 @@ import pytest
 from tests.domain.clusterversion.world import OWN, World
 from tests.factories import cluster_operator
 
+from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
-from runup.domain.conditions import find
 
 WELL = {"Available": "True", "Progressing": "False", "Failing": "False"}
 NOTHING = {"Available": None, "Progressing": None, "Failing": None}

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import World, image, release, risk
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
 from runup.cli.upgrade import going_on
 from runup.cli.upgrade import preflight as preflight_request

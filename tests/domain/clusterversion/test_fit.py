@@ -15,10 +15,12 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion import hostile
 from tests.domain.clusterversion.world import World, image, risk
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.printable import is_hazardous
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import Condition
 from runup.controllers.sources.reports import parse
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion import status as statuses
@@ -28,8 +30,6 @@ from runup.domain.preflight import report as reports
 from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.updates import service
 from runup.domain.updates.candidates import MAX_RISKS_AN_UPDATE
-from runup.kube.clock import SystemClock
-from runup.lang.printable import is_hazardous
 from runup.sandbox import crds
 from runup.sandbox.apiserver.schema.crd import compile_crd
 from runup.sandbox.apiserver.schema.schema import Schema

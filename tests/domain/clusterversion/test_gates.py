@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.config_v1 import FeatureGate
 from runup.domain.clusterversion.gates import open_gates, why_closed
 

@@ -10,12 +10,12 @@ import pytest
 from tests.domain.clusterversion.world import GATES, World, image, risk
 from tests.factories import NOW
 
+from kubekit.api import conditions
+from kubekit.api.core_v1 import ContainerState, ContainerStateRunning
+from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.api.core_v1 import ContainerState, ContainerStateRunning
 from runup.controllers.sources.reports import ReportReader
-from runup.domain import conditions
 from runup.domain.preflight.report import ReportedCheck, encode
-from runup.kube.clock import ManualClock
 
 WHEN = "2026-01-14T10:00:00Z"
 TO = Update(version="5.0.3")

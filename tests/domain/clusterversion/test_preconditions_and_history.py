@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NOW, SINCE, cluster_version, condition
 
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ComponentOverride, Release, UpdateHistory
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.clusterversion.goal import same_release
 from runup.domain.clusterversion.history import MAX_ENTRIES, begin, prune
 from runup.domain.clusterversion.preconditions import Objection, objections, summary

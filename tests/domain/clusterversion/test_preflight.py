@@ -10,13 +10,8 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import GATES, OWN, World, image, risk
 from tests.factories import feature_gate
 
+from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
-from runup.api.core_v1 import (
-    ContainerState,
-    ContainerStateRunning,
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-)
 from runup.domain.plan import Delete, Plan
 from runup.domain.preflight import history, workloads
 from runup.domain.preflight.report import ReportedCheck

@@ -10,9 +10,9 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.test_preflight import started
 from tests.domain.clusterversion.world import World, image, risk
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.whole_v1 import WholeNode, WholePod
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.whole_v1 import WholeNode, WholePod
 from runup.domain import documentation
 from runup.domain.plan import Apply
 from runup.domain.preflight import accounts, settings, workloads

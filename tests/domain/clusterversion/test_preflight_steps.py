@@ -12,12 +12,12 @@ from tests.domain.clusterversion.test_preflight import started, terminated
 from tests.domain.clusterversion.world import World, image, risk
 from tests.factories import NOW
 
+from kubekit.api.core_v1 import Pod, PodSpec
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.errors import Terminal
 from runup.api.config_v1 import Update
-from runup.api.core_v1 import Pod, PodSpec
-from runup.api.meta_v1 import ObjectMeta
 from runup.domain.clusterversion import preflights, targets, view
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.errors import Terminal
 from runup.domain.preflight import history, workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedContainer
 from runup.domain.preflight.steps import Trust

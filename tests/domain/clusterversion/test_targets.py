@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from kubekit.api.meta_v1 import Condition
+from kubekit.errors import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion import targets
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.errors import Terminal, Waiting
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates.advise import Advised

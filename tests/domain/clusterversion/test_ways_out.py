@@ -9,8 +9,8 @@ from tests.domain.clusterversion.test_preflight import started, terminated
 from tests.domain.clusterversion.world import World
 from tests.factories import feature_gate
 
+from kubekit.api.core_v1 import ContainerState, ContainerStateWaiting
 from runup.api.config_v1 import Update
-from runup.api.core_v1 import ContainerState, ContainerStateWaiting
 from runup.domain.preflight import report
 
 

@@ -13,12 +13,11 @@ from typing import Any
 from msgspec.structs import replace as with_fields
 from tests.factories import NOW, cluster_version, feature_gate
 
-from runup.api import codec
+from kubekit.api import codec, conditions
+from kubekit.api.core_v1 import ConfigMap, ContainerStatus, Pod, PodStatus
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.workloads_v1 import Deployment
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
-from runup.api.core_v1 import ConfigMap, ContainerStatus, Pod, PodStatus
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.workloads_v1 import Deployment
-from runup.domain import conditions
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
 from runup.domain.payload.progress import Loading, Progress, State

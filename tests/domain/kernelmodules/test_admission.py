@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.contract.kernel_module_rows import BAD, GOOD, module
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.kmm_v1beta1 import Module, PreflightValidationOCPSpec, PreflightValidationSpec
 from runup.domain.kernelmodules.admission import kernel_fault, module_faults, validation_fault
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.kmm_v1beta1 import BuildArg, Module
 from runup.domain.kernelmodules.mapping import Unmapped, resolve
 from runup.domain.kernelmodules.substitution import BadSubstitution, normalised, substitute, variables

@@ -20,7 +20,7 @@ from tests.domain.kernelmodules.validation_world import (
     world,
 )
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
 from runup.domain.kernelmodules import builds

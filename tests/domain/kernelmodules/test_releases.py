@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.domain.kernelmodules.validation_world import KERNEL, NOW, entry, module, node, ocp, world
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation
 from runup.domain.kernelmodules.asked import Answer, Answers, Kernels, ReleaseQuestion

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.domain.kernelmodules.validation_world import JSON, KERNEL
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
-from runup.api.whole_v1 import WholeJob, WholePod
 from runup.domain.kernelmodules import builds, images, jobs, signing
 from runup.domain.kernelmodules.jobs import Builder
 from runup.domain.kernelmodules.runs import LONGEST_NAME, Mounted, State, Wanted

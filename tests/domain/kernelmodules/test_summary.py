@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 from tests.domain.kernelmodules.validation_world import NOW, entry, module, ocp, validation
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.api.meta_v1 import Condition, NamespacedName
 from runup.domain.kernelmodules import entries, summary
 from runup.domain.kernelmodules.looked import Looked
 from runup.domain.plan import Event, PatchStatus

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 from runup.domain.kernelmodules.toolkit import toolkit_image, toolkit_of
 
 RELEASE = "quay.example/release@sha256:1"

@@ -20,7 +20,7 @@ from tests.domain.kernelmodules.validation_world import (
     world,
 )
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
 from runup.domain.kernelmodules.asked import Image, ImageQuestion, Material
 from runup.domain.kernelmodules.reconcile import reconcile
 from runup.domain.kernelmodules.runs import Runner, State
@@ -154,7 +154,7 @@ def test_what_was_refused_is_told() -> None:
     told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE)
     [job] = started(told.plan)
     key = next(each.object["metadata"] for each in told.plan.actions if getattr(each, "object", None) is job)
-    from runup.api.meta_v1 import NamespacedName
+    from kubekit.api.meta_v1 import NamespacedName
 
     told.observed = replace(
         told.observed, refused={NamespacedName(key["namespace"], key["name"]): "jobs.batch is forbidden: quota"}

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.factories import context, snapshot
 
-from runup.api import codec
-from runup.api.core_v1 import Node
-from runup.api.extension_v1 import CustomResourceDefinition
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue import kernel_modules, kernel_modules_ready
 from runup.domain.checks.catalogue.kernel_modules_ready import OCP, PLAIN
 from runup.domain.checks.engine import run_check

@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from runup.api import codec
-from runup.api.core_v1 import Node
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.api.meta_v1 import NamespacedName
 from runup.domain.kernelmodules.asked import (
     Answer,
     Answers,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
-from runup.api.meta_v1 import Condition
 from runup.domain.payload.operators import problem_of
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.domain.payload.tasks import task
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 from runup.domain.payload.rendering import LABEL, Proxy, Surroundings, rendered
 from runup.domain.payload.tls import TlsProfile, profile_of
 

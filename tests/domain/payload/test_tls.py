@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
 from runup.domain.payload.tls import TlsProfile, followed, injected, openssl_names, profile_of
-from runup.lang import yaml as kyaml
 
 HEAD = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "GenericOperatorConfig"}
 PROFILE = TlsProfile("VersionTLS12", ("A", "B"))

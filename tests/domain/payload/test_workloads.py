@@ -9,7 +9,7 @@ import pytest
 from tests.domain.payload.tasks import task
 from tests.factories import NOW, condition
 
-from runup.api.meta_v1 import Condition, ObjectMeta
+from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
 from runup.domain.payload import workloads
 from runup.domain.payload.problems import Effect, Problem

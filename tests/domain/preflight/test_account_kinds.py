@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
 from runup.domain.preflight import accounts
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.factories import NOW
 
-from runup.api import codec
-from runup.api.core_v1 import Pod
-from runup.api.workloads_v1 import Deployment
+from kubekit.api import codec
+from kubekit.api.core_v1 import Pod
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.preflight import outcome as outcomes
 from runup.domain.preflight import starting, workloads
 from runup.domain.preflight.attempt import Attempt

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
 from runup.api.config_v1 import Release
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import ObjectMeta
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.history import ATTEMPT, NAME, read
 

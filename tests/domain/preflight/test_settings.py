@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runup.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap
 from runup.domain.preflight import settings
 from runup.domain.preflight.workloads import Quantities, Workplace
 

@@ -9,10 +9,10 @@ import yaml
 from tests.domain.clusterversion.test_preflight import started
 from tests.domain.clusterversion.world import World, risk
 
-from runup.api import codec
-from runup.api.core_v1 import Event, Pod
-from runup.api.meta_v1 import Condition
-from runup.api.workloads_v1 import Deployment
+from kubekit.api import codec
+from kubekit.api.core_v1 import Event, Pod
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.preflight import workloads
 from runup.domain.preflight.starting import PATIENCE_S
 

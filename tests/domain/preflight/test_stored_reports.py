@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from tests.factories import NOW
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import ObjectMeta
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
 from runup.domain.preflight import history
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.history import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report

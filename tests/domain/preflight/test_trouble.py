@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.factories import NOW
 
-from runup.api import codec
-from runup.api.core_v1 import Event, Pod
-from runup.api.workloads_v1 import Deployment
+from kubekit.api import codec
+from kubekit.api.core_v1 import Event, Pod
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.preflight.starting import Trouble, active_pod, cut, look_again_s, trouble
 
 NAME = "cvo-preflight"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubekit.errors import Terminal
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.errors import Terminal
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
 from runup.domain.release.listing import Row, described, filters_of, notes, overrides_in, rows
 from runup.domain.release.manifest import Identity, Manifest

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace as with_fields
 from tests.factories import NOW
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import (
     ClusterVersionSpec,
     ClusterVersionStatus,
@@ -20,7 +21,6 @@ from runup.api.config_v1 import (
     Release,
     Update,
 )
-from runup.api.meta_v1 import Condition
 from runup.domain.updates.advise import Advised, advise
 from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
 from runup.domain.updates.candidates import leaves_minor as leaves

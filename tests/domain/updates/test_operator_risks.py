@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.factories import cluster_operator, cluster_version
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
 from runup.domain.updates.risks.cluster_operators import risks
 from runup.domain.updates.risks.source import Cluster, docs_url
 

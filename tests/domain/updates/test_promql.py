@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
-from runup.api.meta_v1 import Condition
 from runup.domain.updates import promql
 from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
 from runup.domain.updates.risks import alerts

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.graph import parse_graph
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.factories import cluster_version
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import Condition
 from runup.domain.updates import risks
 from runup.domain.updates.risks.source import Cluster
 from runup.domain.updates.upgradeable import upgradeable

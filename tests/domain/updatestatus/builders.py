@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from runup.api import config_v1, core_v1, machineconfig_v1
-from runup.api.meta_v1 import Condition, ConditionStatus, LabelSelector, ObjectMeta
+from kubekit.api import core_v1
+from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, ObjectMeta
+from runup.api import config_v1, machineconfig_v1
 from runup.domain.updatestatus.snapshot import Snapshot
 
 STARTED = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)

@@ -15,12 +15,12 @@ from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_waits import awaiting, busy, draining
 
 import runup.sandbox.crds as crds
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import find, with_condition
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.config_v1 import ClusterOperator
-from runup.api.core_v1 import Pod
-from runup.api.meta_v1 import Condition, ObjectMeta
 from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
-from runup.domain.conditions import find, with_condition
 from runup.domain.updatestatus import uids
 from runup.domain.updatestatus.assess import assess, next_change_s
 from runup.domain.updatestatus.finding import Finding, node_ref

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.domain.updatestatus import builders as b
 
+from kubekit.api.core_v1 import Container, PodSpec
+from kubekit.api.workloads_v1 import Deployment, DeploymentSpec, PodTemplate
 from runup.api.config_v1 import ClusterOperator, UpdateHistory
-from runup.api.core_v1 import Container, PodSpec
-from runup.api.workloads_v1 import Deployment, DeploymentSpec, PodTemplate
 from runup.domain.updatestatus import control_plane as cp
 from runup.domain.updatestatus.estimate import (
     assessment_of,

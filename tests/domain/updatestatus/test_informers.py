@@ -9,7 +9,7 @@ import pytest
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_limits import LATER, cluster, faults
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.domain.updatestatus import limits
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.informers import merged, others_of, ours_of, room_beside

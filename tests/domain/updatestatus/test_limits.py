@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_assessment import faults
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import find
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.cli.render.status import text as rendered
-from runup.domain.conditions import find
 from runup.domain.updatestatus import limits
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.read import of_status

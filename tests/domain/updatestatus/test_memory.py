@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.domain.updatestatus import builders as b
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.domain.updatestatus.memory import Memory
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.domain.updatestatus import builders as b
 
-from runup.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement
+from kubekit.api.meta_v1 import Condition, LabelSelector, LabelSelectorRequirement
 from runup.domain.updatestatus import nodes
 from runup.domain.updatestatus.nodes import NodeState, PoolState, Target
 from runup.domain.updatestatus.pool_insights import pool_completion, pool_updating

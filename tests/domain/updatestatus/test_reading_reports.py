@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_assessment import FULL
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.cli.render.status import text as rendered
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.decode import decode, with_unknown

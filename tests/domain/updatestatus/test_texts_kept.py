@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.domain.updatestatus import builders as b
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.domain.updatestatus.assess import assess
 
 

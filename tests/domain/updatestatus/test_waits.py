@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 from tests.domain.updatestatus import builders as b
 
+from kubekit.api.core_v1 import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodSpec, PodStatus
+from kubekit.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReference
+from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.api.config_v1 import Update
-from runup.api.core_v1 import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodSpec, PodStatus
-from runup.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReference
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.drains import of_drains
 from runup.domain.updatestatus.nodes import Target, assess_pools

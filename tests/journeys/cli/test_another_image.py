@@ -17,7 +17,7 @@ import pytest
 from tests.journeys.conftest import Sandbox, _sandbox
 from tests.servers import eventually
 
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.journeys.conftest import Sandbox
 
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("misbehaving"), pytest.mark.timeout(180)]
 

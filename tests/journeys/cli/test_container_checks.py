@@ -13,12 +13,12 @@ from tests.controlplane.rows import SERVERS
 from tests.journeys.conftest import Sandbox, _started
 from tests.servers import eventually
 
-from runup.api.core_v1 import ConfigMap, Pod
-from runup.api.scheme import resource_of
-from runup.domain.conditions import status_of
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.lang import yaml as kyaml
 from runup.domain.preflight import containers, workloads
-from runup.kube import calls
-from runup.lang import yaml as kyaml
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("container-checks")]
 
@@ -37,11 +37,11 @@ def report(risks, **more):
     print(json.dumps(said), flush=True)
 """
 _ANSWERS = """
-from runup.api.core_v1 import Node
-from runup.api.scheme import Resource
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import KubeError
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import KubeError
 
 client = SyncClient(config.load(None, None))
 nodes = [node.metadata.name for node in client.list_all(Node)[0]]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kubekit.lang import yaml as kyaml
 from runup.domain.checks.declarative import declared_check
-from runup.lang import yaml as kyaml
 
 GUIDE = Path(__file__).parents[3] / "docs" / "checks" / "writing-checks.md"
 LIMIT_S = 110

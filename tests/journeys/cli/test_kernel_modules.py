@@ -12,13 +12,13 @@ import pytest
 from tests.journeys.conftest import Sandbox
 from tests.servers import eventually
 
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import AlreadyExists, ServerError
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta1 import PreflightValidationOCP as OldPreflightValidationOCP
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.api.scheme import resource_of
 from runup.domain.kernelmodules.jobs import JOBS
-from runup.kube import calls
-from runup.kube.errors import AlreadyExists, ServerError
 
 OCPS, OLD = resource_of(PreflightValidationOCP), resource_of(OldPreflightValidationOCP)
 KERNEL = "5.14.0-611.5.1.el9_7.x86_64"

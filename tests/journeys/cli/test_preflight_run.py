@@ -11,15 +11,15 @@ import pytest
 from tests.journeys.conftest import Sandbox
 from tests.oci.registries import docker_registry, writing
 
-from runup.api.scheme import Resource
-from runup.domain.conditions import status_of
-from runup.kube import calls
-from runup.lang import yaml as kyaml
-from runup.oci.build import build_image, layer_of
-from runup.oci.images import Execution
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.api.conditions import status_of
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.lang import yaml as kyaml
+from kubekit.oci.build import build_image, layer_of
+from kubekit.oci.images import Execution
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

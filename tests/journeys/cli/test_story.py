@@ -10,11 +10,11 @@ import pytest
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment
-from runup.domain.conditions import find
-from runup.kube import calls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

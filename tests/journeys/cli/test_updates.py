@@ -8,13 +8,13 @@ import pytest
 from tests.journeys.conftest import Sandbox
 from tests.servers import eventually
 
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import NAME, ClusterVersionInsight, UpdateStatus
-from runup.api.workloads_v1 import Deployment
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 # Two loaded cores may take minutes for what takes half of one otherwise.
 UPDATE_S = 240.0

@@ -11,11 +11,11 @@ from tests.controlplane.rows import SERVERS
 from tests.journeys.conftest import Sandbox, _started
 from tests.servers import eventually
 
-from runup.api.core_v1 import ConfigMap, Node, Pod
-from runup.api.scheme import Resource, resource_of
-from runup.domain.conditions import find, status_of
+from kubekit.api.conditions import find, status_of
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
 from runup.domain.preflight import accounts, workloads
-from runup.kube import calls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("where-it-runs")]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from tests.servers import Server, serve
 
-from runup.api.core_v1 import Namespace
-from runup.api.scheme import resource_of
-from runup.kube import calls
+from kubekit.api.core_v1 import Namespace
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 
 _numbers = itertools.count(1)
 

@@ -172,9 +172,9 @@ def test_watch_through_many_changes(kubectl: Kubectl, server: Server, namespace:
         watching = subprocess.Popen(command, stdout=stream)
         try:
             eventually(lambda: "v0" in out.read_text(), "the watch has begun")
-            from runup.api.core_v1 import ConfigMap
-            from runup.api.scheme import resource_of
-            from runup.kube import calls
+            from kubekit.api.core_v1 import ConfigMap
+            from kubekit.api.scheme import resource_of
+            from kubekit.kube import calls
 
             for number in range(1, CHANGES + 1):
                 patch = {"data": {"colour": f"v{number}"}}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.servers import Server, eventually
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
-from runup.kube import calls
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 
 pytestmark = pytest.mark.xdist_group("clients")
 

@@ -18,14 +18,14 @@ from typing import Self
 from tests.journeys.cluster.small_release import VERSION
 from tests.servers import eventually
 
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.pages import WatchEvent
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import SystemClock
-from runup.kube.pages import WatchEvent
 
 Key = tuple[str, str, str]
 FOR_EVER_S = 24 * 3600

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.release_payload import REPORTS
 
-from runup.lang import yaml as kyaml
-from runup.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
+from kubekit.lang import yaml as kyaml
+from kubekit.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
 
 JSON = dict[str, Any]
 FIRST = "5.0.0"

@@ -24,7 +24,7 @@ from tests.journeys.cluster.small_release import FIRST
 from tests.journeys.cluster.test_killed_updates import ALONE, missed
 from tests.servers import eventually
 
-from runup.kube import config
+from kubekit.kube import config
 
 AWAY_S = float(os.environ.get("RUNUP_AWAY_S", "4"))
 SHARE = 0.2

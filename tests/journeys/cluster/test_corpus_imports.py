@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from tests.journeys.conftest import RUNUP, Sandbox
 
+from kubekit.lang import yaml as kyaml
 from runup.domain.checks.catalogue import CHECKS
-from runup.lang import yaml as kyaml
 
 JSON = dict[str, Any]
 CONFIG = ("config.openshift.io", "v1")

@@ -15,9 +15,9 @@ import pytest
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
+from kubekit.api.conditions import find
+from kubekit.kube.errors import Transient
 from runup.api.config_v1 import ClusterVersion
-from runup.domain.conditions import find
-from runup.kube.errors import Transient
 
 EXPECTED = {
     "DualStackIncompatible",

@@ -28,9 +28,9 @@ from tests.journeys.cluster import small_release
 from tests.journeys.cluster.following import Following, Key
 from tests.journeys.cluster.small_release import FIRST, VERSION
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.lang import yaml as kyaml
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.lang import yaml as kyaml
 
 KILLS = int(os.environ.get("RUNUP_UPDATE_KILLS", "2"))
 SEED = int(os.environ.get("RUNUP_UPDATE_SEED", "1"))

@@ -15,15 +15,15 @@ from tests.journeys.conftest import Sandbox
 from tests.oci.registries import docker_registry, writing
 from tests.servers import eventually
 
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.oci.build import build_image, layer_of
+from kubekit.oci.images import Execution
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.oci.build import build_image, layer_of
-from runup.oci.images import Execution
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 

@@ -15,12 +15,12 @@ import pytest
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
-from runup.api.core_v1 import Node
-from runup.api.scheme import resource_of
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import KubeError
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.kube.errors import KubeError
 
 STATE = "machineconfiguration.openshift.io/state"
 REASON = "machineconfiguration.openshift.io/reason"

@@ -19,12 +19,12 @@ import yaml
 from tests.journeys.conftest import RUNUP, Sandbox
 from tests.servers import eventually
 
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Node
-from runup.api.scheme import Resource, resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
-from runup.kube import calls
-from runup.kube.errors import NotFound
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASES = sorted(file.name.removesuffix(".output") for file in CORPUS.glob("*.output"))

@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 from tests.journeys.conftest import Sandbox
 
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import AlreadyExists
+from kubekit.oci import credentials
+from kubekit.oci.access import Access
+from kubekit.oci.build import build_image, layer_of, release_metadata
+from kubekit.oci.images import THIN_LABEL, Execution
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
-from runup.api.scheme import Resource
 from runup.controllers.payload.fetching.pod import PODS, FromPod
 from runup.domain.payload import retrieval
 from runup.domain.release.payload import Payload
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.errors import AlreadyExists
-from runup.oci import credentials
-from runup.oci.access import Access
-from runup.oci.build import build_image, layer_of, release_metadata
-from runup.oci.images import THIN_LABEL, Execution
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
 
 NAMESPACE = "openshift-cluster-version-operator"
 PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)

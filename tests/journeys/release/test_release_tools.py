@@ -10,9 +10,9 @@ import pytest
 from tests.cli.release.typed import ANNOTATIONS, JSON, config_map, plain, release
 from tests.journeys.conftest import Sandbox
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.errors import NotFound
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 GROUP = "tools.example.com"

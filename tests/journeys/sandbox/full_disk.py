@@ -16,11 +16,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import KubeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import KubeError
 from runup.sandbox.node.runner_bwrap import descendants
 from runup.sandbox.setup import settings
 

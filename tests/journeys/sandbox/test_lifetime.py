@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.journeys.conftest import RUNUP, START_S, Sandbox
 
-from runup.api.core_v1 import ConfigMap, Pod
-from runup.api.scheme import resource_of
-from runup.kube import calls
-from runup.kube.errors import NotFound
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import NotFound
 
 NAMESPACE = "openshift-cluster-version-operator"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.kube.client import Client
-from runup.kube.config import load
+from kubekit.kube.client import Client
+from kubekit.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 

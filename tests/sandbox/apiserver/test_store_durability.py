@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from runup.kube.clock import SystemClock
+from kubekit.kube.clock import SystemClock
 from runup.sandbox.apiserver.store import Conflict, Entry, Expired, Store, StoreError
 
 JSON = dict[str, Any]
@@ -167,7 +167,7 @@ async def test_a_full_disk_refuses_the_write_and_keeps_the_rest(tmp_path: Path) 
 _WRITER = """
 import asyncio, sys, orjson
 from pathlib import Path
-from runup.kube.clock import SystemClock
+from kubekit.kube.clock import SystemClock
 from runup.sandbox.apiserver.store import Store
 
 async def main():

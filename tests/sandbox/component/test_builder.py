@@ -9,8 +9,8 @@ import pytest
 from tests.controllers.kernelmodules.world import push
 from tests.oci.registries import sandbox_registry, writing
 
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 from runup.sandbox.component import builder
 
 

@@ -14,12 +14,12 @@ import pytest
 from tests.controlplane.plane import ControlPlane
 from tests.sandbox.controllers import real
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load
-from runup.kube.errors import AlreadyExists, Conflict, NotFound
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
+from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.controllers.furnishing import ACCOUNTS
 from runup.sandbox.node.agent import NodeAgent

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.api import codec
-from runup.api.whole_v1 import WholePod
-from runup.api.workloads_v1 import PodDisruptionBudget
+from kubekit.api import codec
+from kubekit.api.whole_v1 import WholePod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.sandbox.controllers.budgets import budget_status
 
 JSON = dict[str, Any]

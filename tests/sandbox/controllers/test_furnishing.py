@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, Cluster
 
-from runup.kube import calls
+from kubekit.kube import calls
 from runup.sandbox.controllers.furnishing import ACCOUNTS
 
 

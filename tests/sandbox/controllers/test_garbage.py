@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.sandbox.controllers.conftest import CLASSES, CONFIG_MAPS, NAMESPACES, SECRETS, Cluster, reference
 
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.scheme import Resource
-from runup.kube import calls
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
 from runup.sandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide
 
 JSON = dict[str, Any]

@@ -8,13 +8,13 @@ from typing import Any
 
 from tests.servers import CRD, api_server, eventually
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import SystemClock
-from runup.kube.config import load
-from runup.kube.errors import NotFound
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
+from kubekit.kube.errors import NotFound
 from runup.sandbox.controllers.graph import Graph
 
 WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)

@@ -9,13 +9,13 @@ import pytest
 from tests.sandbox.controllers import real
 from tests.sandbox.controllers.conftest import Cluster
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholeNode, WholePod
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import ManualClock
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeNode, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import ManualClock
 from runup.sandbox.controllers.scheduler import Scheduler
 from runup.sandbox.controllers.workloads import DEPLOYMENTS, JOBS, PODS, REPLICA_SETS
 from runup.sandbox.setup import imports

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.sandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, SECRETS, Cluster
 
-from runup.api.meta_v1 import Object, ObjectMeta
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.errors import Forbidden
+from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.errors import Forbidden
 from runup.sandbox.controllers.namespaces import conditions
 
 JSON = dict[str, Any]

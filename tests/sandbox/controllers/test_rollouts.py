@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, NamespacedName
-from runup.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod, WholeReplicaSet
-from runup.kube.cache import Cache
-from runup.kube.clock import ManualClock
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod, WholeReplicaSet
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.request import Call
 from runup.sandbox.controllers import rollout
 from runup.sandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
 from runup.sandbox.controllers.runner import Again, Attempt

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.sandbox.controllers.conftest import Cluster
 
-from runup.api import codec
-from runup.api.whole_v1 import WholeNode, WholePod
-from runup.kube import calls
+from kubekit.api import codec
+from kubekit.api.whole_v1 import WholeNode, WholePod
+from kubekit.kube import calls
 from runup.sandbox.controllers.scheduler import explanation, why_not
 from runup.sandbox.controllers.workloads import PODS
 from runup.sandbox.processes.control_plane import NODES

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from tests.sandbox.controllers.conftest import CLASSES, Cluster
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName
-from runup.api.whole_v1 import WholeJob, WholePod
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import ManualClock, SystemClock
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import ManualClock, SystemClock
+from kubekit.kube.request import Call
 from runup.sandbox.controllers import jobs
 from runup.sandbox.controllers.replica_sets import unavailable_for_s, worth
 from runup.sandbox.controllers.runner import Again

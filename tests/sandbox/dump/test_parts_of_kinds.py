@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from tests.factories import context
 
-from runup.api.scheme import Resource, resource_of
-from runup.api.workloads_v1 import PodDisruptionBudget
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load as load_config
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.reads import Reads
 from runup.domain.checks.catalogue.drain_blocked import CHECK
 from runup.domain.checks.engine import CheckOutcome, run_check
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load as load_config
 from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.setup import imports

@@ -6,12 +6,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from runup.api.whole_v1 import WholePod
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load
-from runup.kube.watch import Reflector
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
+from kubekit.kube.watch import Reflector
 from runup.sandbox.node.agent import NodeAgent
 from runup.sandbox.node.images import ImageStore
 from runup.sandbox.node.place import Place

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from runup.api.meta_v1 import NamespacedName
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock, ManualClock, SystemClock
-from runup.kube.config import load
-from runup.kube.watch import Reflector
-from runup.oci.build import build_release
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, ManualClock, SystemClock
+from kubekit.kube.config import load
+from kubekit.kube.watch import Reflector
+from kubekit.oci.build import build_release
 from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.node.agent import NodeAgent
 from runup.sandbox.node.images import ImageStore

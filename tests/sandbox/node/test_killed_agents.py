@@ -15,7 +15,7 @@ import pytest
 from tests.sandbox.node import agent_process
 from tests.sandbox.node.conftest import World, condition, container, ended, runs, world_with
 
-from runup.kube.clock import SystemClock
+from kubekit.kube.clock import SystemClock
 from runup.sandbox.node.runners import NAMES
 
 JSON = dict[str, Any]

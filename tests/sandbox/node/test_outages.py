@@ -13,9 +13,9 @@ import pytest
 from bench.faults import Fault, FaultyApi, faulty_api, server_error, truncated
 from tests.sandbox.node.conftest import World, container, runs, state, waits, world_with
 
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

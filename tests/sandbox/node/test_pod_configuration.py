@@ -14,9 +14,9 @@ import pytest
 from aiohttp import ClientSession
 from tests.sandbox.node.conftest import RESOURCES, World, condition, ended, runs, state, waits
 
-from runup.api import codec
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
+from kubekit.api import codec
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
 from runup.sandbox.node import podenv, volumes
 from runup.sandbox.node.podspec import BadPod, container_spec
 from runup.sandbox.node.volumes import Sources

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sandbox.node.conftest import DEADLINE_S, World, condition, container, ended, runs, state, waits
 
-from runup.oci.build import build_release
+from kubekit.oci.build import build_release
 
 
 async def test_a_crash_loop(still: World) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runup.api import codec
-from runup.api.whole_v1 import WholePod
+from kubekit.api import codec
+from kubekit.api.whole_v1 import WholePod
 from runup.sandbox.node import backoff, podstatus
 from runup.sandbox.node.podstatus import Seen, Verdict, phase
 from runup.sandbox.node.records import ContainerRecord, Ended, Started, State, Waiting, resumed

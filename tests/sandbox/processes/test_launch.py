@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runup.kube.clock import ManualClock
+from kubekit.kube.clock import ManualClock
 from runup.sandbox.processes import lifecycle
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings

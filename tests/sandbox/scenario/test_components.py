@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases

@@ -7,10 +7,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
 from runup.domain import documentation
 from runup.domain.release.payload import METADATA_FILE, load_payload
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
 from runup.sandbox.processes.registry import Registry
 from runup.sandbox.scenario import folder, releases
 

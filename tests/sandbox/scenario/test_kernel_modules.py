@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cryptography import x509
 
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import kernelmodules, releases
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
-from runup.kube.config import load as load_config
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load as load_config
 from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.scenario import folder as scenarios

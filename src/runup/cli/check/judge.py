@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubekit.api.conditions import find
 from runup.cli.check.model import Facts, Result, Right, Row
 from runup.domain.clusterversion import gates
-from runup.domain.conditions import find
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 CLUSTER = "ClusterVersion"

@@ -12,21 +12,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, reviews
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError
+from kubekit.kube.policy import Timeouts
+from kubekit.oci.access import is_loopback
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
-from runup.api.core_v1 import ConfigMap, Node, Pod
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
 from runup.cli import cluster as clusters
 from runup.cli.check.model import Facts, Right
 from runup.cli.connection import Connection
 from runup.cli.errors import message_of
-from runup.kube import calls, reviews
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import BadRequest, Conflict, Invalid, KubeError
-from runup.kube.policy import Timeouts
-from runup.oci.access import is_loopback
 
 LIMIT_S = 5.0
 _STORES_NAMESPACE = "openshift-config-managed"

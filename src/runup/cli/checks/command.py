@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-from runup.files import contents
 
 if TYPE_CHECKING:
+    from kubekit.lang.version import Version
     from runup.cli.checks.files import Found
     from runup.domain.checks.model import Check
-    from runup.domain.version import Version
 
 
 @click.group("checks", cls=Group)
@@ -269,7 +269,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
 
 
 def _version(text: str, flag: str) -> Version:
-    from runup.domain.version import Version, VersionError
+    from kubekit.lang.version import Version, VersionError
 
     try:
         return Version(text)

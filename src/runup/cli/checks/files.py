@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
 from runup.domain.checks import cases, rights
 from runup.domain.checks.cases import BadCases, Cases
@@ -15,7 +16,6 @@ from runup.domain.checks.declarative import API_VERSION, KIND, DeclarativeError,
 from runup.domain.checks.model import Check
 from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.release.payload import is_cases
-from runup.files import contents
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
@@ -83,7 +83,7 @@ def _read(path: Path) -> Found:
 
 
 def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
-    from runup.lang import yaml as kyaml
+    from kubekit.lang import yaml as kyaml
 
     try:
         return [each for each in kyaml.load_all(text, name=str(path)) if each is not None], []

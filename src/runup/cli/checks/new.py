@@ -5,7 +5,7 @@ The cases hold a word that no case may have, so that a skeleton does not pass by
 
 from __future__ import annotations
 
-from runup.api.scheme import RESOURCES
+from kubekit.api.scheme import RESOURCES
 from runup.cli.errors import CommandError
 from runup.domain.checks.cases import REPLACE
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
+from kubekit.lang.printable import one_line
+from kubekit.lang.version import Version
 from runup.cli.render.text import columns, indented, machine
 from runup.domain.updates.ways import Step, Ways
-from runup.domain.version import Version
-from runup.lang.printable import one_line
 
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
 from runup.cli.release import shared
-from runup.domain.errors import Terminal
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.building import Hop, KnownRelease, channels_of
 from runup.domain.updates.graph import BadGraph, parse_graph
-from runup.files import contents
-from runup.lang import yaml as kyaml
 
 if TYPE_CHECKING:
-    from runup.oci.access import Access
+    from kubekit.oci.access import Access
 
 JSON = dict[str, Any]
 _ASSUMED = (
@@ -154,10 +154,10 @@ def _listed(file: str | None) -> tuple[KnownRelease, ...]:
 def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
     if not images:
         return
+    from kubekit.oci.errors import OciError
+    from kubekit.oci.reference import Reference
     from runup.cli.release import read
     from runup.domain.release.payload import PayloadError
-    from runup.oci.errors import OciError
-    from runup.oci.reference import Reference
 
     try:
         reached = access()

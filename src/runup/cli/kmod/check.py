@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Object, key_of
+from kubekit.api.scheme import Resource, resource_of
 from runup import __version__
-from runup.api import codec
-from runup.api.core_v1 import Node
 from runup.api.kmm_v1beta1 import Module
-from runup.api.meta_v1 import Object, key_of
-from runup.api.scheme import Resource, resource_of
 from runup.cli.errors import CommandError
 from runup.cli.findings import APPLY, NONE, UNKNOWN
 from runup.cli.output import screen_of, write
@@ -29,9 +29,9 @@ from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, toolkit_image
 from runup.domain.kernelmodules.verdict import Readiness, Status, live
 
 if TYPE_CHECKING:
+    from kubekit.kube.pages import Listing
+    from kubekit.oci.access import Access
     from runup.cli.connection import Connection
-    from runup.kube.pages import Listing
-    from runup.oci.access import Access
     from runup.sandbox.dump.load import Dump
 
 AGENT = f"runup-kmod-check/{__version__}"
@@ -83,7 +83,7 @@ def exit_code(looked: Looked) -> int:
 
 
 def _wanted(flags: Flags, access: Access) -> Wanted:
-    from runup.oci.places import LAYOUT, REGISTRY, files_of, place_of
+    from kubekit.oci.places import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):
         files, _ = files_of(place_of(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)
@@ -92,9 +92,9 @@ def _wanted(flags: Flags, access: Access) -> Wanted:
 
 
 async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> Looked:
+    from kubekit.kube.errors import Forbidden, NotFound
+    from kubekit.kube.pages import Listing
     from runup.controllers.preflight_target.client import ReadOnlyClient
-    from runup.kube.errors import Forbidden, NotFound
-    from runup.kube.pages import Listing
 
     async with ReadOnlyClient(connection.config(), namespace="", user_agent=AGENT) as client:
         try:

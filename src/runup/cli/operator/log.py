@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Iterator, MutableMapping
 from typing import Any, TextIO, cast
 
-from runup.lang.lossy import Lossy
-from runup.lang.printable import everywhere
+from kubekit.lang.lossy import Lossy
+from kubekit.lang.printable import everywhere
 
 # Of an answer that cannot be read, a message may quote megabytes.
 MAX_TEXT = 2_000

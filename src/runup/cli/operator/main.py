@@ -66,8 +66,8 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
+    from kubekit.errors import RunupError
     from runup.cli.errors import describe
-    from runup.domain.errors import RunupError
 
     words = list(sys.argv[1:] if args is None else args)
     try:

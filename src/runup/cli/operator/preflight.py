@@ -23,9 +23,9 @@ from runup.cli.place import operator_namespace
 if TYPE_CHECKING:
     import asyncio
 
+    from kubekit.kube.config import ClusterConfig
     from runup.controllers.preflight_target.sink import Sink
     from runup.controllers.preflight_target.target import Request
-    from runup.kube.config import ClusterConfig
 
 FORMAT = "preflight-v1-json"
 # By this the server's audit log tells a target from the managing operator, whose account it may share.
@@ -114,12 +114,12 @@ def _reads() -> bytes:
 async def _run(flags: Mapping[str, Any]) -> int:
     import asyncio
 
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.config import load
     from runup.controllers.ending import run_until_told
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.release import load_release, python_checks
     from runup.controllers.preflight_target.target import PreflightTarget, Timing
-    from runup.kube.clock import SystemClock
-    from runup.kube.config import load
 
     release = load_release(flags["release_dir"])
     request = _request(flags, release.version)

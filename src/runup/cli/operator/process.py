@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from runup.kube.config import ClusterConfig
+    from kubekit.kube.config import ClusterConfig
 
 Options = TypeVar("Options")
 
@@ -40,13 +40,13 @@ def run_process(
     """
     import structlog
 
-    from runup.api.codec import DecodeError
+    from kubekit.api.codec import DecodeError
+    from kubekit.errors import RunupError
+    from kubekit.kube import config
+    from kubekit.kube.errors import KubeError
+    from kubekit.oci.errors import OciError
     from runup.cli.operator.log import configure
     from runup.controllers.leading import LeaseLost
-    from runup.domain.errors import RunupError
-    from runup.kube import config
-    from runup.kube.errors import KubeError
-    from runup.oci.errors import OciError
 
     try:
         options = options_of(flags)

@@ -21,10 +21,10 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     Nothing is written unless all of it can be. The release's files are below / or $PAYLOAD_OVERRIDE; $CLUSTER_PROFILE
     is the cluster's profile.
     """
+    from kubekit.oci.places import files_in
     from runup.cli.named_files import read_file
     from runup.domain.release import bootstrap
     from runup.domain.release.inclusion import DEFAULT_PROFILE
-    from runup.oci.places import files_in
 
     flag = "--feature-gate-manifest-path"
     feature_set, gates = bootstrap.feature_gate(read_file(flag, gate), gate) if gate else ("", ())

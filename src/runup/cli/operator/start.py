@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.api.names import OPERATOR_NAMESPACE
 from runup.cli.operator.leadership import leadership
 from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
+from runup.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.controllers.manager import Options

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from runup.cli.errors import CommandError
 
 if TYPE_CHECKING:
+    from kubekit.oci.access import Access
     from runup.domain.checks.model import Context, Snapshot
     from runup.domain.checks.target_catalogs import Catalogs
-    from runup.oci.access import Access
 
 
 def images_of(typed: Sequence[str]) -> dict[str, str]:
@@ -30,9 +30,9 @@ def images_of(typed: Sequence[str]) -> dict[str, str]:
 async def _read(
     named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
+    from kubekit.kube.clock import SystemClock
     from runup.controllers.kernelmodules.registries import GivenRegistries
     from runup.controllers.preflight_target.catalog_images import CatalogImages
-    from runup.kube.clock import SystemClock
 
     images = CatalogImages(GivenRegistries(access), SystemClock(), lambda: None, named=named, reads=reads)
     return await images.settled(snapshot, context)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
 from runup.domain.checks.catalogue.presence import listed_or_none
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Applies, Snapshot, Unreadable

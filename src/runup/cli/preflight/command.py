@@ -116,8 +116,8 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
         if not found.known:
             raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
+            from kubekit.kube.clock import SystemClock
             from runup.cli.render.preflight_page import page
-            from runup.kube.clock import SystemClock
 
             clusters.write([("out", page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
             return found.exit_code
@@ -166,9 +166,9 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
       runup preflight compare 5.1.0 5.2.0 -o json
       runup preflight compare 4.15.0 4.16.0 --dump DIR
     """
+    from kubekit.kube.clock import SystemClock
     from runup.cli.findings import complete
     from runup.cli.render import history as rendered
-    from runup.kube.clock import SystemClock
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
     found = stored if dump else complete(cluster, stored)
@@ -198,11 +198,11 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
       runup preflight explain MachineConfigPoolPaused-worker -o json
       runup preflight explain NodeCordoned --dump DIR
     """
+    from kubekit.api.codec import DecodeError
+    from kubekit.kube.errors import KubeError
     from runup import pages
-    from runup.api.codec import DecodeError
     from runup.cli.errors import CommandError, message_of
     from runup.cli.render import explain as rendered
-    from runup.kube.errors import KubeError
 
     page = pages.find(risk)
     if dump:

@@ -14,11 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version, VersionError
 from runup import __version__
-from runup.api import codec
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import Resource
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -35,15 +37,13 @@ from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed
 from runup.domain.clusterversion.targets import check_distance
-from runup.domain.errors import Terminal
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, read
-from runup.domain.version import Version, VersionError
 
 if TYPE_CHECKING:
-    from runup.kube.config import ClusterConfig
-    from runup.oci.access import Access
+    from kubekit.kube.config import ClusterConfig
+    from kubekit.oci.access import Access
     from runup.sandbox.dump.load import Dump
 
 AGENT = f"runup-preflight-run/{__version__}"
@@ -96,7 +96,7 @@ def release_of(release_dir: str, image: str, access: Access) -> TargetRelease:
         return load_release(Path(release_dir))
     if not image:
         return TargetRelease()
-    from runup.oci.places import files_of, place_of
+    from kubekit.oci.places import files_of, place_of
 
     files, _ = files_of(place_of(image), FOLDERS, access)
     with tempfile.TemporaryDirectory(prefix="runup-release-") as scratch:
@@ -126,12 +126,12 @@ class _Kept:
 
 
 async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
+    from kubekit.kube import calls
+    from kubekit.kube.clock import SystemClock
+    from kubekit.kube.errors import Forbidden, NotFound
     from runup.controllers.kernelmodules.registries import ClusterRegistries
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.target import Timing
-    from runup.kube import calls
-    from runup.kube.clock import SystemClock
-    from runup.kube.errors import Forbidden, NotFound
 
     kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
@@ -194,7 +194,7 @@ def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, History, Accepted]:
     """The dump's cluster, and a report of each target as if an operator had stored it. Raises CommandError."""
-    from runup.kube.clock import SystemClock
+    from kubekit.kube.clock import SystemClock
 
     found = [of_dump(path, Wanted(TargetRelease(), target), SystemClock().now()) for target in targets]
     reports = tuple(one.report for one in found if one.report is not None)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
 from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.cli.output import screen_of, write
@@ -25,13 +27,11 @@ from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
 from runup.domain.preflight.conditions import COMPLETED, FAILED
 from runup.domain.preflight.report import Report
-from runup.files import contents
-from runup.kube.clock import SystemClock
 
 if TYPE_CHECKING:
+    from kubekit.oci.access import Access
     from runup.cli.connection import Connection
     from runup.cli.render.text import Output
-    from runup.oci.access import Access
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubekit.lang import yaml as kyaml
 from runup.cli.errors import CommandError
 from runup.cli.findings import Risk
-from runup.lang import yaml as kyaml
 
 _FIELDS = frozenset({"risk", "reason", "until", "cluster"})
 

@@ -59,6 +59,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
 
 def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
+    from kubekit.oci.errors import OciError
     from runup.cli.release import dry_run, live, read, surroundings
     from runup.cli.release.cluster_images import image_of
     from runup.cli.render import release as texts
@@ -66,7 +67,6 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
     from runup.domain.release.cluster import describe
     from runup.domain.release.explain import explain
     from runup.domain.release.payload import PayloadError
-    from runup.oci.errors import OciError
 
     reached = access(**registry)
     with connection.client() as client:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BadImage
+from kubekit.oci.places import LayoutPlace, files_of, place_of
 from runup.cli.errors import CommandError
 from runup.domain.release.components import FOLDERS, Component, check_name, gathered
-from runup.oci.access import Access
-from runup.oci.errors import BadImage
-from runup.oci.places import LayoutPlace, files_of, place_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from runup.api import codec
-from runup.api.core_v1 import Namespace
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.core_v1 import Namespace
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube import calls, discovery
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import ApiError, NotFound
 from runup.cli.errors import message_of
-from runup.domain.errors import Terminal
 from runup.domain.payload import task as tasks
 from runup.domain.payload.rendering import LABEL, Surroundings, rendered
 from runup.domain.payload.task import Task
@@ -23,9 +26,6 @@ from runup.domain.release.difference import deletes
 from runup.domain.release.explain import Explained
 from runup.domain.release.manifest import Manifest
 from runup.domain.release.paths import Change, changes
-from runup.kube import calls, discovery
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import ApiError, NotFound
 
 FIELD_MANAGER = "cluster-version-operator"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]

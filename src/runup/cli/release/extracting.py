@@ -7,11 +7,11 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from kubekit.oci.access import Access
+from kubekit.oci.places import files_in, files_of
 from runup.cli.errors import CommandError
 from runup.cli.release.read import place
 from runup.domain.release.payload import FOLDERS
-from runup.oci.access import Access
-from runup.oci.places import files_in, files_of
 
 
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import ApiError, NotFound
 from runup.api.config_v1 import FeatureGate
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
 from runup.domain.release.cluster import PROFILE_VARIABLE, ClusterFacts
 from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import ApiError, NotFound
 
 OPERATOR = "cluster-version-operator"
 T = TypeVar("T")

@@ -13,6 +13,15 @@ from pathlib import Path
 
 import click
 
+from kubekit.lang.version import Version, VersionError
+from kubekit.oci.access import Access
+from kubekit.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from kubekit.oci.errors import BadImage
+from kubekit.oci.layers import Image, open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
+from kubekit.oci.signatures import SigningKey
+from kubekit.oci.stores import add_signature
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
 from runup.cli.release import components
@@ -20,15 +29,6 @@ from runup.domain import documentation
 from runup.domain.checks import packing, rights
 from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
 from runup.domain.release.whole import oddities
-from runup.domain.version import Version, VersionError
-from runup.oci.access import Access
-from runup.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
-from runup.oci.errors import BadImage
-from runup.oci.layers import Image, open_image, read_folders
-from runup.oci.layout import Layout
-from runup.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
-from runup.oci.signatures import SigningKey
-from runup.oci.stores import add_signature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kubekit.lang.printable import one_line
+from kubekit.oci.access import Access
+from kubekit.oci.places import LayoutPlace, Place, files_in, files_of, place_of
+from kubekit.oci.reference import Reference
 from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Screen, joined
 from runup.cli.render.table import drawn, wrapped
@@ -15,10 +19,6 @@ from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
 from runup.domain.release.listing import Row, described, notes, rows
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
 from runup.domain.release.whole import oddities
-from runup.lang.printable import one_line
-from runup.oci.access import Access
-from runup.oci.places import LayoutPlace, Place, files_in, files_of, place_of
-from runup.oci.reference import Reference
 
 
 def load(

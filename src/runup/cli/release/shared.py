@@ -10,7 +10,7 @@ import click
 from runup.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from runup.oci.access import Access
+    from kubekit.oci.access import Access
 
 OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,9 +32,9 @@ def access(
     registry_config: str = "", idms_file: str = "", certificate_authority: str = "", plain_http: Iterable[str] = ()
 ) -> Access:
     """How registries are reached, as the flags say; raises OciError, and CommandError for a file that is not there."""
+    from kubekit.oci import credentials, mirrors
+    from kubekit.oci.access import Access
     from runup.cli.named_files import read_file
-    from runup.oci import credentials, mirrors
-    from runup.oci.access import Access
 
     return Access(
         credentials=credentials.load(registry_config),
@@ -46,8 +46,8 @@ def access(
 
 def guarded(run: Callable[[], int]) -> int:
     """Run a command; what is wrong with a release is one line."""
-    from runup.domain.errors import RunupError
-    from runup.oci.errors import OciError
+    from kubekit.errors import RunupError
+    from kubekit.oci.errors import OciError
 
     try:
         return run()

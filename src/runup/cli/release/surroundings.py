@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
-from runup.api import codec
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import ApiError, NotFound
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
 from runup.cli.release.live import OPERATOR
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
 from runup.domain.release.manifest import Manifest
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import ApiError, NotFound
 
 _PORT = "443"
 JSON = dict[str, Any]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kubekit.lang.gotext import quoted
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.findings import Accepted, Risk, known_risk_names, of_report, of_target
@@ -17,7 +18,6 @@ from runup.cli.render.table import wrapped
 from runup.cli.render.text import timestamp
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import ReportedResource
-from runup.lang.gotext import quoted
 
 _MAX_RESOURCES = 20
 

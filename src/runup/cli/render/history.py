@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.cli.errors import CommandError
 from runup.cli.findings import Risk, weight
 from runup.cli.render.preflight import risk_table

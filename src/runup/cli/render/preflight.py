@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from kubekit.lang.printable import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, drawn
 from runup.domain.release.cluster import Described
@@ -13,7 +14,6 @@ from runup.domain.release.explain import Explained
 from runup.domain.release.listing import described as filters_data
 from runup.domain.release.paths import ABSENT, Change, shown
 from runup.domain.release.payload import Payload
-from runup.lang.printable import one_line
 
 JSON = dict[str, Any]
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kubekit.lang.printable import one_line, printable
 from runup.cli.render.screen import PIPE, Drawn, Screen
-from runup.lang.printable import one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

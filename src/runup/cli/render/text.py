@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from runup.lang.printable import as_json, encoded, is_hazardous, one_line
+from kubekit.lang.printable import as_json, encoded, is_hazardous, one_line
 
 Stream = Literal["out", "err"]
 # What a command prints, in order: which stream, and the bytes as they are.

@@ -64,7 +64,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
       runup sandbox start --scenario skip-level
       runup sandbox start --import must-gather.local.123
     """
-    from runup.kube.clock import SystemClock
+    from kubekit.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
     from runup.sandbox.setup.settings import Settings
 
@@ -90,7 +90,7 @@ def stop(data: str | None) -> int:
       runup sandbox stop
       runup sandbox stop --data DIR
     """
-    from runup.kube.clock import SystemClock
+    from kubekit.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
 
     def run() -> int:
@@ -111,7 +111,7 @@ def reset(data: str | None) -> int:
       runup sandbox reset
       runup sandbox reset --data DIR
     """
-    from runup.kube.clock import SystemClock
+    from kubekit.kube.clock import SystemClock
     from runup.sandbox.processes import lifecycle
 
     folder = folder_of(data)
@@ -134,7 +134,7 @@ def status(output: str | None, data: str | None) -> int:
         folder = folder_of(data)
         pid, chosen, ready = lifecycle.state(folder)
         if output:
-            from runup.api import codec
+            from kubekit.api import codec
             from runup.cli.render.text import machine
 
             told: dict[str, Any] = {"running": bool(pid), "data": str(folder)}
@@ -187,7 +187,7 @@ def logs(component: str, follow: bool, data: str | None) -> int:
       runup sandbox logs apiserver
       runup sandbox logs cluster-version-operator -f
     """
-    from runup.kube.clock import SystemClock
+    from kubekit.kube.clock import SystemClock
 
     def run() -> int:
         folder = folder_of(data)

@@ -24,9 +24,9 @@ from typing import Any, TextIO
 
 import click
 
+from kubekit.lang.printable import printable
 from runup.cli.lazy import Command
 from runup.cli.output import bare
-from runup.lang.printable import printable
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -191,7 +191,7 @@ class Story:
         self._runup("upgrade", "--mode=preflight", f"--to={TARGET}", "--wait", expect=2)
 
     def _fix(self) -> None:
-        from runup.kube.clock import SystemClock
+        from kubekit.kube.clock import SystemClock
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
         if PAUSED not in self._open_risks():
@@ -265,10 +265,10 @@ class Story:
             self._send_fix()
 
     def _send_fix(self) -> None:
+        from kubekit.api.scheme import resource_of
+        from kubekit.kube import calls, config
+        from kubekit.kube.client_sync import SyncClient
         from runup.api.machineconfig_v1 import MachineConfigPool
-        from runup.api.scheme import resource_of
-        from runup.kube import calls, config
-        from runup.kube.client_sync import SyncClient
 
         with SyncClient(config.load(str(self.kubeconfig))) as client:
             client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
@@ -291,11 +291,11 @@ class Story:
 
     def _until(self, holds: Callable[[Any], bool], what: str) -> None:
         """Wait on the ClusterVersion's changes until it `holds`; raises GoneWrong after the deadline."""
+        from kubekit.kube import config
+        from kubekit.kube.client_sync import SyncClient
+        from kubekit.kube.clock import SystemClock
         from runup.cli import cluster as clusters
         from runup.cli.upgrade.wait import changes
-        from runup.kube import config
-        from runup.kube.client_sync import SyncClient
-        from runup.kube.clock import SystemClock
 
         clock = SystemClock()
         deadline = clock.monotonic() + DEADLINE_S
@@ -354,7 +354,7 @@ def _names(cluster: Any, version: str) -> set[str]:
 
 def _done(cluster: Any, version: str) -> bool:
     """Whether some manifests of that release are in place, or all of them."""
-    from runup.domain.conditions import find
+    from kubekit.api.conditions import find
 
     found = find(cluster.status.conditions, "Progressing")
     return _arrived(cluster, version) or bool(found and version in found.message and " done (" in found.message)
@@ -367,7 +367,7 @@ def _arrived(cluster: Any, version: str) -> bool:
 
 def _refused(cluster: Any) -> str:
     """Why the requested release is not accepted, as a reason; empty where it is."""
-    from runup.domain.conditions import find
+    from kubekit.api.conditions import find
 
     found = find(cluster.status.conditions, "ReleaseAccepted")
     return found.reason if found and found.status == "False" else ""

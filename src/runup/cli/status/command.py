@@ -95,8 +95,8 @@ def _found(
 
     fixed = parse_moment(now) if now else None
     if mock or dump:
+        from kubekit.kube.clock import SystemClock
         from runup.cli.status import files as status_files
-        from runup.kube.clock import SystemClock
 
         real_now = SystemClock().now()
         return status_files.mock(mock, real_now) if mock else status_files.dump(dump or "", real_now, fixed)

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.gotext import nanoseconds
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
-from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import UpdateStatus
-from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.cli.status.making import assessed
@@ -36,8 +38,6 @@ from runup.domain.updatestatus.snapshot import (
     is_drain_wanted,
     readable,
 )
-from runup.lang import yaml as kyaml
-from runup.lang.gotext import nanoseconds
 
 if TYPE_CHECKING:
     from runup.sandbox.dump.load import Dump

@@ -11,22 +11,22 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, Wire
-from runup.api.scheme import resource_of
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import cluster as clusters
 from runup.cli.status.source import EPOCH, Found, alerts_note
-from runup.domain.conditions import find
 from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.unreadable import Unreadable
-from runup.kube import calls
-from runup.kube.errors import ApiError, Forbidden, NotFound, ServerError
-from runup.lang.gotext import nanoseconds
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.domain.updatestatus.report import Report
-    from runup.kube.client_sync import SyncClient
 
 JSON = dict[str, Any]
 Refusals = tuple[type[ApiError], ...]

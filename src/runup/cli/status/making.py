@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import resource_of
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli.errors import CommandError
 from runup.cli.status.source import moment
-from runup.domain.conditions import find
 from runup.domain.updatestatus.assess import assess
 from runup.domain.updatestatus.snapshot import Snapshot
 from runup.domain.updatestatus.unreadable import Unreadable

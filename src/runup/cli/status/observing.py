@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.meta_v1 import Object
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.cli import cluster as clusters
 from runup.cli import thanos
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
-from runup.kube import calls
-from runup.kube.errors import ApiError, NotFound
 
 if TYPE_CHECKING:
-    from runup.kube.client_sync import SyncClient
+    from kubekit.kube.client_sync import SyncClient
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)

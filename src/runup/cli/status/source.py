@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kubekit.lang.gotext import nanoseconds
+from kubekit.lang.pattern import Pattern
 from runup.cli.errors import CommandError
-from runup.lang.gotext import nanoseconds
-from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
     from runup.domain.updatestatus.report import Report

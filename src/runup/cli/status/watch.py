@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import Transient
+from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import bare, screen_of
 from runup.cli.render.status import text as rendered
@@ -23,14 +26,11 @@ from runup.cli.status.source import Found
 from runup.cli.upgrade.wait import AWAY_S
 from runup.domain.updatestatus import read
 from runup.domain.updatestatus.report import Report
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.errors import Transient
-from runup.lang.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from runup.kube.client_sync import SyncClient
+    from kubekit.kube.client_sync import SyncClient
 
 PERIOD_S = 2.0
 # Where nothing happens a log is told so every so often: silence could be a process that hangs.

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from kubekit.lang.gotext import quoted
+from kubekit.lang.pattern import Pattern
+from kubekit.lang.value import Value
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.upgrade import names
-from runup.lang.gotext import quoted
-from runup.lang.pattern import Pattern
-from runup.lang.value import Value
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
     from runup.cli.upgrade.telling import Teller
-    from runup.kube.client_sync import SyncClient
 
 # A little wider than what a report may name: others name risks, too.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -164,10 +164,10 @@ def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None
 
 def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> None:
     """Record, accept, tell; raises CommandError. Whoever accepts at the same moment loses nothing by it."""
+    from kubekit.kube.errors import KubeError
     from runup.cli import cluster as clusters
     from runup.cli.findings import known_risk_names
     from runup.cli.upgrade import records
-    from runup.kube.errors import KubeError
 
     cluster = clusters.read(client, no="no", server="")
     known = known_risk_names(cluster)

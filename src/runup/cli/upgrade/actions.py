@@ -8,6 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
@@ -22,9 +25,6 @@ from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.telling import Teller
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import SystemClock
-from runup.kube.errors import KubeError
 
 
 def run(request: Request, connection: Connection) -> int | None:

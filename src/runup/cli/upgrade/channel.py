@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from kubekit.lang.value import Value
 from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
@@ -15,7 +16,6 @@ from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
 from runup.cli.upgrade.telling import Teller
-from runup.lang.value import Value
 
 _CLEARED = "cluster will no longer request available update recommendations."
 
@@ -102,9 +102,9 @@ def _show(dump: str, output: str | None) -> None:
 
 
 def _change(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
+    from kubekit.kube.errors import KubeError
     from runup.cli import cluster as clusters
     from runup.cli.errors import message_of
-    from runup.kube.errors import KubeError
 
     teller = Teller("channel", output)
     with connection.client() as client:

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from kubekit.lang.files import contents
+from kubekit.lang.value import Value
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
-from runup.files import contents
-from runup.lang.value import Value
 
 MARK = "-cv.yaml"
 _NO_FILE = "no such file or directory"
@@ -158,7 +158,7 @@ def _versions_in(file: str) -> list[JSON]:
 def _objects(file: str) -> Iterator[JSON]:
     if not os.path.isfile(file):
         return
-    from runup.lang import yaml as kyaml
+    from kubekit.lang import yaml as kyaml
 
     with open(file, "rb") as opened:
         content = opened.read()
@@ -268,7 +268,7 @@ def _go_words(error: Exception) -> str:
 
 
 def _document(path: str) -> Any:
-    from runup.lang import yaml as kyaml
+    from kubekit.lang import yaml as kyaml
 
     try:
         return kyaml.load(contents(path), name=path)

@@ -54,9 +54,9 @@ def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
 def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
     try:
+        from kubekit.kube.client_sync import SyncClient
+        from kubekit.kube.policy import Timeouts
         from runup.cli.cluster import read
-        from runup.kube.client_sync import SyncClient
-        from runup.kube.policy import Timeouts
 
         with SyncClient(connection_of(ctx).config(), timeouts=Timeouts(_LIMIT_S, _LIMIT_S)) as client:
             return names(read(client))

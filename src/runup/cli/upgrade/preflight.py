@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kubekit.api.conditions import find
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, BadRequest, Invalid, KubeError
+from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import ClusterVersion, FeatureGate, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import Patch
@@ -18,13 +22,9 @@ from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
 from runup.cli.upgrade.going_on import before_a_preflight, going_on
 from runup.cli.upgrade.targets import Flags, update_patch
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.kube.errors import ApiError, BadRequest, Invalid, KubeError
-from runup.lang.pattern import Pattern
 
 if TYPE_CHECKING:
-    from runup.kube.client_sync import SyncClient
+    from kubekit.kube.client_sync import SyncClient
 
 DEFAULT_TIMEOUT_S = 15 * 60.0
 GATE = "ClusterUpdatePreflight"

@@ -12,18 +12,18 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError, message_of
 from runup.cli.facts import texts
 from runup.domain.updates import acceptance
 from runup.domain.updates.acceptance import Acceptance
-from runup.kube import calls
-from runup.kube.errors import AlreadyExists, KubeError, NotFound
 
 if TYPE_CHECKING:
-    from runup.kube.client_sync import SyncClient
+    from kubekit.kube.client_sync import SyncClient
 
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([dhm])")
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}

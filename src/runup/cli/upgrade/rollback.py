@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kubekit.lang.value import Value
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, Release, mapping, read, text
@@ -12,7 +13,6 @@ from runup.cli.options import option
 from runup.cli.render.text import out
 from runup.cli.upgrade.telling import Teller
 from runup.cli.versions import check_version, numbers, order
-from runup.lang.value import Value
 
 
 class Plan(Value):
@@ -82,16 +82,16 @@ def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> 
       runup upgrade rollback -o json   the same, for a script
     """
     if words:
-        from runup.lang.gotext import quoted
+        from kubekit.lang.gotext import quoted
 
         raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
     _carry_out(connection_of(ctx), output)
 
 
 def _carry_out(connection: Connection, output: str | None) -> None:
+    from kubekit.kube.errors import KubeError
     from runup.cli import cluster as clusters
     from runup.cli.errors import message_of
-    from runup.kube.errors import KubeError
 
     teller = Teller("rollback", output)
     with connection.client() as client:

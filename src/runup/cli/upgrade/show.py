@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from kubekit.lang.value import Value
 from runup.cli import facts
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render import overview
 from runup.cli.render.text import Output, machine
-from runup.lang.value import Value
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.cli.connection import Connection
-    from runup.kube.client_sync import SyncClient
 
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 
@@ -112,9 +112,9 @@ class _More:
     """What is said beyond oc."""
 
     def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
-        from runup.api import codec
+        from kubekit.api import codec
+        from kubekit.api.core_v1 import ConfigMap
         from runup.api.config_v1 import ClusterVersion
-        from runup.api.core_v1 import ConfigMap
         from runup.cli import findings
         from runup.domain.preflight import history as histories
 

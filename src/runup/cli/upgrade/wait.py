@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Pod
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError, message_of
 from runup.cli.findings import Findings, Risk, of_target, wanted
 from runup.cli.upgrade.view import Progress, Show, shown, so_far
-from runup.domain.conditions import find
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
 from runup.domain.preflight.history import History
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.errors import Gone, KubeError, Transient
 
 if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
     from runup.cli.upgrade.request import Request
-    from runup.kube.client_sync import SyncClient
 
 # A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.
 HEALING_S = 5.0

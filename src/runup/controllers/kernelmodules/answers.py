@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from kubekit.kube.client import Client
+from kubekit.oci.access import Access
 from runup.controllers.kernelmodules import kernels, material
 from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.registries import ClusterRegistries
 from runup.domain.kernelmodules.asked import Found, ImageQuestion, Question, ReleaseQuestion
-from runup.kube.client import Client
-from runup.oci.access import Access
 
 
 def answering(client: Client, *, plain_http: frozenset[str] = frozenset()) -> Callable[[Question], Awaitable[Found]]:

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 import structlog
 
+from kubekit.kube.clock import Clock
 from runup.controllers.leading import cancel
 from runup.domain.kernelmodules.asked import (
     Answer,
@@ -23,7 +24,6 @@ from runup.domain.kernelmodules.asked import (
     Question,
     ReleaseQuestion,
 )
-from runup.kube.clock import Clock
 
 log = structlog.get_logger("kernelmodules")
 # Layers are streamed, so this is a bound for registries and memory rather than for the processor.

@@ -8,17 +8,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubekit.api.core_v1 import Node, NodeStatus, NodeSystemInfo
+from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.kube.cache import Cache, Change
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.build_v1 import Build
-from runup.api.core_v1 import Node, NodeStatus, NodeSystemInfo
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.api.meta_v1 import Object, ObjectMeta
-from runup.api.whole_v1 import WholeJob, WholePod
 from runup.domain.kernelmodules import runs
-from runup.kube.cache import Cache, Change
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 
 def trim_node(node: Node) -> Node:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import structlog
 
-from runup.api.codec import DecodeError
-from runup.api.meta_v1 import NamespacedName
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.controllers.execute import Executor, NotApplied
 from runup.controllers.kernelmodules.asking import Asking
 from runup.controllers.kernelmodules.caches import Caches
@@ -24,9 +27,6 @@ from runup.domain.kernelmodules.observed import Observed
 from runup.domain.kernelmodules.reconcile import reconcile
 from runup.domain.kernelmodules.runs import Run
 from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
-from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, Conflict, KubeError, Transient
-from runup.kube.workqueue import QueueShutDown, WorkQueue
 
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"

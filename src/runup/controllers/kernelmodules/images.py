@@ -14,19 +14,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.lang.cut import cut
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.search import Searched, Sought
 from runup.controllers.kernelmodules.registries import Registries
 from runup.controllers.sources.threads import in_thread
 from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.files import module_of, spelled
 from runup.domain.kernelmodules.texts import IMAGE_VERIFIED
 from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome
-from runup.lang.cut import cut
-from runup.oci.access import Access
-from runup.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthorized, Unreachable
-from runup.oci.reference import Reference, parse
-from runup.oci.registry import RegistryClient
-from runup.oci.search import Searched, Sought
 
 T = TypeVar("T")
 

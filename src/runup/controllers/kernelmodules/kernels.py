@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.errors import RunupError, Terminal, Waiting
+from kubekit.oci.errors import FileNotFound, OciError, Unreachable
+from kubekit.oci.reference import parse
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.controllers.kernelmodules.images import asked
 from runup.controllers.kernelmodules.registries import Registries
-from runup.domain.errors import RunupError, Terminal, Waiting
 from runup.domain.kernelmodules import toolkit
 from runup.domain.kernelmodules.asked import Kernels, ReleaseQuestion
 from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import Toolkit
-from runup.oci.errors import FileNotFound, OciError, Unreachable
-from runup.oci.reference import parse
 
 WITHIN_S = 300.0
 """Time for one image, in seconds."""

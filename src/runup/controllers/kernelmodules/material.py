@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 
-from runup.api import codec
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError
 from runup.domain.kernelmodules.asked import Material, MaterialQuestion
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import KubeError
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 DOCKERFILE = "dockerfile"

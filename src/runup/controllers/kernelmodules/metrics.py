@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
 from runup.domain.kernelmodules.asked import Found, Question
-from runup.kube.clock import Clock
 
 _STATUS = ("preflight", "namespace", "name", "status")
 

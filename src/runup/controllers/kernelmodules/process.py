@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
@@ -25,10 +29,6 @@ from runup.controllers.kernelmodules.runners import Runners
 from runup.controllers.leading import cancel, keep_running, lead
 from runup.controllers.served import ProcessOptions, served
 from runup.domain.kernelmodules.jobs import Builder
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.workqueue import WorkQueue
 
 log = structlog.get_logger("kernelmodules")
 NAMESPACE = "openshift-kernel-module-preflight"

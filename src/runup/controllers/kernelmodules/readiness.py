@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.errors import RunupError, Terminal
 from runup.api.kmm_v1beta1 import Module
 from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.kernels import toolkit_at, toolkit_of_release
 from runup.controllers.kernelmodules.registries import Registries
-from runup.domain.errors import RunupError, Terminal
 from runup.domain.kernelmodules import verdict
 from runup.domain.kernelmodules.asked import ImageQuestion
 from runup.domain.kernelmodules.toolkit import Toolkit

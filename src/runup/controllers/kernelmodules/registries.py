@@ -10,8 +10,14 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from runup.api.core_v1 import ServiceAccount
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import ServiceAccount
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError, NotFound
+from kubekit.oci.access import Access
+from kubekit.oci.credentials import AuthFile, Credentials
+from kubekit.oci.errors import BadCredentials
 from runup.controllers.sources.registry_access import (
     MIRROR_KINDS,
     TAG_MIRRORS,
@@ -19,12 +25,6 @@ from runup.controllers.sources.registry_access import (
     cluster_mirrors,
     secret_logins,
 )
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import KubeError, NotFound
-from runup.oci.access import Access
-from runup.oci.credentials import AuthFile, Credentials
-from runup.oci.errors import BadCredentials
 
 BUILDER = "builder"
 """The ServiceAccount whose pull secrets count for a Module without one (Kernel Module Management, internal/auth)."""

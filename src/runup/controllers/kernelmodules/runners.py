@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import resource_of
+from kubekit.kube import discovery
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
 from runup.api.build_v1 import Build
-from runup.api.codec import DecodeError
-from runup.api.scheme import resource_of
 from runup.controllers.kernelmodules.caches import Caches, builds_reflector
 from runup.controllers.leading import cancel, keep_running
 from runup.domain.kernelmodules.runs import Runner
-from runup.kube import discovery
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError, NotFound
 
 BUILDS = resource_of(Build)
 AGAIN_S, AFTER_ERROR_S = 600.0, 5.0

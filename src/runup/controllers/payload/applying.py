@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import AlreadyExists, NotFound
+from kubekit.kube.request import Call, Request
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
-from runup.api.scheme import Resource
 from runup.domain.payload import ownership
 from runup.domain.payload.ownership import MANAGER
 from runup.domain.payload.rendering import LABEL
 from runup.domain.payload.workloads import KINDS
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import AlreadyExists, NotFound
-from runup.kube.request import Call, Request
 
 JSON = dict[str, Any]
 

@@ -6,12 +6,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
+from kubekit.kube.clock import Clock
 from runup.controllers.payload.putting import Putting
 from runup.domain.payload.graph import everything_before, graph_of
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
-from runup.kube.clock import Clock
 
 
 class Course:

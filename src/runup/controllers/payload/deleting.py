@@ -8,16 +8,16 @@ from typing import Any
 
 import structlog
 
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import Resource
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.controllers.leading import cancel
 from runup.controllers.payload import applying
 from runup.domain.payload.task import Task
 from runup.domain.release.manifest import Identity
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 log = structlog.get_logger("payload")
 

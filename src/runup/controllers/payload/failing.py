@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from runup.api.codec import DecodeError
-from runup.domain.errors import RunupError
-from runup.domain.payload.problems import Problem
-from runup.domain.payload.task import Task
-from runup.kube.errors import (
+from kubekit.api.codec import DecodeError
+from kubekit.errors import RunupError
+from kubekit.kube.errors import (
     AlreadyExists,
     ApiError,
     Conflict,
@@ -19,6 +17,8 @@ from runup.kube.errors import (
     Transient,
     Unauthorized,
 )
+from runup.domain.payload.problems import Problem
+from runup.domain.payload.task import Task
 
 FAILED = "UpdatePayloadFailed"
 _DOWN = ("UpdatePayloadClusterDown", "the server is down or not responding")

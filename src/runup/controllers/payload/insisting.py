@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.errors import Terminal
+from kubekit.kube.errors import KubeError, NotFound, Transient
 from runup.controllers.payload.course import Course
 from runup.controllers.payload.failing import KindMissing, problem_of, words_of
-from runup.domain.errors import Terminal
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
-from runup.kube.errors import KubeError, NotFound, Transient
 
 log = structlog.get_logger("payload")
 # What putting an object may end with that is no bug of ours.

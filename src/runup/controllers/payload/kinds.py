@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from runup.api import codec
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import NotFound
 from runup.domain.payload.workloads import DEFINITION
 from runup.domain.release.manifest import Manifest
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import NotFound
 
 Known = dict[tuple[str, str, str], Resource]
 

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import structlog
 
+from kubekit.kube.clock import Clock
 from runup.api.config_v1 import Release
 from runup.controllers.leading import cancel
 from runup.controllers.payload.payloads import NotLoaded, Payloads
 from runup.domain.payload.progress import Loading
 from runup.domain.release.payload import Payload
-from runup.kube.clock import Clock
 
 log = structlog.get_logger("payload")
 # Besides the operator's own: the one that is being applied, and one that is asked for.

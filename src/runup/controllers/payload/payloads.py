@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
+from kubekit.errors import Terminal
 from runup.api.config_v1 import Release
 from runup.controllers.sources.threads import in_thread
-from runup.domain.errors import Terminal
 from runup.domain.release import payload as payloads
 from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.release.payload import Payload

@@ -16,25 +16,25 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import NamespacedName
 from runup.api.owned_v1 import Owned, OwnedWorkload
-from runup.api.scheme import Resource
 from runup.controllers.payload import applying
 from runup.controllers.payload.deleting import Deleting
 from runup.controllers.payload.failing import KindMissing
 from runup.controllers.payload.kinds import Kinds
 from runup.controllers.payload.tracking import Tracking
-from runup.domain.errors import Terminal
 from runup.domain.payload import ownership
 from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
 from runup.domain.payload.task import Task
 from runup.domain.payload.workloads import DEFINITION, JOB, KINDS
 from runup.domain.release.manifest import Identity
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.errors import NotFound
 
 log = structlog.get_logger("payload")
 # Requests at a time; whatever waits does not count.

@@ -13,6 +13,7 @@ from datetime import datetime
 
 import structlog
 
+from kubekit.kube.clock import Clock
 from runup.controllers.payload.course import Course
 from runup.controllers.payload.failing import words_of
 from runup.controllers.payload.insisting import FAILURES, Insisting
@@ -27,7 +28,6 @@ from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
 from runup.domain.payload.workloads import DEFINITION
 from runup.domain.release.manifest import Identity
-from runup.kube.clock import Clock
 
 log = structlog.get_logger("payload")
 # Once the operator's own Deployment is of the new release, the rest is the next operator's, if one comes.

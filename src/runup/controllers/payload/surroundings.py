@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from runup.api.meta_v1 import NamespacedName
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
-from runup.api.scheme import Resource
 from runup.controllers.leading import cancel, keep_running
 from runup.controllers.payload.tracking import WATCH_S
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
 from runup.domain.payload.task import Task
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"

@@ -10,18 +10,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runup.api.meta_v1 import NamespacedName
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
-from runup.api.scheme import Resource
 from runup.controllers.leading import cancel, keep_running
 from runup.domain.payload.ownership import MANAGER
 from runup.domain.payload.rendering import LABEL
 from runup.domain.payload.workloads import DEFINITION, KINDS
 from runup.domain.release.manifest import Identity
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 # Half an hour to an hour: dozens of kinds are followed, and each end costs a request.
 WATCH_S = 1800

@@ -15,6 +15,10 @@ from datetime import datetime
 
 import structlog
 
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterOperator
 from runup.controllers.leading import cancel
 from runup.controllers.payload.deleting import Deleting
@@ -31,10 +35,6 @@ from runup.domain.payload.workloads import DEFINITION
 from runup.domain.release.capabilities import KNOWN, Capabilities
 from runup.domain.release.manifest import Identity, Manifest
 from runup.domain.release.payload import Payload, included, version_hash
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
 
 log = structlog.get_logger("payload")
 # Between two tellings of mere numbers.

@@ -12,9 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import resource_of
+from kubekit.kube.clock import Clock
+from kubekit.oci.errors import OciError
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.places import LayoutPlace, place_of
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.api.scheme import resource_of
 from runup.controllers.kernelmodules.images import asked
 from runup.controllers.kernelmodules.registries import Registries
 from runup.controllers.sources.catalogs import read_catalog, unread
@@ -23,13 +30,6 @@ from runup.domain.checks.catalogue.olm_catalog_images import wanted
 from runup.domain.checks.catalogue.wording import minor_or_major
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
-from runup.kube.clock import Clock
-from runup.oci.errors import OciError
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
-from runup.oci.places import LayoutPlace, place_of
-from runup.oci.reference import Reference, parse
-from runup.oci.registry import RegistryClient
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0

@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from runup.kube.client import Client, Warned
-from runup.kube.config import ClusterConfig
-from runup.kube.request import Call, Request
+from kubekit.kube.client import Client, Warned
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.request import Call, Request
 
 T = TypeVar("T")
 

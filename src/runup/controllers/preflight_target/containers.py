@@ -10,8 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api.core_v1 import Pod
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import Pod
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound, Transient
+from kubekit.kube.watch import Reflector
 from runup.domain.checks.containers import (
     TAIL_BYTES,
     TAIL_LINES,
@@ -25,12 +31,6 @@ from runup.domain.checks.engine import CheckOutcome, could_not_tell, run_check
 from runup.domain.checks.model import Check, Context, Snapshot
 from runup.domain.preflight.containers import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
 from runup.domain.preflight.report import MAX_CONTAINERS, ReportedContainer
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError, NotFound, Transient
-from runup.kube.watch import Reflector
 
 # Seconds: how long a Pod may take to be there, to end beyond its own limit (an image is pulled first), and to be
 # made again after it ended: sooner where it could not tell.

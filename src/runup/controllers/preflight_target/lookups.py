@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubekit.kube.watch import why_unreadable
 from runup.domain.checks.reads import Lookup
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
-from runup.kube.watch import why_unreadable
 
 # Seconds: a catalog changes a few times a day; a server that was away is asked again sooner.
 AGAIN_S = 600.0

@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import resource_of
+from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
-from runup.api.meta_v1 import NamespacedName, key_of
-from runup.api.scheme import resource_of
 from runup.controllers.kernelmodules.readiness import Wanted, assess
 from runup.controllers.kernelmodules.registries import Registries
 from runup.domain.checks.model import Snapshot
@@ -24,7 +25,6 @@ from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.looked import AGAIN_S
 from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.kernelmodules.verdict import Readiness, Seen, Status, flavours, live
-from runup.kube.clock import Clock
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)

@@ -14,17 +14,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache, Changes
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.controllers.preflight_target.lookups import Lookups
 from runup.domain.checks.model import Snapshot
 from runup.domain.checks.reads import Lookup, Slim, known, namespace_of, type_of
-from runup.kube.cache import Cache, Changes
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
-# Answers of the server that waiting does not change (runup.kube.watch.why_unreadable).
+# Answers of the server that waiting does not change (kubekit.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "
 _FINAL = ("not allowed to ", _ABSENT)
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
 from runup.domain.checks import manifests
 from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
-from runup.domain.errors import Terminal
 from runup.domain.release.manifest import Manifest
 from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
-from runup.lang import yaml as kyaml
 
 ENTRY_POINTS = "runup.preflight_checks"
 CHECKS_FOLDER = "preflight-checks"

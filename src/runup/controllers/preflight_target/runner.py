@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.kube.clock import Clock
 from runup.domain.checks.engine import CheckOutcome, could_not_tell, run_check
 from runup.domain.checks.model import Check, Context, Snapshot
-from runup.kube.clock import Clock
 
 LIMIT_S = 10.0
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)

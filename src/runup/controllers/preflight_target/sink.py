@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import KubeError
 from runup.controllers.preflight_target.client import refuse_writes
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FILE_NAME
-from runup.kube import calls
-from runup.kube.client_sync import SyncClient
-from runup.kube.config import ClusterConfig
-from runup.kube.errors import KubeError
 
 FIELD_MANAGER = "cluster-version-operator-preflight"
 

@@ -19,7 +19,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Forbidden, NotFound, Transient
+from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
 from runup.controllers.preflight_target.catalog_images import CatalogImages
@@ -36,17 +42,11 @@ from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
-from runup.domain.errors import Terminal
 from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.inclusion import Filters, feature_set_and_gates
-from runup.domain.version import Version, VersionError
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import Forbidden, NotFound, Transient
 
 # Kinds that are named while they are read; the rest is counted.
 _NAMED = 3

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from kubekit.oci.errors import OciError
+from kubekit.oci.layers import Pick
 from runup.domain.checks import file_based_catalog
 from runup.domain.checks.file_based_catalog import ROOT, BadCatalog
 from runup.domain.checks.target_catalogs import TargetCatalog
-from runup.oci.errors import OciError
-from runup.oci.layers import Pick
 
 MAX_CATALOG_BYTES = 512 * 1024 * 1024
 """Most that the files of the packages that are looked for may have; they are read one by one."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import ConfigMap
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError, NotFound
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
 
 NAMESPACE = "openshift-config"
 # The installer's own note, and that of whoever takes its manifests and installs otherwise (cvo-behaviour 9).

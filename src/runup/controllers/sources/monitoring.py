@@ -9,12 +9,12 @@ from pathlib import Path
 
 import aiohttp
 
+from kubekit.kube.auth import Auth
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from runup import __version__
 from runup.controllers.sources import web
 from runup.controllers.stamp import stamp_of
-from runup.kube.auth import Auth
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
 
 MAX_BYTES = 16 << 20
 # What can be wrong with a question that was put: the server, the way there, our credential.

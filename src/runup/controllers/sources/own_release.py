@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kubekit.oci.signatures import Verifier, verifier_from_config_map
 from runup.api.config_v1 import FeatureGate
 from runup.domain.release.capabilities import KNOWN, Capabilities
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 from runup.domain.release.manifest import Manifest
 from runup.domain.release.payload import Payload, included, verification_of, version_hash
-from runup.oci.signatures import Verifier, verifier_from_config_map
 
 Key = tuple[str, frozenset[str]]
 

@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.kube.auth import Auth
+from kubekit.kube.clock import Clock
 from runup.controllers.sources.monitoring import FAILURES, Monitoring
 from runup.domain.updates import promql
 from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
 from runup.domain.updatestatus.alerts import PATH as ALERTS
 from runup.domain.updatestatus.alerts import read_alerts
-from runup.kube.auth import Auth
-from runup.kube.clock import Clock
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0

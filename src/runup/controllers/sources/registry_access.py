@@ -12,14 +12,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import KubeError, NotFound
-from runup.oci import credentials, mirrors
-from runup.oci.credentials import AuthFile, Credentials
-from runup.oci.errors import BadCredentials, BadMirrors
-from runup.oci.mirrors import Mirror
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError, NotFound
+from kubekit.oci import credentials, mirrors
+from kubekit.oci.credentials import AuthFile, Credentials
+from kubekit.oci.errors import BadCredentials, BadMirrors
+from kubekit.oci.mirrors import Mirror
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object

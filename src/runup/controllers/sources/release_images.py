@@ -12,16 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from runup.api.codec import DecodeError
-from runup.controllers.sources import registry_access
-from runup.controllers.sources.registry_access import PULL_SECRET
-from runup.controllers.sources.threads import in_thread
-from runup.domain.checks.rights import FILE as READS_FILE
-from runup.domain.release.metadata import MetadataError, parse_release_metadata
-from runup.domain.release.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
-from runup.kube.client import Client
-from runup.oci.access import Access
-from runup.oci.errors import (
+from kubekit.api.codec import DecodeError
+from kubekit.kube.client import Client
+from kubekit.oci.access import Access
+from kubekit.oci.errors import (
     BadCredentials,
     BadMirrors,
     ImageNotFound,
@@ -30,8 +24,14 @@ from runup.oci.errors import (
     Unauthorized,
     Unreachable,
 )
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
+from runup.controllers.sources import registry_access
+from runup.controllers.sources.registry_access import PULL_SECRET
+from runup.controllers.sources.threads import in_thread
+from runup.domain.checks.rights import FILE as READS_FILE
+from runup.domain.release.metadata import MetadataError, parse_release_metadata
+from runup.domain.release.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
 
 T = TypeVar("T")
 # A base image of a few hundred megabytes comes in that time; whoever asked is waiting.

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from runup.api.codec import DecodeError
-from runup.api.core_v1 import ConfigMap
-from runup.api.scheme import resource_of
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError, NotFound
+from kubekit.oci.signatures import Verified
 from runup.controllers.sources.signature_stores import LABEL, NAMESPACE, bytes_of
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import KubeError, NotFound
-from runup.oci.signatures import Verified
 
 log = structlog.get_logger("releases")
 NAME = "signatures-managed"

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from runup.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube.clock import Clock
 from runup.domain.preflight import report, workloads
 from runup.domain.preflight.attempt import is_attempt_id
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
 from runup.domain.preflight.report import BadReport
-from runup.kube.clock import Clock
 
 # A rename is seen within this; a stat of one file costs microseconds.
 POLL_S = 0.25

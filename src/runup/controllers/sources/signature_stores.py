@@ -15,16 +15,16 @@ from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import KubeError
+from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Verification
+from kubekit.oci.stores import MAX_SIGNATURES
 from runup.api.config_v1 import SignatureStore
-from runup.api.core_v1 import ConfigMap
 from runup.controllers.sources import web
 from runup.controllers.sources.threads import in_thread
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import KubeError
-from runup.oci.signatures import MAX_SIGNATURE_BYTES, Verification
-from runup.oci.stores import MAX_SIGNATURES
 
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"

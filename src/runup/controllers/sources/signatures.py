@@ -15,6 +15,10 @@ from typing import Any
 
 import structlog
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.oci.errors import Unverified
+from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
 from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.remembered_signatures import remember
@@ -23,10 +27,6 @@ from runup.domain.checks import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
 from runup.domain.release.metadata import MetadataError, parse_image_references
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.oci.errors import Unverified
-from runup.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 
 log = structlog.get_logger("releases")
 # Half of what upstream gives verifying and fetching together (cvo-behaviour 1.4): a forced update goes on after it.

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import aiohttp
 
+from kubekit.kube.clock import Clock
 from runup import __version__
 from runup.controllers.sources import web
 from runup.domain.updates.graph import BadGraph, parse_graph
 from runup.domain.updates.service import Failure, Query, ServiceState, unable
-from runup.kube.clock import Clock
 
 # Upstream allows an hour; nobody waits that long for a few hundred kilobytes.
 TIMEOUT_S = 60.0

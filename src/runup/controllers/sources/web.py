@@ -2,7 +2,7 @@
 
 A store of signatures or an update service that redirects could have the operator, which reaches more than they do, ask
 its own machine or the one where clouds keep credentials. So each redirect is followed by hand, and every address that
-is connected to is judged after its name was resolved (`runup.oci.dial`).
+is connected to is judged after its name was resolved (`kubekit.oci.dial`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import aiohttp
 
-from runup.oci.access import is_loopback
-from runup.oci.dial import Address, ForbiddenAddress, Reach, address_of
+from kubekit.oci.access import is_loopback
+from kubekit.oci.dial import Address, ForbiddenAddress, Reach, address_of
 
 MAX_REDIRECTS = 10
 # What is quoted of where somebody leads.

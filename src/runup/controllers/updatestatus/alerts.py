@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.kube.auth import Auth
+from kubekit.kube.clock import Clock
 from runup.controllers.sources.monitoring import FAILURES, Monitoring
 from runup.domain.updatestatus.alerts import PATH, read_alerts
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
-from runup.kube.auth import Auth
-from runup.kube.clock import Clock
 
 REFRESH_S = 60.0
 TIMEOUT_S = 20.0

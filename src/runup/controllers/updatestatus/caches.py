@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from kubekit.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
+from kubekit.api.meta_v1 import Condition, Object, ObjectMeta
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
+from kubekit.kube.cache import Cache, Change
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import Node, NodeSpec, NodeStatus, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.meta_v1 import Condition, Object, ObjectMeta
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
-from runup.kube.cache import Cache, Change
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.watch import Reflector
 
 K = TypeVar("K", bound=Object)
 

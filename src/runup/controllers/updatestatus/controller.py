@@ -13,7 +13,10 @@ from datetime import datetime
 
 import structlog
 
-from runup.api.codec import DecodeError
+from kubekit.api.codec import DecodeError
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.controllers.updatestatus.caches import Caches
@@ -24,9 +27,6 @@ from runup.controllers.updatestatus.observe import observe
 from runup.domain.updatestatus.assess import assess, next_change_s
 from runup.domain.updatestatus.informers import Room
 from runup.domain.updatestatus.snapshot import Snapshot, is_drain_wanted, readable
-from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError
-from runup.kube.workqueue import QueueShutDown, WorkQueue
 
 log = structlog.get_logger("updatestatus")
 KEY = "cluster"

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from runup.api import codec
-from runup.api.core_v1 import Pod
+from kubekit.api import codec
+from kubekit.api.core_v1 import Pod
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from runup.domain.updatestatus.snapshot import Unreadable
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
 
 # A drain that goes well takes a minute; asking sooner would cost requests for nothing.
 PATIENCE_S = 60.0

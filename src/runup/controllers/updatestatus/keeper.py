@@ -13,18 +13,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import resource_of
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
+from kubekit.kube.request import Call
+from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.domain.updatestatus.informers import Others, Room, merged, others_of, ours_of, room_beside
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import AlreadyExists, Conflict, NotFound
-from runup.kube.request import Call
-from runup.kube.watch import Reflector
 
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"

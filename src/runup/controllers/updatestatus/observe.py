@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import NamespacedName, Object, key_of
+from kubekit.kube.cache import Cache
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Pod
-from runup.api.meta_v1 import NamespacedName, Object, key_of
 from runup.controllers.updatestatus.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
 from runup.domain.updatestatus.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order
-from runup.kube.cache import Cache
 
 K = TypeVar("K", bound=Object)
 VERSION = NamespacedName("", "version")

@@ -12,6 +12,10 @@ from datetime import datetime
 
 import structlog
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
@@ -23,10 +27,6 @@ from runup.controllers.updatestatus.controller import Now, Timing, UpdateStatusC
 from runup.controllers.updatestatus.drains import Drains
 from runup.controllers.updatestatus.keeper import Keeper
 from runup.controllers.updatestatus.metrics import Metrics
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import ClusterConfig
-from runup.kube.workqueue import WorkQueue
 
 log = structlog.get_logger("updatestatus")
 NAMESPACE = "openshift-update-status-controller"

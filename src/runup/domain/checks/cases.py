@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from runup.api.meta_v1 import Wire
+from kubekit.api.meta_v1 import Wire
+from kubekit.lang.version import Version, VersionError
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Applies, Check, Context
 from runup.domain.checks.objects import snapshot_of
 from runup.domain.updates import promql
 from runup.domain.updates.promql import NOTHING, Answer, BadAnswer, Known
-from runup.domain.version import Version, VersionError
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
 REPLACE = "REPLACE-ME"

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runup.api.core_v1 import ContainerStateTerminated, Pod
+from kubekit.api.core_v1 import ContainerStateTerminated, Pod
+from kubekit.lang.printable import printable
 from runup.domain.checks.catalogue.wording import names
 from runup.domain.checks.engine import CheckOutcome, could_not_tell, run_check
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 from runup.domain.preflight import report as reports
 from runup.domain.preflight.containers import CONTAINER
 from runup.domain.preflight.report import FORMAT, BadReport, Report, ReportedRisk
-from runup.lang.printable import printable
 
 # The end of a log that may hold the report, and no more of it than two reports are long.
 TAIL_LINES = 50

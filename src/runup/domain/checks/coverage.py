@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kubekit.lang.version import Version
 from runup.domain.checks.model import Check, Context
-from runup.domain.version import Version
 
 # No check's range depends on the time.
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,8 +14,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from runup.api.meta_v1 import Object, Wire, key_of
-from runup.api.scheme import RESOURCES, Resource
+from kubekit.api.meta_v1 import Object, Wire, key_of
+from kubekit.api.scheme import RESOURCES, Resource
+from kubekit.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 from runup.domain.checks import declared_page
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.engine import PARTIAL, one_line
@@ -25,7 +26,6 @@ from runup.domain.checks.ranges import Range, RangeError, parse_range
 from runup.domain.checks.reads import Read, plain
 from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
 from runup.domain.updates import promql
-from runup.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from runup.api.codec import Undecodable
-from runup.api.scheme import Resource
+from kubekit.api.codec import Undecodable
+from kubekit.api.scheme import Resource
 from runup.domain.checks.catalogue.wording import NAMED
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
 from runup.domain.preflight.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url

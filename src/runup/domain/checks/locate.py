@@ -1,4 +1,4 @@
-"""On which line of a YAML text a field stands, for errors; the values themselves are read by `runup.lang.yaml`."""
+"""On which line of a YAML text a field stands, for errors; the values themselves are read by `kubekit.lang.yaml`."""
 
 from __future__ import annotations
 

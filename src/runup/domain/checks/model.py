@@ -14,14 +14,14 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, TypeVar, cast
 
-from runup.api.codec import Undecodable
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.codec import Undecodable
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.version import Version
 from runup.domain.checks.target_catalogs import NONE_READ, Catalogs
 from runup.domain.kernelmodules.verdict import Seen
 from runup.domain.preflight.report import ReportedResource, Severity
 from runup.domain.updates.promql import NOTHING, Known
-from runup.domain.version import Version
 
 K = TypeVar("K", bound=Object)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from runup.api import codec
-from runup.api.codec import DecodeError, Undecodable
-from runup.api.scheme import Resource
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError, Undecodable
+from kubekit.api.scheme import Resource
 from runup.domain.checks.model import Snapshot
 from runup.domain.checks.reads import Slim, known, namespace_of, type_of
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from runup.api.scheme import Resource
+from kubekit.api.scheme import Resource
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.version import Version
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.file_based_catalog import parse
 from runup.domain.checks.model import Check, Context, Snapshot
 from runup.domain.checks.objects import snapshot_of
 from runup.domain.checks.reads import namespace_of
 from runup.domain.checks.target_catalogs import NONE_READ, Catalogs, TargetCatalog
-from runup.domain.version import Version
-from runup.lang import yaml as kyaml
 
 OPENINGS = ("Applies when", "Why it matters", "What to do", "Accepting it", "Source of the rule")
 # An example is judged for this update, at this moment. Objects with annotation `example: target` are the target's.

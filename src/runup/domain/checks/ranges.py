@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from runup.domain.version import Version, VersionError
+from kubekit.lang.version import Version, VersionError
 
 _COMPARATOR = re.compile(r"\s*(>=|<=|>|<|=)?\s*([^\s,<>=|]+)[\s,]*")
 _SHORT = re.compile(r"\d+\.\d+")

@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import msgspec
 
-from runup.api.meta_v1 import Object, Wire
-from runup.api.scheme import Resource, types
+from kubekit.api.meta_v1 import Object, Wire
+from kubekit.api.scheme import Resource, types
 
 # Nothing of it was in the text: CEL's `has()` must say so.
 UNSET = msgspec.UNSET

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from kubekit.lang.printable import boundary, printable
 from runup.domain import documentation
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Applies, Finding
@@ -30,7 +31,6 @@ from runup.domain.preflight.report import (
     Severity,
     encode,
 )
-from runup.lang.printable import boundary, printable
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 # Characters of a text and resources of a risk, from generous to sparse: the first pair that makes the report fit.

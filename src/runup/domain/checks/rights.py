@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.api.meta_v1 import Wire
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.model import Check
 from runup.domain.checks.reads import namespace_of

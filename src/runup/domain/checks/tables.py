@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 
 DATA = resources.files(__package__) / "data"
 

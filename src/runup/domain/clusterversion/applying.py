@@ -13,11 +13,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubekit.api.conditions import Conditions, find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.view import View
-from runup.domain.conditions import Conditions, find
 from runup.domain.payload.implicit import implicit
 from runup.domain.payload.problems import Problem
 from runup.domain.payload.progress import Loading, Progress, State, Wanted
@@ -26,7 +27,6 @@ from runup.domain.payload.wording import summary_of
 from runup.domain.release import capabilities
 from runup.domain.release.capabilities import Capabilities
 from runup.domain.release.inclusion import Filters, feature_set_and_gates
-from runup.domain.version import parse
 
 APPLY = "apply-release"
 LOAD = "load-release"

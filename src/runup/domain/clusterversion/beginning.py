@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion import status as statuses
 from runup.domain.clusterversion.history import Entries
 from runup.domain.clusterversion.view import View
-from runup.domain.conditions import find
 
 # The key by which a ClusterOperator tells which release it is of.
 _OPERATOR = "operator"

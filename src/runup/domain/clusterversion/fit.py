@@ -17,7 +17,11 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.cut import cut, stored_bytes
+from kubekit.lang.formats import is_uri
+from kubekit.lang.printable import is_hazardous, printable
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
@@ -26,7 +30,6 @@ from runup.api.config_v1 import (
     Release,
     UpdateHistory,
 )
-from runup.api.meta_v1 import Condition
 from runup.domain import documentation
 from runup.domain.preflight import results
 from runup.domain.preflight.report import MAX_NAME
@@ -37,9 +40,6 @@ from runup.domain.updates.candidates import (
     JudgedRisk,
     add_risks,
 )
-from runup.lang.cut import cut, stored_bytes
-from runup.lang.formats import is_uri
-from runup.lang.printable import is_hazardous, printable
 
 # The schema's own limits; a test reads them out of the definition that our releases carry.
 MAX_RISKS = 500

@@ -9,10 +9,10 @@ generation at which the update was last asked for (decision record 23).
 
 from __future__ import annotations
 
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.domain.clusterversion.request import Nothing, Request, UpdateRequest
 from runup.domain.preflight.attempt import digest_of
-from runup.domain.version import parse
 
 
 def goal(

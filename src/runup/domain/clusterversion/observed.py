@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import ConfigMap, Event, Pod
+from kubekit.api.workloads_v1 import Deployment
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
-from runup.api.core_v1 import ConfigMap, Event, Pod
-from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
 from runup.domain.payload.progress import Loading, Progress

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import Version, is_minor_or_major, parse
 from runup.api.config_v1 import ClusterVersion, Release, UpdateHistory
-from runup.api.meta_v1 import Condition
-from runup.domain.conditions import find, status_of
-from runup.domain.version import Version, is_minor_or_major, parse
 
 
 @dataclass(frozen=True, slots=True)

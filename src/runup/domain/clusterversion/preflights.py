@@ -12,17 +12,17 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from runup.api import scheme
+from kubekit.api import scheme
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.errors import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
-from runup.api.core_v1 import ConfigMap, Pod
-from runup.api.meta_v1 import Condition, NamespacedName
-from runup.api.workloads_v1 import Deployment
 from runup.domain.clusterversion import assemble, targets
 from runup.domain.clusterversion.goal import asks_for, same_release
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
 from runup.domain.clusterversion.view import View
-from runup.domain.errors import Terminal, Waiting
 from runup.domain.plan import Action, Apply, Delete
 from runup.domain.preflight import accounts, conditions, containers, starting, workloads
 from runup.domain.preflight import history as histories

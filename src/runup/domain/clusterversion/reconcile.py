@@ -13,9 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
-from runup.api import scheme
+from kubekit.api import scheme
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
-from runup.api.meta_v1 import Condition, NamespacedName
 from runup.domain.clusterversion import (
     applying,
     assemble,
@@ -36,7 +37,6 @@ from runup.domain.clusterversion.preflights import Preflight
 from runup.domain.clusterversion.request import Refused, UpdateRequest
 from runup.domain.clusterversion.updates import Decision
 from runup.domain.clusterversion.view import View
-from runup.domain.conditions import find
 from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories

@@ -16,12 +16,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubekit.api.conditions import find, without_condition
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.cut import cut
+from kubekit.lang.printable import printable
 from runup.api.config_v1 import ClusterVersionStatus
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion import status as statuses
-from runup.domain.conditions import find, without_condition
-from runup.lang.cut import cut
-from runup.lang.printable import printable
 
 JSON = dict[str, Any]
 TYPE = "StatusWriteRefused"

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion import gates
 from runup.domain.clusterversion import request as requests
 from runup.domain.clusterversion.observed import Observed
-from runup.domain.conditions import find
 
 VERSION = "version"
 """The name by which ClusterVersion stands among the operators."""

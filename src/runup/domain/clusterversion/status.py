@@ -12,7 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import Conditions, find, with_condition
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
@@ -20,8 +22,6 @@ from runup.api.config_v1 import (
     Release,
     UpdateHistory,
 )
-from runup.api.meta_v1 import Condition
-from runup.domain.conditions import Conditions, find, with_condition
 from runup.domain.updates.candidates import Candidate, JudgedRisk, by_name
 from runup.domain.updates.recommended import recommended
 

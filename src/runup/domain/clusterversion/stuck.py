@@ -12,13 +12,13 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import Conditions, find
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
-from runup.api.meta_v1 import Condition, NamespacedName
-from runup.api.scheme import resource_of
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.status import with_conditions
-from runup.domain.conditions import Conditions, find
 from runup.domain.plan import PatchStatus, Plan
 
 AFTER = 15

@@ -13,8 +13,12 @@ from typing import Any
 
 from msgspec.structs import replace as with_fields
 
+from kubekit.api.conditions import with_condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.errors import Terminal, Waiting
+from kubekit.lang.cut import joined
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.clusterversion import applying, history, preconditions, targets
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.observed import ReleaseCheck
@@ -22,16 +26,12 @@ from runup.domain.clusterversion.preconditions import Objection
 from runup.domain.clusterversion.preflights import RECHECK, again, check_work, ending, look_work
 from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
-from runup.domain.conditions import with_condition
-from runup.domain.errors import Terminal, Waiting
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates import acceptance
 from runup.domain.updates.candidates import Candidate, holding
 from runup.domain.updates.recommended import recommended, unaccepted
-from runup.domain.version import parse
-from runup.lang.cut import joined
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a sentence.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from urllib.parse import urlsplit
 
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionSpec
-from runup.api.meta_v1 import Condition
 from runup.domain.clusterversion import gates
-from runup.domain.version import parse
 
 INVALID = "Invalid"
 DESIRED_UPDATE = "spec.desiredUpdate"

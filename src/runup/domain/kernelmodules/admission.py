@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
+from kubekit.lang.cel import CelError, compile_cel
+from kubekit.lang.pattern import Pattern
 from runup.api.kmm_v1beta1 import (
     Modprobe,
     Module,
@@ -17,8 +19,6 @@ from runup.api.kmm_v1beta1 import (
     PreflightValidationOCPSpec,
     PreflightValidationSpec,
 )
-from runup.lang.cel import CelError, compile_cel
-from runup.lang.pattern import Pattern
 
 _TAGGED = Pattern("[:@][^/]*$")
 LONGEST_KERNEL = 64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import resource_of
 from runup.api.build_v1 import Build
-from runup.api.meta_v1 import key_of
-from runup.api.scheme import resource_of
 from runup.domain.kernelmodules import runs
 from runup.domain.kernelmodules.runs import Run, Runner, State, Wanted
 

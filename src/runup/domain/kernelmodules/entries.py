@@ -11,12 +11,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.lang.cut import cut, stored_bytes
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus
-from runup.api.meta_v1 import NamespacedName, key_of
 from runup.domain.kernelmodules.looked import Looked
-from runup.lang.cut import cut, stored_bytes
 
 VERIFIED, NOT_VERIFIED = "True", "False"
 # etcd takes 1.5 MiB of an object; what stands around a reason is counted by the rest.

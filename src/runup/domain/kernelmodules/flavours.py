@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
 
 
 @dataclass(frozen=True, slots=True, order=True)

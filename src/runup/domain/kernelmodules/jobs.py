@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runup.api.meta_v1 import NamespacedName, key_of
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholeJob, WholePod
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.domain.kernelmodules import runs
 from runup.domain.kernelmodules.runs import Run, Runner, State, Wanted
 

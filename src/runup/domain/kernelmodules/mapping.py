@@ -13,6 +13,8 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from kubekit.errors import Terminal
+from kubekit.lang.cel import CelError, Program, compile_cel
 from runup.api.kmm_v1beta1 import (
     Build,
     BuildArg,
@@ -23,9 +25,7 @@ from runup.api.kmm_v1beta1 import (
     Sign,
     TLSOptions,
 )
-from runup.domain.errors import Terminal
 from runup.domain.kernelmodules.substitution import BadSubstitution, substitute, variables
-from runup.lang.cel import CelError, Program, compile_cel
 
 REASON = "KernelMappingFailed"
 

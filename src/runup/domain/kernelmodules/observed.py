@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runup.api.codec import Undecodable
-from runup.api.core_v1 import Node
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
-from runup.api.meta_v1 import NamespacedName
 from runup.domain.kernelmodules.asked import Answers
 from runup.domain.kernelmodules.jobs import Builder
 from runup.domain.kernelmodules.runs import Run, Runner

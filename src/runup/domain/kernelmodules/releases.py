@@ -12,12 +12,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from runup.api.core_v1 import Node
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
+from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.api.meta_v1 import Condition, NamespacedName, key_of
-from runup.api.scheme import resource_of
-from runup.domain.conditions import find
 from runup.domain.kernelmodules import entries, stages, summary
 from runup.domain.kernelmodules.admission import validation_fault
 from runup.domain.kernelmodules.asked import ReleaseQuestion

@@ -12,9 +12,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.lang.cut import cut
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
-from runup.api.meta_v1 import NamespacedName
-from runup.lang.cut import cut
 
 MODULE_LABEL = "kmm.node.kubernetes.io/module.name"
 TYPE_LABEL = "kmm.openshift.io/build.type"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
 from runup.domain.kernelmodules import making, texts
 from runup.domain.kernelmodules.admission import module_faults
 from runup.domain.kernelmodules.asked import ImageQuestion

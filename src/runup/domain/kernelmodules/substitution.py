@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runup.lang.pattern import Pattern
+from kubekit.lang.pattern import Pattern
 
 DEEPEST = 16
 """How deep variables may stand inside each other; nobody writes more than two."""

@@ -7,7 +7,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.conditions import with_condition
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.cut import cut
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import (
     ModuleStatus,
@@ -15,12 +19,8 @@ from runup.api.kmm_v1beta2 import (
     PreflightValidationOCP,
     PreflightValidationStatus,
 )
-from runup.api.meta_v1 import Condition, NamespacedName
-from runup.api.scheme import Resource, resource_of
-from runup.domain.conditions import with_condition
 from runup.domain.kernelmodules import entries
 from runup.domain.plan import Action, Event, PatchStatus
-from runup.lang.cut import cut
 
 VALIDATED = "Validated"
 LONGEST_MESSAGE = 1024

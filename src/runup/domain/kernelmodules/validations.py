@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module, ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.api.meta_v1 import NamespacedName, key_of
-from runup.api.scheme import resource_of
 from runup.domain.kernelmodules import builds, entries, jobs, runs, stages, summary
 from runup.domain.kernelmodules.looked import Looked, Task
 from runup.domain.kernelmodules.observed import Observed

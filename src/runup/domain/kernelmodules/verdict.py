@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import key_of
 from runup.api.kmm_v1beta1 import Build, Module, Sign
-from runup.api.meta_v1 import key_of
 from runup.domain.kernelmodules.asked import Image, ImageQuestion
 from runup.domain.kernelmodules.flavours import Flavour, flavour_of
 from runup.domain.kernelmodules.mapping import Resolved, Unmapped, loads_something, resolve

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from kubekit.api.conditions import status_of
 from runup.api.config_v1 import ClusterOperator, OperandVersion
-from runup.domain.conditions import status_of
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 from runup.domain.payload import tls
 from runup.domain.payload.task import Task
 from runup.domain.payload.tls import TlsProfile

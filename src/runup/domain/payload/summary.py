@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from kubekit.lang.cut import joined
 from runup.domain.payload.problems import Effect, Problem
-from runup.lang.cut import joined
 
 MULTIPLE = "MultipleErrors"
 SLOW = "SlowClusterOperator"

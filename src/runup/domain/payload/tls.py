@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml as pyyaml
 
-from runup.domain.errors import Terminal
-from runup.lang import yaml as kyaml
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
 
 KINDS = frozenset(
     {

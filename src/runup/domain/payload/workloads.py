@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
 from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
-from runup.domain.conditions import find, status_of
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task

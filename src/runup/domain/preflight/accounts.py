@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api.meta_v1 import NamespacedName, Wire
-from runup.api.scheme import Resource
+from kubekit.api.meta_v1 import NamespacedName, Wire
+from kubekit.api.scheme import Resource
 from runup.domain.plan import Apply, Delete
 from runup.domain.preflight import containers
 from runup.domain.preflight.workloads import APP_LABEL, NAME, Workplace, report_map

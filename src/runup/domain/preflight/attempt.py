@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
+from kubekit.api.meta_v1 import Wire
+from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import Release
-from runup.api.meta_v1 import Wire
-from runup.lang.pattern import Pattern
 
 _ID = Pattern(r"preflight-[0-9]+-[0-9a-f]{10}")
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.domain.preflight.outcome import Outcome, State
 
 RUNNING = "PreflightRunning"

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runup.api.core_v1 import Pod
-from runup.api.meta_v1 import NamespacedName
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import Deployment
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.plan import Action, Apply, Delete
 from runup.domain.preflight import report, workloads
 from runup.domain.preflight.attempt import Attempt, digest_of

@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.core_v1 import ConfigMap
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.lang.cut import cut
+from kubekit.lang.pattern import Pattern
+from kubekit.lang.printable import encoded, printable
+from kubekit.lang.version import parse
 from runup.domain.preflight import report as reports
 from runup.domain.preflight.attempt import Attempt, is_attempt_id
 from runup.domain.preflight.report import BadReport, Report
-from runup.domain.version import parse
-from runup.lang.cut import cut
-from runup.lang.pattern import Pattern
-from runup.lang.printable import encoded, printable
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"

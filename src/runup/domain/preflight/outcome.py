@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from runup.api.core_v1 import ContainerStatus, Event, Pod
-from runup.api.workloads_v1 import Deployment
+from kubekit.api.core_v1 import ContainerStatus, Event, Pod
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.preflight import starting, workloads
 from runup.domain.preflight.attempt import Attempt
 from runup.domain.preflight.report import Report

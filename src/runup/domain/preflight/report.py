@@ -12,14 +12,14 @@ from typing import Literal
 
 import msgspec
 
-from runup.api import codec
-from runup.api.meta_v1 import Wire
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
+from kubekit.lang.cut import cut
+from kubekit.lang.formats import is_uri
+from kubekit.lang.pattern import Pattern
+from kubekit.lang.printable import encoded, printable
 from runup.domain import documentation
-from runup.domain.errors import Terminal
-from runup.lang.cut import cut
-from runup.lang.formats import is_uri
-from runup.lang.pattern import Pattern
-from runup.lang.printable import encoded, printable
 
 FORMAT = "preflight-v1-json"
 FILE_NAME = "report.json"

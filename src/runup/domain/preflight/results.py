@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.api.meta_v1 import Condition, ConditionStatus
 from runup.domain import documentation
 from runup.domain.preflight.report import OMITTED, Report, ReportedRisk
 from runup.domain.updates import rules

@@ -16,13 +16,13 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import Condition, Wire
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.quantity import QuantityError, parse_quantity
 from runup.domain import documentation
 from runup.domain.preflight.workloads import SETTINGS_MAP, Workplace
-from runup.lang import yaml as kyaml
-from runup.lang.quantity import QuantityError, parse_quantity
 
 CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"

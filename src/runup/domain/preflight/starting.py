@@ -14,10 +14,10 @@ from datetime import datetime
 
 import msgspec
 
-from runup.api.core_v1 import Event, Pod
-from runup.api.workloads_v1 import Deployment
-from runup.domain.conditions import find
-from runup.lang.pattern import Pattern
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Event, Pod
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.lang.pattern import Pattern
 
 # Mounts and sandboxes often succeed at the second try; a pod that takes longer than this says why.
 PATIENCE_S = 5.0

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from runup.api import codec
-from runup.api.workloads_v1 import Deployment
+from kubekit.api import codec
+from kubekit.api.workloads_v1 import Deployment
 from runup.domain.preflight import report
 from runup.domain.preflight.attempt import Attempt
 

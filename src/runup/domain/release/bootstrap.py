@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride, FeatureGate
-from runup.domain.errors import Terminal
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.domain.release.manifest import Manifest, parse_manifests
 from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
 from runup.domain.release.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
 from runup.domain.release.template import TemplateError, Values, render
-from runup.lang import yaml as kyaml
 
 BOOTSTRAP = "bootstrap"
 FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)

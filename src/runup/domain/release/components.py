@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 from runup.domain.release.metadata import MetadataError, named_images
 from runup.domain.release.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
 

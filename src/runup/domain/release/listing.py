@@ -10,9 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.errors import Terminal
 from runup.domain.release.capabilities import KNOWN, Capabilities
 from runup.domain.release.inclusion import (
     DEFAULT_FEATURE_SET,
@@ -25,7 +26,6 @@ from runup.domain.release.inclusion import (
     include,
 )
 from runup.domain.release.payload import Payload
-from runup.lang import yaml as kyaml
 
 BAD_CLUSTER = "BadCluster"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]
 

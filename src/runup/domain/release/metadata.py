@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.version import Version, VersionError
 from runup.domain import documentation
-from runup.domain.version import Version, VersionError
-from runup.lang import yaml as kyaml
 
 KIND = "cincinnati-metadata-v0"
 ARCHITECTURE_KEY = "release.openshift.io/architecture"

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from runup.domain.errors import Terminal
+from kubekit.errors import Terminal
 from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.domain.release.manifest import Manifest, parse_manifests
 from runup.domain.release.metadata import (

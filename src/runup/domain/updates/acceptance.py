@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from runup.lang.pattern import Pattern
+from kubekit.lang.pattern import Pattern
 
 NAME = "accepted-risks"
 # The operator watches the ConfigMaps of its namespace that carry it.

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import Version, parse
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
-from runup.api.meta_v1 import Condition
 from runup.domain.preflight import results
 from runup.domain.updates import graph as graphs
 from runup.domain.updates import risks, service
@@ -18,7 +19,6 @@ from runup.domain.updates.candidates import Candidate, from_advice
 from runup.domain.updates.graph import MULTI, Advice, BadGraph, Graph
 from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.updates.service import Failure, Query, ServiceState
-from runup.domain.version import Version, parse
 
 _KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 

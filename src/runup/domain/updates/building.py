@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version, parse
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.api.meta_v1 import Wire
-from runup.domain.errors import Terminal
 from runup.domain.updates.graph import ARCHITECTURE, CHANNELS
 from runup.domain.updates.graph_data import BlockedEdge, GraphData, plain
-from runup.domain.version import Version, parse
 
 JSON = dict[str, Any]
 Hop = tuple[str, str]

@@ -11,12 +11,12 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import Version, is_minor_or_major, parse
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, Release
-from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.graph import Advice
 from runup.domain.updates.promql import Known
-from runup.domain.version import Version, is_minor_or_major, parse
 
 ALWAYS = (MatchingRule(type="Always"),)
 # What the API takes (cvo-behaviour 10.3).

@@ -12,11 +12,11 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version, parse
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, MatchingRule, Release
-from runup.api.meta_v1 import Wire
-from runup.domain.errors import Terminal
-from runup.domain.version import Version, parse
 
 ARCHITECTURE = "release.openshift.io/architecture"
 CHANNELS = "io.openshift.upgrades.graph.release.channels"

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
-from runup.api.meta_v1 import Wire
-from runup.domain.errors import Terminal
-from runup.domain.version import parse
 
 JSON = dict[str, Any]
 _PREFIX = "io.openshift.upgrades.graph.previous."

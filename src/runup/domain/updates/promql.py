@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.api.meta_v1 import Wire
-from runup.domain.errors import Terminal
 
 if TYPE_CHECKING:
     from runup.domain.updatestatus.snapshot import Alert

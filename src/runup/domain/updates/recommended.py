@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.lang.cut import joined
 from runup.domain.updates.candidates import Candidate, JudgedRisk
-from runup.lang.cut import joined
 
 RECOMMENDED = "Recommended"
 NOT_EXPOSED = "NotExposedToRisks"

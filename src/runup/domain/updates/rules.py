@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
-from runup.api.meta_v1 import Condition
 from runup.domain.updates import promql
 from runup.domain.updates.promql import Known
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from kubekit.api.meta_v1 import Condition
+from kubekit.errors import Terminal
+from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionSpec, Release
-from runup.api.meta_v1 import Condition
-from runup.domain.errors import Terminal
 from runup.domain.updates.graph import MULTI, Graph
-from runup.domain.version import parse
 
 DEFAULT_URL = "https://api.openshift.com/api/upgrades_info/v1/graph"
 # Between two attempts; upstream waits two to four minutes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.cut import joined
 from runup.domain.updates.risks.source import SourceRisk
-from runup.lang.cut import joined
 
 UPGRADEABLE = "Upgradeable"
 # Of a message; ClusterVersion has a dozen of them to carry, and a cluster some thirty operators.

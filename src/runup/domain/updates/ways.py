@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from runup.domain.version import Version
+from kubekit.lang.version import Version
 
 JSON = dict[str, Any]
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from runup.api import codec
-from runup.api.meta_v1 import Wire
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
 
 PATH = "/api/v1/alerts"
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.domain.updatestatus import health, limits, waits
 from runup.domain.updatestatus import nodes as states

@@ -11,12 +11,12 @@ from datetime import datetime
 
 import msgspec
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.lang.pattern import Pattern
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.meta_v1 import Condition
-from runup.api.workloads_v1 import Deployment
-from runup.domain.conditions import find, status_of
 from runup.domain.updatestatus.estimate import Estimate, baseline_s, estimate
-from runup.lang.pattern import Pattern
 
 _OF_PAYLOAD = ("include.release.openshift.io/", "exclude.release.openshift.io/")
 MACHINE_CONFIG = "machine-config"

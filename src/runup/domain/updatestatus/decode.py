@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, Wire
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition, Wire
 from runup.api.update_v1alpha1 import (
     ControlPlane,
     HealthImpact,

@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
+from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import AwaitedOperator
-from runup.domain.conditions import find
 from runup.domain.updatestatus import drains, health, uids, waits
 from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.control_plane import (

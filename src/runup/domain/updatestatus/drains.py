@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from runup.api.core_v1 import Pod
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.update_v1alpha1 import ResourceRef
-from runup.api.workloads_v1 import PodDisruptionBudget
-from runup.domain.conditions import find
 from runup.domain.updatestatus.finding import (
     DOCS,
     ERROR,

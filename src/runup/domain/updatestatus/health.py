@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.gotext import quoted
 from runup.api.config_v1 import ClusterVersion
-from runup.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ResourceRef
-from runup.domain.conditions import find
 from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus.control_plane import OperatorState
 from runup.domain.updatestatus.finding import (
@@ -42,7 +43,6 @@ from runup.domain.updatestatus.finding import (
 )
 from runup.domain.updatestatus.nodes import NodeState, PoolState, Trouble
 from runup.domain.updatestatus.snapshot import Alert
-from runup.lang.gotext import quoted
 
 NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
 OPERATOR_UNAVAILABLE, OPERATOR_DEGRADED = "ClusterOperatorUnavailable", "ClusterOperatorDegraded"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from runup.api import codec
+from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.domain.updatestatus import limits
 from runup.domain.updatestatus.words import INFORMER

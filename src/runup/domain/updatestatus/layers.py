@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.conditions import without_condition
+from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
-from runup.domain.conditions import without_condition
 from runup.domain.updatestatus import insights, limits, pool_insights, version_insight
 from runup.domain.updatestatus.draft import INPUTS, Draft
 from runup.domain.updatestatus.finding import (

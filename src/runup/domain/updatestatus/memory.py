@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import ClusterVersionInsight, HealthInsight, Insight, UpdateStatusStatus
-from runup.domain.conditions import find
 
 # An estimate that moved by less is the same estimate: otherwise it would be written in every pass.
 SAME_ESTIMATE = timedelta(seconds=30)

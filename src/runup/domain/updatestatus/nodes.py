@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Node
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.domain.conditions import status_of
 from runup.domain.updatestatus.node_words import (
     ASSESSMENTS,
     COMPLETED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubekit.lang.gotext import SECOND, go_duration
 from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeInsight, PoolSummary
 from runup.domain.updatestatus import node_words, uids
 from runup.domain.updatestatus import nodes as states
@@ -9,7 +10,6 @@ from runup.domain.updatestatus.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_
 from runup.domain.updatestatus.memory import CONTROL_PLANE, Memory, Said
 from runup.domain.updatestatus.nodes import NodeState, PoolState
 from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
-from runup.lang.gotext import SECOND, go_duration
 
 
 def _scope(pool: PoolState) -> str:

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.gotext import parse_duration
 from runup.api.update_v1alpha1 import (
     ClusterOperatorInsight,
     HealthInsight,
@@ -21,7 +23,6 @@ from runup.api.update_v1alpha1 import (
     OperatorProgress,
     UpdateStatusStatus,
 )
-from runup.domain.conditions import find
 from runup.domain.updatestatus import node_words as states
 from runup.domain.updatestatus.decode import decode, unknown_insights
 from runup.domain.updatestatus.finding import (
@@ -36,7 +37,6 @@ from runup.domain.updatestatus.finding import (
 from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL
 from runup.domain.updatestatus.report import Counts, HealthRow, NodeRow, OperatorRow, PoolReport, Report
 from runup.domain.updatestatus.words import AVAILABLE, DEGRADED, HEALTHY, INFORMER, UPDATING
-from runup.lang.gotext import parse_duration
 
 JSON = dict[str, Any]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import NO_VERSION, ClusterVersionInsight, OperatorProgress, ResourceRef
 from runup.domain.updatestatus import node_words as states
 from runup.domain.updatestatus.words import ARCHITECTURE, INSTALLATION, PARTIAL, UNKNOWN_VERSION

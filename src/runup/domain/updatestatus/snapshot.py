@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import msgspec
 
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.api.core_v1 import Node, Pod
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
-from runup.api.workloads_v1 import Deployment, PodDisruptionBudget
 from runup.domain.updatestatus.alerts import Alert as Alert
 from runup.domain.updatestatus.node_words import CONTROL_PLANE_POOL, WORKER_POOL
 from runup.domain.updatestatus.unreadable import Unreadable as Unreadable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from kubekit.lang.digest import sha256
+from kubekit.lang.pattern import Pattern
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.domain.updatestatus.finding import Finding
-from runup.lang.digest import sha256
-from runup.lang.pattern import Pattern
 
 _PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LIMIT = 63

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import (
     NO_VERSION,
@@ -14,7 +15,6 @@ from runup.api.update_v1alpha1 import (
     VersionMetadata,
     Versions,
 )
-from runup.domain.conditions import find
 from runup.domain.updatestatus import nodes as states
 from runup.domain.updatestatus import uids
 from runup.domain.updatestatus.control_plane import ControlPlaneState

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ContainerStatus, Pod
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ContainerStatus, Pod
 from runup.api.update_v1alpha1 import AwaitedOperator, ResourceRef
-from runup.domain.conditions import find
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG, OperatorState
 from runup.domain.updatestatus.finding import (
     DOCS,

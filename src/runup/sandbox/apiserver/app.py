@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.access.audit import AuditLog
 from runup.sandbox.apiserver.access.authn import Authenticator

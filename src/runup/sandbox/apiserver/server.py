@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from runup.kube.clock import Clock, SystemClock, machine_now
+from kubekit.kube.clock import Clock, SystemClock, machine_now
 from runup.sandbox.apiserver import bootstrap
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.apiserver.access.audit import AuditLog

@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runup.oci import credentials
-from runup.oci.access import Access
-from runup.oci.build import BuiltImage, build_image, layer_of
-from runup.oci.errors import OciError
-from runup.oci.images import Execution
-from runup.oci.layers import open_image
-from runup.oci.layout import Layout
-from runup.oci.reference import parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci import credentials
+from kubekit.oci.access import Access
+from kubekit.oci.build import BuiltImage, build_image, layer_of
+from kubekit.oci.errors import OciError
+from kubekit.oci.images import Execution
+from kubekit.oci.layers import open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
 
 PROGRAM = "usr/bin/buildah"
 SCRIPT = b"""#!/usr/bin/env python3

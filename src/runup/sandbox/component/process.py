@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import Conflict, KubeError, NotFound
 from runup.api.config_v1 import ClusterOperator
-from runup.api.scheme import Resource, resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.errors import Conflict, KubeError, NotFound
 from runup.sandbox.component.behaviour import Expected, parse, status
 
 JSON = dict[str, Any]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from runup.api.meta_v1 import NamespacedName
-from runup.api.scheme import resource_of
-from runup.api.whole_v1 import WholePod
-from runup.api.workloads_v1 import PodDisruptionBudget
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.request import Call
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.api.whole_v1 import WholePod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.request import Call
 from runup.sandbox.controllers.workloads import is_active, is_ready
 
 BUDGETS = resource_of(PodDisruptionBudget)

@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName
-from runup.api.whole_v1 import WholeDeployment, WholePod, WholeReplicaSet
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.whole_v1 import WholeDeployment, WholePod, WholeReplicaSet
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubekit.kube.request import Call
 from runup.sandbox.controllers import rollout
 from runup.sandbox.controllers.runner import Again, Attempt
 from runup.sandbox.controllers.workloads import (

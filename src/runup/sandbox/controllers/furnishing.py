@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.request import Call
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.request import Call
 from runup.sandbox.controllers.graph import Graph
 from runup.sandbox.controllers.namespaces import NAMESPACES
 from runup.sandbox.controllers.runner import Again, Loop

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import structlog
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName, Object, ObjectMeta, OwnerReference, key_of
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError, NotFound
-from runup.kube.workqueue import WorkQueue
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, OwnerReference, key_of
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
+from kubekit.kube.workqueue import WorkQueue
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers.graph import Graph, reference_to
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import orjson
 
-from runup.api.meta_v1 import Object, OwnerReference
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import NotFound
-from runup.kube.watch import Reflector
+from kubekit.api.meta_v1 import Object, OwnerReference
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import NotFound
+from kubekit.kube.watch import Reflector
 
 JSON = dict[str, Any]
 Listener = Callable[[Resource, Object | None, Object | None], None]

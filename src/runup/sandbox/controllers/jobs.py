@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, ConditionStatus, NamespacedName
-from runup.api.whole_v1 import WholeJob, WholePod
-from runup.domain.conditions import find, with_condition
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import Clock
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.conditions import find, with_condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus, NamespacedName
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
 from runup.sandbox.controllers.runner import Again
 from runup.sandbox.controllers.workloads import (
     JOBS,

@@ -12,15 +12,15 @@ from typing import Any
 
 import structlog
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, NamespacedName, Object
-from runup.api.scheme import Resource
-from runup.domain.conditions import with_condition
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError, NotFound
-from runup.kube.workqueue import WorkQueue
+from kubekit.api import codec
+from kubekit.api.conditions import with_condition
+from kubekit.api.meta_v1 import Condition, NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError, NotFound
+from kubekit.kube.workqueue import WorkQueue
 from runup.sandbox.controllers.graph import Graph
 
 JSON = dict[str, Any]

@@ -6,15 +6,15 @@ from collections.abc import Generator, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import Condition, NamespacedName
-from runup.api.whole_v1 import WholePod, WholeReplicaSet
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, KubeError
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.whole_v1 import WholePod, WholeReplicaSet
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, KubeError
+from kubekit.kube.request import Call
 from runup.sandbox.controllers.runner import Again, Attempt
 from runup.sandbox.controllers.workloads import (
     JSON,

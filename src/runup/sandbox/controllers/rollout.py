@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from runup.api import codec
-from runup.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholeReplicaSet
-from runup.domain.conditions import find
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.whole_v1 import DeploymentCondition, WholeDeployment, WholeDeploymentSpec, WholeReplicaSet
 
 JSON = dict[str, Any]
 # No deadline at all (apps/v1 defaults: what a Deployment of extensions/v1beta1 without one reads as).

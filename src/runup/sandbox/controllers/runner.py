@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 import structlog
 
-from runup.api.meta_v1 import NamespacedName, Object, key_of
-from runup.api.scheme import Resource
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from runup.kube.request import Call
-from runup.kube.watch import Reflector
-from runup.kube.workqueue import QueueShutDown, WorkQueue
+from kubekit.api.meta_v1 import NamespacedName, Object, key_of
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from kubekit.kube.request import Call
+from kubekit.kube.watch import Reflector
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
 
 log = structlog.get_logger("cluster")
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import LabelSelector, NamespacedName
-from runup.api.whole_v1 import WholeNode, WholePod
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import Clock
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector, NamespacedName
+from kubekit.api.whole_v1 import WholeNode, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers.workloads import JSON, PODS, is_active, warning
 

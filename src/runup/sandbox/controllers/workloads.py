@@ -8,14 +8,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import NamespacedName, Object
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.cache import Cache
-from runup.kube.clock import Clock
-from runup.kube.request import Call
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
 
 JSON = dict[str, Any]
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

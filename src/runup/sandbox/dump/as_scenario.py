@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from runup.domain import version as versions
+from kubekit.lang import version as versions
 from runup.domain.checks.catalogue.wording import names
 from runup.sandbox.dump.layout import BadDump
 from runup.sandbox.dump.load import Dump, moment_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]
 _LARGE = 64 * 1024

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from runup.api.codec import DecodeError
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from runup.sandbox.node import podspec
 from runup.sandbox.node.place import Place
 from runup.sandbox.node.volumes import write

@@ -12,11 +12,11 @@ from contextlib import suppress
 
 import structlog
 
-from runup.api.meta_v1 import key_of
-from runup.api.whole_v1 import WholePod
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.node import podspec, podstatus
 from runup.sandbox.node.backoff import Limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.node import backoff, podspec, process
 from runup.sandbox.node.images import LocalImage, PullError
 from runup.sandbox.node.place import Place

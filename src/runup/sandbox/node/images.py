@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from runup.oci import images
-from runup.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
-from runup.oci.layers import open_image, unpack
-from runup.oci.layout import Layout
-from runup.oci.reference import Reference, parse
-from runup.oci.registry import RegistryClient
+from kubekit.oci import images
+from kubekit.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.layers import open_image, unpack
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry import RegistryClient
 
 
 class PullError(Exception):

@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 import runup
-from runup.kube.clock import OFFSET
+from kubekit.kube.clock import OFFSET
 
 PACKAGE_ROOT = Path(runup.__file__).resolve().parent.parent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.api.whole_v1 import WholePod
+from kubekit.api.whole_v1 import WholePod
 from runup.sandbox.node.backoff import KUBELET, Limits
 from runup.sandbox.node.images import ImageStore
 from runup.sandbox.node.runner import Runner

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 
-from runup.api.codec import DecodeError
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError, NotFound
+from kubekit.api.codec import DecodeError
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError, NotFound
 from runup.sandbox.node import podspec, podstatus
 from runup.sandbox.node.backoff import MOUNTS
 from runup.sandbox.node.container import ContainerWorker

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runup.api.whole_v1 import WholePod
+from kubekit.api.whole_v1 import WholePod
 from runup.sandbox.node.podspec import BadPod, ContainerSpec, bytes_of, service_account
 
 JSON = dict[str, Any]

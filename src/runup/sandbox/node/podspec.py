@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from runup.api.whole_v1 import WholePod
-from runup.lang.quantity import QuantityError, parse_quantity
+from kubekit.api.whole_v1 import WholePod
+from kubekit.lang.quantity import QuantityError, parse_quantity
 
 JSON = dict[str, Any]
 DEFAULT_GRACE_S = 30

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from runup.api.whole_v1 import WholePod
+from kubekit.api.whole_v1 import WholePod
 from runup.sandbox.node.records import (
     DECLARED,
     RAN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.node import probes
 from runup.sandbox.node.podspec import ContainerSpec
 from runup.sandbox.node.probes import Probe, Tally

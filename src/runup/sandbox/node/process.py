@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.kube.clock import Clock, within
+from kubekit.kube.clock import Clock, within
 from runup.sandbox.node.runner import Launch, Runner
 from runup.sandbox.node.runner_bwrap import descendants
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from runup.api.whole_v1 import WholePod
+from kubekit.api.whole_v1 import WholePod
 
 JSON = dict[str, Any]
 # How the agent recognises its own work in a status: processes it ran, and pods it only declared.

@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 import structlog
 
-from runup.api.codec import DecodeError
-from runup.api.meta_v1 import key_of
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import Conflict, KubeError, NotFound, Transient
-from runup.kube.request import Call
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError, NotFound, Transient
+from kubekit.kube.request import Call
 from runup.sandbox.node import podstatus
 from runup.sandbox.node.podspec import ContainerSpec, containers, init_containers
 from runup.sandbox.node.podstatus import Seen, Verdict

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from runup.kube.clock import SystemClock
+from kubekit.kube.clock import SystemClock
 from runup.sandbox.errors import SandboxError
 
 # Where a container finds its image's files, and where the payload is read from (docs/sandbox.md).

@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholePod
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import ApiError, KubeError, NotFound
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError, KubeError, NotFound
 from runup.sandbox.node import interpreter, podenv, podspec, volumes
 from runup.sandbox.node.account import Account
 from runup.sandbox.node.images import LocalImage

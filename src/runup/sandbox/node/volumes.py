@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runup.api.whole_v1 import WholePod
+from kubekit.api.whole_v1 import WholePod
 from runup.sandbox.node import podenv
 from runup.sandbox.node.podenv import Lookup
 from runup.sandbox.node.podspec import SERVICE_ACCOUNT_MOUNT, BadPod, ContainerSpec, containers, init_containers

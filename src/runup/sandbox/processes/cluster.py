@@ -19,13 +19,13 @@ from typing import TextIO, cast
 import structlog
 import uvloop
 
-from runup.domain.errors import Terminal
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock, SystemClock
-from runup.kube.config import load as load_kubeconfig
-from runup.kube.errors import KubeError
-from runup.lang.lossy import Lossy
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import load as load_kubeconfig
+from kubekit.kube.errors import KubeError
+from kubekit.lang.lossy import Lossy
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.agent import NodeAgent

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runup.api.meta_v1 import key_of
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
-from runup.api.workloads_v1 import PodDisruptionBudget
-from runup.kube.cache import Cache
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import KubeError
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.controllers import furnishing, workloads
 from runup.sandbox.controllers.budgets import BUDGETS, Budgets

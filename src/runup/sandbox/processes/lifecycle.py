@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from runup.kube.clock import Clock, machine_now
+from kubekit.kube.clock import Clock, machine_now
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
 from runup.sandbox.scenario.folder import Scenario

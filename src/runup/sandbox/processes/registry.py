@@ -25,12 +25,12 @@ from uuid import uuid4
 from aiohttp import encode_basic_auth, web
 from aiohttp.typedefs import Handler
 
+from kubekit.oci import images
+from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound
+from kubekit.oci.images import Descriptor
+from kubekit.oci.layout import BlobWriter, Layout, media_type_of
+from kubekit.oci.reference import is_digest, is_tag, sha256
 from runup import pages
-from runup.oci import images
-from runup.oci.errors import BadImage, CannotWrite, ImageNotFound
-from runup.oci.images import Descriptor
-from runup.oci.layout import BlobWriter, Layout, media_type_of
-from runup.oci.reference import is_digest, is_tag, sha256
 
 _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
 _PIECE = 1 << 20

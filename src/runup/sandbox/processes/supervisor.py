@@ -13,8 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-from runup.kube.clock import OFFSET, Clock, SystemClock
-from runup.lang.lossy import Lossy
+from kubekit.kube.clock import OFFSET, Clock, SystemClock
+from kubekit.lang.lossy import Lossy
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.process import die_with_parent
 from runup.sandbox.node.volumes import write

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runup.lang import yaml as kyaml
-from runup.oci import images
-from runup.oci.build import BuiltImage, build_image, layer_of
-from runup.oci.images import Execution
+from kubekit.lang import yaml as kyaml
+from kubekit.oci import images
+from kubekit.oci.build import BuiltImage, build_image, layer_of
+from kubekit.oci.images import Execution
 from runup.sandbox.component import behaviour
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.folder import ReleaseSpec

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 from runup.sandbox.scenario.folder import ClusterSpec
 
 JSON = dict[str, Any]

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from kubekit.api.meta_v1 import Wire
+from kubekit.lang import version as versions
+from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ConditionalUpdateRisk
-from runup.api.meta_v1 import Wire
-from runup.api.names import OPERATOR_NAMESPACE
-from runup.domain import version as versions
-from runup.lang import yaml as kyaml
+from runup.names import OPERATOR_NAMESPACE
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.manifests import JSON, identity, objects_under
 

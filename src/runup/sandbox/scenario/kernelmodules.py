@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import runup
-from runup.lang import yaml as kyaml
-from runup.oci import images
-from runup.oci.build import build_image, layer_of
-from runup.oci.images import Execution
+from kubekit.lang import yaml as kyaml
+from kubekit.oci import images
+from kubekit.oci.build import build_image, layer_of
+from kubekit.oci.images import Execution
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.component import builder
 from runup.sandbox.errors import SandboxError

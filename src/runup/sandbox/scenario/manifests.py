@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from runup.lang import yaml as kyaml
+from kubekit.lang import yaml as kyaml
 from runup.sandbox.errors import SandboxError
 
 JSON = dict[str, Any]

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import runup
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.lang.version import Version
+from kubekit.oci import images
+from kubekit.oci.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
+from kubekit.oci.images import Execution
+from kubekit.oci.signatures import SigningKey, generate_key
 from runup.domain import documentation
 from runup.domain.checks import packing
-from runup.domain.version import Version
-from runup.oci import images
-from runup.oci.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
-from runup.oci.images import Execution
-from runup.oci.signatures import SigningKey, generate_key
 from runup.sandbox import crds
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
@@ -144,7 +144,7 @@ def signing_key(data: Path) -> SigningKey:
     file = data / "signing.key"
     if file.is_file():
         return SigningKey(file.read_bytes())
-    key = generate_key()
+    key = generate_key("runup sandbox releases <releases@sandbox.invalid>")
     write(file, key.secret, mode=0o600)
     return key
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from runup.api.meta_v1 import ObjectMeta
-from runup.api.scheme import Resource
-from runup.api.whole_v1 import WholeNode
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeNode
 from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from runup.sandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE

@@ -13,19 +13,19 @@ from typing import Any
 
 import structlog
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import AlreadyExists, ApiError, NotFound
+from kubekit.lang.version import Version
+from kubekit.oci.layers import open_image, read_folders
+from kubekit.oci.layout import Layout
 from runup.api.config_v1 import CapabilitiesSpec
-from runup.api.scheme import Resource
 from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.payload import FOLDERS, MANIFESTS, included, load_payload
-from runup.domain.version import Version
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import AlreadyExists, ApiError, NotFound
-from runup.oci.layers import open_image, read_folders
-from runup.oci.layout import Layout
 from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.plurals import guess_plural
 from runup.sandbox.scenario import kernelmodules

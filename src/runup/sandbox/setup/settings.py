@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from runup.api.meta_v1 import Wire
+from kubekit.api.meta_v1 import Wire
 from runup.sandbox.errors import SandboxError
 from runup.sandbox.node.volumes import write
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.render.reading import read
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import (
     AwaitedOperator,
     ClusterOperatorInsight,

@@ -23,7 +23,7 @@ from tests.cli.render.status.test_html import (
     worker,
 )
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import (
     ControlPlane,
     Informer,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.cli.render.reading import read
 from tests.cli.render.status.test_html import condition, insight, status, updating, version, worker
 
-from runup.api.meta_v1 import Condition, ConditionStatus
+from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.update_v1alpha1 import (
     ClusterOperatorInsight,
     Insight,

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from tests.controllers.operator_world import NAMESPACE, cluster
 
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import Release
-from runup.api.scheme import Resource
 from runup.controllers.payload.fetching.pod import JOBS, PODS, FromPod
 from runup.controllers.payload.payloads import NotLoaded
 from runup.domain.payload import retrieval
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
 
 IMAGE = "registry.example/release@sha256:" + "52" * 32
 RELEASE = Release(image=IMAGE, version="5.2.0")

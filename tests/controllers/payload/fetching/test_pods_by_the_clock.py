@@ -14,6 +14,9 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from tests.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching import registry
 from runup.controllers.payload.fetching.choice import fetching
@@ -23,9 +26,6 @@ from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
-from runup.kube.client import Client
-from runup.kube.clock import ManualClock
-from runup.kube.config import ClusterConfig
 
 RELEASE = Release(image="registry.example/release@sha256:" + "52" * 32, version="5.2.0")
 

@@ -12,13 +12,13 @@ import pytest
 from tests.controllers.operator_world import NAMESPACES, OWN, Cluster, cluster, running
 from tests.oci.registries import Answer, Asked, Odd, odd_registry
 
+from kubekit.api.conditions import find
+from kubekit.kube import calls
+from kubekit.oci.build import build_release
+from kubekit.oci.layout import Layout
+from kubekit.oci.signatures import SigningKey
+from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import ClusterVersion
-from runup.domain.conditions import find
-from runup.kube import calls
-from runup.oci.build import build_release
-from runup.oci.layout import Layout
-from runup.oci.signatures import SigningKey
-from runup.oci.stores import add_signature
 
 MANIFEST = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, namespace: default, annotations: {a: b}}\n"
 METADATA = "release-manifests/release-metadata"

@@ -15,11 +15,11 @@ import pytest
 from aiohttp import web
 from tests.contract.test_conversion_webhooks import answer
 
-from runup.api.scheme import Resource
-from runup.kube import calls, config
-from runup.kube.client import Client
-from runup.kube.errors import ApiError
-from runup.kube.request import Call, Request
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError
+from kubekit.kube.request import Call, Request
 from runup.sandbox.apiserver.access import certs
 from runup.sandbox.apiserver.server import ApiServer
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import ApiError, Forbidden, Invalid
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError, Forbidden, Invalid
 from runup.sandbox.apiserver.schema.go_defaults_core import pull_policy
 
 JSON = dict[str, Any]

@@ -8,10 +8,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.config import load
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.config import load
 from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY
 from runup.sandbox.apiserver.server import ApiServer
 
@@ -54,7 +54,7 @@ async def asked(
     file = tmp_path / "user.kubeconfig"
     file.write_bytes(server.kubeconfig_for(user, groups))
     config = load(str(file))
-    from runup.kube.tls import context_for
+    from kubekit.kube.tls import context_for
 
     context = context_for(config, config.auth.credential(server.clock.now()))
     assert context is not None

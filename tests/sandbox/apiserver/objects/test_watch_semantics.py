@@ -12,7 +12,7 @@ import aiohttp
 import orjson
 import pytest
 
-from runup.kube.config import load
+from kubekit.kube.config import load
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import orjson
 import yaml
 
-from runup.kube.clock import ManualClock
+from kubekit.kube.clock import ManualClock
 from runup.sandbox import crds
 from runup.sandbox.apiserver.http.messages import Request, Response
 from runup.sandbox.apiserver.kinds import BUILTIN, Kind, KindTable

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import SystemClock
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
 from runup.sandbox.apiserver.http.messages import Request, Response
 from runup.sandbox.apiserver.http.routing import parse
 from runup.sandbox.apiserver.kinds import KindTable

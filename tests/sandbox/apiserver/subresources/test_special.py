@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from runup.api.scheme import Resource
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
 from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from kubekit.lang.gotext import MINUTE, SECOND, nanoseconds, rounded, short_duration, truncated
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.cli.render.text import columns, timestamp
 from runup.domain.updatestatus.estimate import assessment_of, to_precision
 from runup.domain.updatestatus.finding import INFO, NO_IMPACT, UNKNOWN
 from runup.domain.updatestatus.read import count
 from runup.domain.updatestatus.report import HealthRow, NodeRow, PoolReport, Report
-from runup.lang.gotext import MINUTE, SECOND, nanoseconds, rounded, short_duration, truncated
 
 NOT_UPDATING = "The cluster is not updating.\n"
 DETAILS = ("none", "all", "nodes", "health", "operators")

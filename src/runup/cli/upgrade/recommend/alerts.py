@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubekit.lang.value import Value
 from runup.cli.facts import Condition, mapping, mappings, text
-from runup.lang.value import Value
 
 JSON = dict[str, Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.lang.value import Value
 from runup.cli.facts import Condition, Facts, Risk, Update
 from runup.cli.render.text import Output, err, indented
 from runup.cli.versions import check_version, newest_first, numbers
-from runup.lang.value import Value
 
 Minor = tuple[int, int]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
+from kubekit.lang.value import Value
 from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.lang.value import Value
 
 
 @click.command("recommend", cls=Command)
@@ -49,7 +49,7 @@ def recommend(
       runup upgrade recommend --dump must-gather.local.1   of a must-gather
     """
     if words:
-        from runup.lang.gotext import quoted
+        from kubekit.lang.gotext import quoted
 
         raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
     if dump and mock_clusterversion:
@@ -74,7 +74,7 @@ def _check(target: str, quiet: bool, outdated: bool) -> None:
         try:
             check_version(target)
         except ValueError as error:
-            from runup.lang.gotext import quoted
+            from kubekit.lang.gotext import quoted
 
             raise CommandError(f"cannot parse SemVer target {quoted(target)}: {error}") from error
 

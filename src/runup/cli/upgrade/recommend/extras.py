@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from kubekit.lang.value import Value
 from runup.cli.facts import JSON, mapping, mappings, text
 from runup.cli.render.text import Output
-from runup.lang.value import Value
 
 HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
 

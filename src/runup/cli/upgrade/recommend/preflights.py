@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from runup.api import codec
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.lang.value import Value
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import ConfigMap
 from runup.cli import findings
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, texts
@@ -20,7 +21,6 @@ from runup.cli.render.text import Output, aligned, out, shortened, timestamp
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.history import History
 from runup.domain.preflight.results import OUTDATED
-from runup.lang.value import Value
 
 _LONGEST = 100
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from kubekit.lang.value import Value
 from runup.cli.facts import Condition, Facts, Update
 from runup.cli.render.overview import NO_INFO, NO_UPDATES, channel_line
 from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message
 from runup.cli.upgrade.recommend.alerts import Check
 from runup.cli.upgrade.recommend.buckets import Buckets, buckets, issue, minor_of
-from runup.lang.value import Value
 
 _UMBRELLA = "ConditionalUpdateRisk"
 _FINE = "no known issues relevant to this cluster"

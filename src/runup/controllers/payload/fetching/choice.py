@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
 from runup.controllers.payload.fetching.pod import FromPod
 from runup.controllers.payload.fetching.registry import FromRegistry
 from runup.controllers.payload.payloads import Payloads
 from runup.controllers.sources.release_images import ReleaseImages
 from runup.domain.preflight.workloads import Workplace
-from runup.kube.client import Client
-from runup.kube.clock import Clock
 
 Source = Literal["pod", "registry"]
 

@@ -13,22 +13,22 @@ from pathlib import Path
 
 import structlog
 
+from kubekit.api.scheme import Resource
+from kubekit.errors import Terminal
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, KubeError, NotFound, Transient
+from kubekit.oci.errors import OciError
+from kubekit.oci.places import files_in
 from runup.api.config_v1 import Release
-from runup.api.scheme import Resource
 from runup.controllers.payload.fetching.reading import payload_of
 from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.sources.threads import in_thread
-from runup.domain.errors import Terminal
 from runup.domain.payload import retrieval
 from runup.domain.release import whole
 from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.release.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
-from runup.kube import calls
-from runup.kube.client import Client
-from runup.kube.clock import Clock
-from runup.kube.errors import ApiError, KubeError, NotFound, Transient
-from runup.oci.errors import OciError
-from runup.oci.places import files_in
 
 log = structlog.get_logger("payload")
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

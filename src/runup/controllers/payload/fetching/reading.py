@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import structlog
 
+from kubekit.errors import Terminal
+from kubekit.lang.cut import cut
 from runup.api.config_v1 import Release
 from runup.controllers.payload.payloads import NotLoaded
-from runup.domain.errors import Terminal
 from runup.domain.release import whole
 from runup.domain.release.payload import Payload, load_payload
-from runup.lang.cut import cut
 
 log = structlog.get_logger("payload")
 # A condition holds 32 KiB, and a release may have hundreds of broken files.

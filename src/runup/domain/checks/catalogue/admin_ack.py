@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runup.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap
 from runup.domain.checks.catalogue.config_maps import ACKS, CONFIG, GATES, MANAGED
 from runup.domain.checks.catalogue.declaring import MINOR, declared, risk, unsure
 from runup.domain.checks.model import Context, Finding, Snapshot

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import (
+from kubekit.api.extension_v1 import (
     CustomResourceDefinition,
     ParamKind,
     ValidatingAdmissionPolicy,

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import APIService
+from kubekit.api.conditions import find
+from kubekit.api.extension_v1 import APIService
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.wording import said
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NAME = "APIServiceUnavailable"
 EXAMPLE = """

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import ClusterVersion
-from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.wording import names
 from runup.domain.checks.model import Context, Finding, Snapshot

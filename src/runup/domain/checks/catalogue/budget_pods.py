@@ -15,17 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
-from runup.api.core_v1 import PlacedPod
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
 from runup.domain.checks.catalogue.of_last import of_groups
 from runup.domain.checks.catalogue.pods import PODS, by_namespace, stays
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
-from runup.domain.conditions import find
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"

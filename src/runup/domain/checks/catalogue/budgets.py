@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runup.api.workloads_v1 import PodDisruptionBudget
+from kubekit.api.conditions import find
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.wording import cause, dated
-from runup.domain.conditions import find
 
 
 def in_order(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from runup.api.core_v1 import ConfigMap
+from kubekit.api.core_v1 import ConfigMap
 from runup.domain.checks.catalogue.bundles import BadBundle, ends
 from runup.domain.checks.catalogue.config_maps import BUNDLE, MANAGED
 from runup.domain.checks.catalogue.declaring import declared, named, risk, unsure

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
 from runup.domain.checks.catalogue.declaring import MINOR, declared, named, risk
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import names
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.version import parse
 
 NAME = "CloudCredentialsNotReady"
 ANNOTATION = "cloudcredential.openshift.io/upgradeable-to"

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import (
     DEGRADED_PATIENCE,
     NO_REASONS,
@@ -22,8 +24,6 @@ from runup.domain.checks.catalogue.wording import (
     said,
 )
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
-from runup.domain.version import Version, VersionError
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import FeatureGate
 from runup.api.machineconfig_v1 import KubeletConfig
-from runup.api.meta_v1 import Object
 from runup.api.operator_v1 import KubeAPIServer, KubeControllerManager, KubeScheduler
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.model import Snapshot
 

@@ -6,8 +6,8 @@ certificate authorities, and names.
 
 from __future__ import annotations
 
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import ObjectMeta
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import ObjectMeta
 from runup.domain.checks.reads import Slim
 
 BUNDLE = "ca-bundle.crt"

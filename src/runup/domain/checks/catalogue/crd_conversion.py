@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import CustomResourceDefinition, ServiceReference
+from kubekit.api.extension_v1 import CustomResourceDefinition, ServiceReference
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.presence import DEFINITIONS
 from runup.domain.checks.catalogue.webhook_backends import READS, why_down

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.extension_v1 import CustomResourceDefinition
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.presence import DEFINITIONS
 from runup.domain.checks.catalogue.wording import names

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.wording import minor_or_major
 from runup.domain.checks.model import Applies, Check, CheckFunction, Finding
 from runup.domain.preflight.report import ReportedResource, Severity

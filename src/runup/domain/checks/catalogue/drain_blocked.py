@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
-from runup.api.scheme import resource_of
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.budgets import in_order, named, not_computed
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count, names, resource

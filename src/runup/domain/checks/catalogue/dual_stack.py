@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Network
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from kubekit.api.conditions import find
 from runup.api.operator_v1 import EtcdBackup
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import said
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NAME = "EtcdBackupFailed"
 EXAMPLE = """

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition, Object
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator, Infrastructure
-from runup.api.meta_v1 import Condition, Object
 from runup.api.operator_v1 import Etcd
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import DOWN_PATIENCE, graver, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot, Unreadable
-from runup.domain.conditions import find, status_of
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import FeatureGate
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import minor_or_major, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
 

@@ -23,7 +23,9 @@ from functools import lru_cache
 from heapq import nsmallest
 from operator import attrgetter
 
-from runup.api.core_v1 import Node, PlacedPod
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.lang.quantity import parse_quantity
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.max_unavailable import allowed
 from runup.domain.checks.catalogue.node_pools import by_pool
@@ -33,8 +35,6 @@ from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane, control_plane_first
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.conditions import status_of
-from runup.lang.quantity import parse_quantity
 
 NAME = "HeadroomShort"
 EXAMPLE = """

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none, listed_any
 from runup.domain.checks.catalogue.wording import LONGEST_CAUSE, count, names

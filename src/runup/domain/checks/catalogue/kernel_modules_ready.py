@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.lang.cut import cut
 from runup.api.kmm_v1beta1 import Module
-from runup.api.meta_v1 import NamespacedName, key_of
 from runup.api.platform_v1 import KMMStatusEntry
 from runup.domain.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.domain.checks.catalogue.kernel_modules import (
@@ -38,7 +39,6 @@ from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import LONGEST_CAUSE
 from runup.domain.checks.model import Context, Finding, Snapshot
 from runup.domain.kernelmodules.verdict import Readiness, Seen, Status, live
-from runup.lang.cut import cut
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."

@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from runup.api.core_v1 import Node
-from runup.api.scheme import resource_of
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from kubekit.lang.version import Version
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.version import Version
 
 NAME = "KubeletSkew"
 # Apart from what is true, so that accepting one does not accept the other.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterOperator
-from runup.api.core_v1 import Node
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.model import Context, Snapshot, Unreadable
 
 READS: tuple[Resource, ...] = (resource_of(ClusterOperator), resource_of(Node))

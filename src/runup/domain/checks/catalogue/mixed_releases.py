@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.node_pools import by_pool
 from runup.domain.checks.catalogue.pools import READS, all_pools

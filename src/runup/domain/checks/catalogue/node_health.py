@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.core_v1 import Node
-from runup.api.meta_v1 import Condition
-from runup.api.scheme import resource_of
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.scheme import resource_of
 from runup.domain.checks.catalogue.of_last import of_each
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, dated, names, resource
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NOT_READY = "NodeNotReady"
 CORDONED = "NodeCordoned"

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.of_last import of_each
 from runup.domain.checks.catalogue.pools import READS, all_pools
 from runup.domain.checks.catalogue.topology import control_plane, control_plane_first

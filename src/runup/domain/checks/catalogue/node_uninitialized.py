@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.topology import control_plane_first
 from runup.domain.checks.catalogue.wording import count, names

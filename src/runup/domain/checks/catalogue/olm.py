@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from runup.api.meta_v1 import ObjectMeta
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.version import Version
 from runup.api.olm_v1alpha1 import (
     ClusterServiceVersion,
     HeadDescription,
@@ -20,11 +22,9 @@ from runup.api.olm_v1alpha1 import (
     Properties,
     Subscription,
 )
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.presence import DEFINITIONS, listed_or_none
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.reads import Lookup, Slim
-from runup.domain.version import Version
 
 # operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
 PROPERTIES = "operatorframework.io/properties"

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runup.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.api.scheme import resource_of
 from runup.domain.checks.model import Context
 
 TEMPLATE = "olm.catalogImageTemplate"

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.olm_v1alpha1 import LooseCondition, Subscription
+from kubekit.api.meta_v1 import LooseCondition
+from runup.api.olm_v1alpha1 import Subscription
 from runup.domain.checks.catalogue.declaring import declared, named, risk
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import LONGEST_CAUSE

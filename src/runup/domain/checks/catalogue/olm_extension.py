@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find
 from runup.api.olm_v1alpha1 import ClusterExtension
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import said
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NAME = "ClusterExtensionNotInstalled"
 BAD = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))

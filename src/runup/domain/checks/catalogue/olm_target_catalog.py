@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kubekit.lang.cut import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.domain.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
 from runup.domain.checks.catalogue.olm import target_name
@@ -35,7 +36,6 @@ from runup.domain.checks.catalogue.wording import LONGEST_CAUSE, names
 from runup.domain.checks.file_based_catalog import Entry, Package
 from runup.domain.checks.model import Context, Finding, Snapshot
 from runup.domain.checks.target_catalogs import TargetCatalog
-from runup.lang.cut import cut
 
 NAME = "OperatorNotInTargetCatalog"
 DEPRECATED = "OperatorDeprecatedInTarget"

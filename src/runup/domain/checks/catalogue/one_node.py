@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
-from runup.api.core_v1 import PlacedPod
-from runup.api.workloads_v1 import PodDisruptionBudget
 from runup.domain.checks.catalogue.declaring import declared, named, risk
 from runup.domain.checks.catalogue.of_last import of_groups
 from runup.domain.checks.catalogue.pods import ENDED, PODS, by_namespace

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import ConditionStatus
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator
-from runup.api.meta_v1 import ConditionStatus
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, graver, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
 from runup.domain.preflight.report import Severity
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import NO_REASONS, minor_or_major, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find
 
 NAME = "ClusterOperatorUpgradeable"
 

@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from operator import attrgetter
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.lang.version import Version
 from runup.domain.checks.catalogue.declaring import MINOR, declared, risk, unsure
 from runup.domain.checks.catalogue.wording import count, names
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.version import Version
 
 NAME = "PackageBasedNodes"
 GONE_IN = (4, 19)

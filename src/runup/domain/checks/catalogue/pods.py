@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from sys import intern
 
-from runup.api.core_v1 import (
+from kubekit.api.core_v1 import (
     PlacedPod,
     PodCondition,
     PodMeta,
@@ -22,10 +22,10 @@ from runup.api.core_v1 import (
     RequestingContainer,
     WaitingContainer,
 )
+from kubekit.lang.quantity import parse_quantity
 from runup.domain.checks.catalogue.declaring import named
 from runup.domain.checks.catalogue.of_last import grouped, of_groups
 from runup.domain.checks.reads import Slim
-from runup.lang.quantity import parse_quantity
 
 # Why a container does not run, where waiting does not help (kubelet, pkg/kubelet/images and kuberuntime).
 BROKEN = frozenset(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.meta_v1 import Condition
 from runup.domain.checks.catalogue.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
 from runup.domain.checks.catalogue.wording import DEGRADED_PATIENCE, count, graver, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find, status_of
 from runup.domain.preflight.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"

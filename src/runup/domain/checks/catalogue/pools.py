@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubekit.api.conditions import status_of
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.topology import control_plane
 from runup.domain.checks.catalogue.wording import count
 from runup.domain.checks.model import Snapshot, Unreadable
-from runup.domain.conditions import status_of
 
 # The particular ones come first: they say what is wrong, Degraded only that something is.
 DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")

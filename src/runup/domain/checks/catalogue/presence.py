@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from runup.api.extension_v1 import CustomResourceDefinition
-from runup.api.meta_v1 import Object
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
 from runup.domain.checks.model import Snapshot, Unreadable
 
 K = TypeVar("K", bound=Object)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kubekit.api.core_v1 import ConfigMap
 from runup.api.config_v1 import Proxy
-from runup.api.core_v1 import ConfigMap
 from runup.domain.checks.catalogue.bundles import BadBundle, ends
 from runup.domain.checks.catalogue.config_maps import BUNDLE, CONFIG
 from runup.domain.checks.catalogue.declaring import declared, risk

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from kubekit.api.scheme import Resource
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
-from runup.api.scheme import Resource
 from runup.domain.checks.catalogue.declaring import declared, named, risk, unsure
 from runup.domain.checks.catalogue.kubernetes import READS, source_minor, target_minor
 from runup.domain.checks.catalogue.presence import DEFINITIONS, listed_any

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.kubernetes import target_minor
 from runup.domain.checks.catalogue.topology import control_plane_first

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.core_v1 import PlacedPod
+from kubekit.api.core_v1 import PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
 from runup.domain.checks.catalogue.pods import ENDED, PODS, those
 from runup.domain.checks.catalogue.wording import count, names

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from runup.api.core_v1 import Namespace, PlacedPod
+from kubekit.api.core_v1 import Namespace, PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
 from runup.domain.checks.catalogue.pods import PODS, those
 from runup.domain.checks.catalogue.wording import at, count, names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
-from runup.api.core_v1 import Node
 from runup.domain.checks.catalogue.of_last import of_last
 from runup.domain.checks.model import Snapshot, Unreadable
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
-from runup.api.core_v1 import PlacedPod
 from runup.domain.checks.catalogue.declaring import declared, named, risk
 from runup.domain.checks.catalogue.pods import PODS, drained, those
 from runup.domain.checks.catalogue.system_pods import is_system

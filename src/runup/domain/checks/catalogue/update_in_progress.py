@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
-from runup.api.meta_v1 import Condition
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.wording import at, cause, minor_or_major, resource, said
 from runup.domain.checks.model import Applies, Check, Context, Finding, Snapshot
-from runup.domain.conditions import find, status_of
 
 NAME = "ClusterVersionUpdating"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.api.meta_v1 import ObjectMeta
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume
-from runup.api.scheme import resource_of
 from runup.domain.checks.reads import Slim
 from runup.domain.checks.tables import table
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runup.api.core_v1 import PlacedPod
-from runup.api.extension_v1 import ServiceReference
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.extension_v1 import ServiceReference
+from kubekit.api.scheme import Resource, resource_of
 from runup.api.platform_v1 import Service
-from runup.api.scheme import Resource, resource_of
 from runup.domain.checks.catalogue.pods import PODS
 from runup.domain.checks.model import Snapshot
 

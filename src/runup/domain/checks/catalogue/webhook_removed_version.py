@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import RuleWithOperations
+from kubekit.api.extension_v1 import RuleWithOperations
 from runup.domain.checks.catalogue.declaring import declared, risk, unsure
 from runup.domain.checks.catalogue.kubernetes import READS as VERSIONS
 from runup.domain.checks.catalogue.kubernetes import source_minor, target_minor

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.api.extension_v1 import (
+from kubekit.api.extension_v1 import (
     MutatingWebhookConfiguration,
     RuleWithOperations,
     ValidatingWebhookConfiguration,
     Webhook,
 )
-from runup.api.scheme import Resource, resource_of
+from kubekit.api.scheme import Resource, resource_of
 from runup.domain.checks.model import Snapshot
 
 Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration

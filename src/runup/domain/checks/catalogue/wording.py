@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from runup.api.meta_v1 import Condition, Object
-from runup.api.scheme import resource_of
+from kubekit.api.meta_v1 import Condition, Object
+from kubekit.api.scheme import resource_of
+from kubekit.lang.version import is_minor_or_major
 from runup.domain.checks.model import Context
 from runup.domain.preflight.report import ReportedResource, Severity
-from runup.domain.version import is_minor_or_major
 
 # Names in a message; all of them are in the finding's resources.
 NAMED = 5

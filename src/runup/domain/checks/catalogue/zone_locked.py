@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runup.api.core_v1 import Node
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
-from runup.api.scheme import resource_of
 from runup.domain.checks.catalogue.declaring import declared, risk
 from runup.domain.checks.catalogue.volumes import AFFINITY, VOLUMES
 from runup.domain.checks.catalogue.wording import count, names

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.meta_v1 import Condition
 from runup.domain import documentation
 from runup.domain.updates.promql import Alerting
 from runup.domain.updates.risks.source import SourceRisk

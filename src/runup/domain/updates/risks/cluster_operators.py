@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runup.domain.conditions import find
+from kubekit.api.conditions import find
 from runup.domain.updates.risks.source import Cluster, SourceRisk, docs_url
 
 PREFIX = "ClusterOperatorUpgradeable-"

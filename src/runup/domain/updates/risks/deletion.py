@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubekit.lang.cut import joined
 from runup.domain.updates.risks.source import Cluster, SourceRisk, docs_url
-from runup.lang.cut import joined
 
 NAME = "ResourceDeletionInProgress"
 # Bytes of the list of objects.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from runup.api.codec import Undecodable
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
-from runup.api.core_v1 import ConfigMap
-from runup.api.meta_v1 import Condition
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 

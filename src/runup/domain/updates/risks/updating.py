@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runup.domain.conditions import status_of
+from kubekit.api.conditions import status_of
 from runup.domain.updates.risks.source import Cluster, SourceRisk, docs_url
 
 NAME = "ClusterVersionUpdating"

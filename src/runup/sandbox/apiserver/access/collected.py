@@ -3,7 +3,7 @@
 Of a cluster that was made from somebody's records a kind without objects may have been empty, or not recorded. Two
 ConfigMaps in kube-system say which kinds that is true of, by their resource (`poddisruptionbudgets.policy`) with the
 reason: `not-collected` (none is known) and `partly-collected` (some are). Without them nothing here does anything.
-A warning that a list is not whole begins as clients expect it to (runup.kube.warnings).
+A warning that a list is not whole begins as clients expect it to (kubekit.kube.warnings).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from runup.kube.warnings import INCOMPLETE
+from kubekit.kube.warnings import INCOMPLETE
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.messages import Request
 from runup.sandbox.apiserver.http.routing import Target

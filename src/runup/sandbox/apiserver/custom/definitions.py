@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver.custom import kinds as crds
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http.options import WriteOptions

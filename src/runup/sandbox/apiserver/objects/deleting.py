@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.errors import ApiError
 from runup.sandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, members
 from runup.sandbox.apiserver.http.go_syntax import json_error

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import orjson
 import yaml
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.accept import negotiate
 from runup.sandbox.apiserver.http.messages import Request, Response

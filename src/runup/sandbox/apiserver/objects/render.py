@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.http.accept import Accepted, Form
 from runup.sandbox.apiserver.kinds import Kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver.http.messages import Request, Response
 from runup.sandbox.apiserver.http.options import WriteOptions
 from runup.sandbox.apiserver.http.routing import Target

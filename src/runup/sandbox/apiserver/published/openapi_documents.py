@@ -14,7 +14,7 @@ from email.utils import format_datetime
 
 import orjson
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver.http.messages import JSON_TYPE, Request, Response
 from runup.sandbox.apiserver.kinds import Kind, KindTable
 from runup.sandbox.apiserver.published import openapi, openapi_protobuf

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from runup.lang.cel import CelError
+from kubekit.lang.cel import CelError
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, not_supported
 from runup.sandbox.apiserver.schema.go_json import text
 from runup.sandbox.apiserver.schema.rules import CompiledRule

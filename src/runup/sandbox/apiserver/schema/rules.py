@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from runup.lang.cel import CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
-from runup.lang.formats import is_date_time
+from kubekit.lang.cel import CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
+from kubekit.lang.formats import is_date_time
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError
 from runup.sandbox.apiserver.schema.structural import Rule, Structural
 from runup.sandbox.apiserver.schema.validate import MISSING, correlated_items

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from runup.lang.quantity import QuantityError, canonical
+from kubekit.lang.quantity import QuantityError, canonical
 
 
 class GoError(ValueError):

@@ -14,7 +14,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from runup.lang.formats import is_format
+from kubekit.lang.formats import is_format
 from runup.sandbox.apiserver.schema.errors import Fault, FieldError
 from runup.sandbox.apiserver.schema.structural import Structural
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import LabelSelector
-from runup.kube.clock import Clock
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.errors import ApiError, Cause
 from runup.sandbox.apiserver.http.messages import Request, Response, json_response

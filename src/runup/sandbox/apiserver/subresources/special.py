@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from runup.kube.clock import Clock
+from kubekit.kube.clock import Clock
 from runup.sandbox.apiserver import errors
 from runup.sandbox.apiserver.access.tokens import AUDIENCE, Claims, TokenSigner
 from runup.sandbox.apiserver.http.messages import Request, Response, json_response

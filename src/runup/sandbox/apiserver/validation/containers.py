@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from runup.lang.quantity import parse_quantity
+from kubekit.lang.quantity import parse_quantity
 from runup.sandbox.apiserver.schema import Fault, FieldError, not_supported
 from runup.sandbox.apiserver.schema.names import dns1123_label
 from runup.sandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_number

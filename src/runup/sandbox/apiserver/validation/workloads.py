@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from runup.api import codec
-from runup.api.meta_v1 import LabelSelector
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector
 from runup.sandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
 from runup.sandbox.apiserver.schema.go_json import text
 from runup.sandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable, not_negative

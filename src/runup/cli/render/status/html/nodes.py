@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubekit.api.conditions import find, status_of
+from kubekit.lang.gotext import parse_duration, short_duration
 from runup.api.update_v1alpha1 import ControlPlane, MachineConfigPoolInsight, NodeInsight, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, bar, grid
 from runup.cli.render.status.html.words import insights_of, tone_of_assessment
-from runup.domain.conditions import find, status_of
-from runup.lang.gotext import parse_duration, short_duration
 
 # More rows than this are folded away on the screen; on paper all are there.
 ROWS_SHOWN = 12

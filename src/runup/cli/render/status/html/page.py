@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import (
     ClusterVersionInsight,
     ControlPlane,
@@ -32,7 +33,6 @@ from runup.cli.render.status.html.words import (
     tone_of_assessment,
     tone_of_level,
 )
-from runup.domain.conditions import find, status_of
 
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from runup.api.meta_v1 import Condition
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
 from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
 from runup.cli.render.status.html.nodes import row_of
 from runup.cli.render.status.html.words import all_insights, insights_of
-from runup.domain.conditions import find
 
 # Lanes a group, and names in a line; the rest is counted.
 LANES = 40

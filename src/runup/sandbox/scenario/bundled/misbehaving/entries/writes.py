@@ -4,11 +4,11 @@
 import os
 import sys
 
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion
-from runup.api.scheme import resource_of
-from runup.kube import calls, config
-from runup.kube.client_sync import SyncClient
-from runup.kube.errors import KubeError
 
 # Not the client that runup gives to its own checks, which refuses this before it is sent.
 with SyncClient(config.load(os.environ.get("KUBECONFIG")), user_agent="misbehaving-release") as client:

@@ -1,0 +1,267 @@
+"""`core/v1`: the kinds and fields of it that runup reads."""
+
+from datetime import datetime
+
+import msgspec
+
+from kubekit.api.meta_v1 import Condition, ConditionStatus, Object, Wire
+
+
+class Taint(Wire, frozen=True):
+    """A node's repulsion; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    """`spec` of a Node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeSystemInfo(Wire, frozen=True):
+    """What the kubelet says of itself and its machine."""
+
+    architecture: str = ""
+    container_runtime_version: str = ""
+    kernel_version: str = ""
+    kubelet_version: str = ""
+    kube_proxy_version: str = ""
+    operating_system: str = ""
+    os_image: str = msgspec.field(default="", name="osImage")
+
+
+class NodeStatus(Wire, frozen=True):
+    """`status` of a Node; the heartbeat fields change every few minutes and are not read."""
+
+    conditions: tuple[Condition, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+    # What pods may ask for, such as cpu and memory, as quantities.
+    allocatable: dict[str, str] = {}
+
+
+class Node(Object, frozen=True):
+    """A machine that runs pods."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ContainerStateWaiting(Wire, frozen=True):
+    """Why a container has not started."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(Wire, frozen=True):
+    """How a container ended; `reason` is Completed, Error, OOMKilled, ..."""
+
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class ContainerStateRunning(Wire, frozen=True):
+    """Since when a container runs."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    """Exactly one of the three is set."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    """A container as the kubelet reports it."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    image: str = ""
+    image_id: str = msgspec.field(default="", name="imageID")
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Container(Wire, frozen=True):
+    """The part of a container's declaration that checks read."""
+
+    name: str = ""
+    image: str = ""
+
+
+class PodSpec(Wire, frozen=True):
+    """`spec` of a Pod."""
+
+    node_name: str = ""
+    service_account_name: str = ""
+    containers: tuple[Container, ...] = ()
+
+
+class PodStatus(Wire, frozen=True):
+    """`status` of a Pod; `phase` is Pending, Running, Succeeded, Failed or Unknown."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object, frozen=True):
+    """A running workload."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Requests(Wire, frozen=True):
+    """What a container asks for, as quantities; a number is one too. Other resources are not read."""
+
+    cpu: str | int | float = 0
+    memory: str | int | float = 0
+
+
+class ResourceRequests(Wire, frozen=True):
+    """A container's `resources`."""
+
+    requests: Requests = Requests()
+
+
+class RequestingContainer(Wire, frozen=True):
+    """The part of a container's declaration that says how much of a node it takes."""
+
+    resources: ResourceRequests = ResourceRequests()
+
+
+class PodPlace(Wire, frozen=True):
+    """The part of a Pod's `spec` that says where it is and what keeps it there."""
+
+    node_name: str = ""
+    termination_grace_period_seconds: int = 30
+    containers: tuple[RequestingContainer, ...] = ()
+
+
+class WaitingState(Wire, frozen=True):
+    """A container's state, as far as it has not started."""
+
+    waiting: ContainerStateWaiting | None = None
+
+
+class WaitingContainer(Wire, frozen=True):
+    """A container, as far as it says why it does not run."""
+
+    name: str = ""
+    state: WaitingState = WaitingState()
+
+
+class PodCondition(Wire, frozen=True):
+    """A Pod's condition without its words and times."""
+
+    type: str
+    status: ConditionStatus
+
+
+class PodPhase(Wire, frozen=True):
+    """The part of a Pod's `status` that says how far it is."""
+
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[WaitingContainer, ...] = ()
+    init_container_statuses: tuple[WaitingContainer, ...] = ()
+
+
+class PodOwner(Wire, frozen=True):
+    """Which object a Pod belongs to."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class PodMeta(Wire, frozen=True):
+    """The part of a Pod's `metadata` that says which one it is, whose, and whether it is to end."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = {}
+    owner_references: tuple[PodOwner, ...] = ()
+
+
+class PlacedPod(Object, frozen=True):
+    """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
+
+    `cpu_milli`, `memory_bytes`, `ready` and `waiting` (why a container does not run) are no fields of a Pod: whoever
+    keeps one makes them of what it then drops.
+    """
+
+    # Less than every object's: what nobody asks of a pod (annotations, times) would be most of what is decoded.
+    metadata: PodMeta = PodMeta()  # type: ignore[assignment]
+    spec: PodPlace = PodPlace()
+    status: PodPhase = PodPhase()
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    ready: bool = False
+    waiting: str = ""
+
+
+class ConfigMap(Object, frozen=True):
+    """Configuration data; `binary_data` holds base64 text on the wire and bytes here."""
+
+    data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = {}
+
+
+class ObjectReference(Wire, frozen=True):
+    """Which object something is about."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EventSeries(Wire, frozen=True):
+    """How often an event came, by newer reporters."""
+
+    count: int = 0
+    last_observed_time: datetime | None = None
+
+
+class Event(Object, frozen=True):
+    """What a component says about an object. Older reporters count in `count`, newer ones in `series`."""
+
+    involved_object: ObjectReference = ObjectReference()
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    event_time: datetime | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    series: EventSeries | None = None
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """When it came last."""
+        last = self.series.last_observed_time if self.series else None
+        return last or self.last_timestamp or self.event_time or self.metadata.creation_timestamp
+
+
+class Namespace(Object, frozen=True):
+    """A namespace."""
+
+
+class ServiceAccount(Object, frozen=True):
+    """An identity for pods."""

@@ -1,0 +1,96 @@
+"""Which type stands for which kind: the one table that knows plurals and scopes.
+
+It begins with the kinds of Kubernetes itself. A package with types of its own adds their rows when it is imported, as
+`runup.api` does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import msgspec
+
+from kubekit.api.meta_v1 import Object
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind as the API server knows it; `group` is empty for core."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`, or `version` for core."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def name(self) -> str:
+        """The resource's full name, `plural.group`, as kubectl and RBAC errors write it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _admission(kind: str, plural: str) -> Resource:
+    return Resource("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
+
+
+# By the names of types: a command that asks for one kind need not make the types of all others.
+RESOURCES: dict[str, Resource] = {
+    "kubekit.api.core_v1.ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    "kubekit.api.core_v1.Event": Resource("", "v1", "Event", "events", namespaced=True),
+    "kubekit.api.core_v1.Namespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
+    "kubekit.api.core_v1.Node": Resource("", "v1", "Node", "nodes", namespaced=False),
+    "kubekit.api.core_v1.Pod": Resource("", "v1", "Pod", "pods", namespaced=True),
+    "kubekit.api.core_v1.ServiceAccount": Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True),
+    "kubekit.api.workloads_v1.Deployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+    "kubekit.api.workloads_v1.Lease": Resource("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True),
+    "kubekit.api.workloads_v1.PodDisruptionBudget": Resource(
+        "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True
+    ),
+    "kubekit.api.whole_v1.WholePod": Resource("", "v1", "Pod", "pods", namespaced=True),
+    "kubekit.api.whole_v1.WholeNode": Resource("", "v1", "Node", "nodes", namespaced=False),
+    "kubekit.api.whole_v1.WholeNamespace": Resource("", "v1", "Namespace", "namespaces", namespaced=False),
+    "kubekit.api.whole_v1.WholeDeployment": Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+    "kubekit.api.whole_v1.WholeReplicaSet": Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True),
+    "kubekit.api.whole_v1.WholeJob": Resource("batch", "v1", "Job", "jobs", namespaced=True),
+    "kubekit.api.extension_v1.CustomResourceDefinition": Resource(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+    ),
+    "kubekit.api.extension_v1.APIService": Resource(
+        "apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False
+    ),
+    "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _admission(
+        "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+    ),
+    "kubekit.api.extension_v1.MutatingWebhookConfiguration": _admission(
+        "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
+    ),
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicy": _admission(
+        "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
+    ),
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicyBinding": _admission(
+        "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
+    ),
+}
+
+
+def types() -> dict[type[Object], Resource]:
+    """The whole table, by the types themselves."""
+    return {_type(name): resource for name, resource in RESOURCES.items()}
+
+
+def _type(name: str) -> type[Object]:
+    module, _, kind = name.rpartition(".")
+    found: type[Object] = getattr(import_module(module), kind)
+    return found
+
+
+def resource_of(kind: type[Object]) -> Resource:
+    """The resource that `kind` stands for; raises KeyError for a type that is not in the table."""
+    return RESOURCES[f"{kind.__module__}.{kind.__name__}"]

@@ -1,0 +1,158 @@
+"""Kinds as a cluster's own controllers and its kubelet need them: pod templates and specs whole, as plain dicts.
+
+Unlike the slim types of the other modules, nothing of a template is lost when it is copied into a ReplicaSet or a Pod.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Object, Wire
+
+
+class WholePod(Object, frozen=True):
+    """A Pod; spec and status as they are on the wire."""
+
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class WholeReplicaSetSpec(Wire, frozen=True):
+    """`spec` of a ReplicaSet."""
+
+    replicas: int = 1
+    selector: LabelSelector = LabelSelector()
+    template: dict[str, Any] = {}
+    min_ready_seconds: int = 0
+
+
+class WholeReplicaSetStatus(Wire, frozen=True):
+    """`status` of a ReplicaSet."""
+
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class WholeReplicaSet(Object, frozen=True):
+    """So many pods of one template."""
+
+    spec: WholeReplicaSetSpec = WholeReplicaSetSpec()
+    status: WholeReplicaSetStatus = WholeReplicaSetStatus()
+
+
+class RollingUpdate(Wire, frozen=True):
+    """How far a roll-out may stray; numbers, or shares such as `25%`."""
+
+    max_surge: int | str = "25%"
+    max_unavailable: int | str = "25%"
+
+
+class DeploymentStrategy(Wire, frozen=True):
+    """RollingUpdate or Recreate."""
+
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
+class DeploymentCondition(Wire, frozen=True):
+    """A condition of a Deployment; `last_update_time` moves with every progress, the other with the status alone."""
+
+    type: str
+    status: ConditionStatus
+    reason: str = ""
+    message: str = ""
+    last_update_time: datetime | None = None
+    last_transition_time: datetime | None = None
+
+
+class WholeDeploymentSpec(Wire, frozen=True):
+    """`spec` of a Deployment; the deadline in seconds."""
+
+    replicas: int = 1
+    selector: LabelSelector = LabelSelector()
+    template: dict[str, Any] = {}
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int = 10
+    progress_deadline_seconds: int = 600
+    paused: bool = False
+
+
+class WholeDeploymentStatus(Wire, frozen=True):
+    """`status` of a Deployment."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    conditions: tuple[DeploymentCondition, ...] = ()
+
+
+class WholeDeployment(Object, frozen=True):
+    """A Deployment with its template whole."""
+
+    spec: WholeDeploymentSpec = WholeDeploymentSpec()
+    status: WholeDeploymentStatus = WholeDeploymentStatus()
+
+
+class WholeJobSpec(Wire, frozen=True):
+    """`spec` of a Job; times in seconds. Without `completions` one success is enough, whatever the parallelism."""
+
+    parallelism: int = 1
+    completions: int | None = None
+    backoff_limit: int = 6
+    active_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
+    suspend: bool = False
+    selector: LabelSelector | None = None
+    template: dict[str, Any] = {}
+
+
+class WholeJobStatus(Wire, frozen=True):
+    """`status` of a Job."""
+
+    active: int = 0
+    ready: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class WholeJob(Object, frozen=True):
+    """A Job with its template whole."""
+
+    spec: WholeJobSpec = WholeJobSpec()
+    status: WholeJobStatus = WholeJobStatus()
+
+
+class WholeNamespaceSpec(Wire, frozen=True):
+    """`spec` of a Namespace."""
+
+    finalizers: tuple[str, ...] = ()
+
+
+class WholeNamespaceStatus(Wire, frozen=True):
+    """`status` of a Namespace; `phase` is Active or Terminating."""
+
+    phase: str = ""
+
+
+class WholeNamespace(Object, frozen=True):
+    """A Namespace with its finalizers, which only its own controller clears."""
+
+    spec: WholeNamespaceSpec = WholeNamespaceSpec()
+    status: WholeNamespaceStatus = WholeNamespaceStatus()
+
+
+class WholeNode(Object, frozen=True):
+    """A Node; spec and status as they are on the wire."""
+
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}

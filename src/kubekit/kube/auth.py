@@ -1,0 +1,111 @@
+"""Who we say we are: a token, a token file that is rotated under us, a name and password.
+
+A transport asks `credential(now)` before each request and calls `refresh()` once after a 401. Credential plugins are
+`kubekit.kube.exec_plugin`. Nothing here prints a secret: the reprs leave them out.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from kubekit.kube.errors import ConfigError
+from kubekit.lang.files import contents
+
+# client-go's interval for re-reading a service account's token; the kubelet renews it long before it expires.
+TOKEN_FILE_MAX_AGE = timedelta(seconds=60)
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """`authorization` is that header's value, or empty; certificate and key are PEM, or empty."""
+
+    authorization: str = ""
+    client_cert: bytes = b""
+    client_key: bytes = b""
+
+    def __repr__(self) -> str:
+        """Nothing of it: secrets have no place in logs and tracebacks."""
+        return "Credential(...)"
+
+
+class Auth(Protocol):
+    """Where credentials come from."""
+
+    def cached(self, now: datetime) -> Credential | None:
+        """The credential if it is at hand, None if `credential` would have to run a program for it."""
+
+    def credential(self, now: datetime) -> Credential:
+        """The credential to use at `now`; may block while a program runs. Raises ConfigError."""
+
+    def refresh(self) -> None:
+        """Forget what is cached: the server refused it."""
+
+
+class Static(msgspec.Struct, frozen=True):
+    """A credential that never changes; the default is none at all (the client certificate of the config, or nobody)."""
+
+    value: Credential = Credential()
+
+    def cached(self, now: datetime) -> Credential | None:  # noqa: ARG002
+        """See `Auth.cached`."""
+        return self.value
+
+    def credential(self, now: datetime) -> Credential:  # noqa: ARG002
+        """See `Auth.credential`."""
+        return self.value
+
+    def refresh(self) -> None:
+        """See `Auth.refresh`; there is nothing else to offer."""
+
+
+class TokenFile:
+    """A bearer token in a file, read again every minute and after a refusal."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self._read: tuple[datetime, Credential] | None = None
+
+    def cached(self, now: datetime) -> Credential | None:
+        """See `Auth.cached`; reading a small file is quick enough for an event loop."""
+        return self.credential(now)
+
+    def credential(self, now: datetime) -> Credential:
+        """See `Auth.credential`. A token once read is kept while the file cannot be read."""
+        if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
+            return self._read[1]
+        try:
+            token = contents(self.path).decode("utf-8", "replace").strip()
+        except OSError as error:
+            if self._read is not None:
+                return self._read[1]
+            raise ConfigError(f"the token file {self.path} cannot be read: {error.strerror}") from error
+        if not token:
+            raise ConfigError(f"the token file {self.path} is empty")
+        self._read = (now, bearer(token, f"the token file {self.path}"))
+        return self._read[1]
+
+    def refresh(self) -> None:
+        """See `Auth.refresh`."""
+        self._read = None
+
+
+def bearer(token: str, source: str = "the token") -> Credential:
+    """A bearer token. Raises ConfigError, which names the source, for one that a header cannot hold."""
+    return Credential(authorization=f"Bearer {in_header(token, source)}")
+
+
+def in_header(value: str, source: str) -> str:
+    """`value`, if a header can hold it. Raises ConfigError, which shows nothing of it: it may be a secret."""
+    if not (value.isascii() and value.isprintable()):
+        raise ConfigError(f"{source} cannot be sent: it must be one line of ASCII characters")
+    return value
+
+
+def basic(username: str, password: str) -> Credential:
+    """A name and a password (API servers dropped this in 1.19; proxies in front of them still use it)."""
+    import base64  # which few clusters need
+
+    return Credential(authorization="Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())

@@ -1,0 +1,322 @@
+"""Every call that runup makes of a Kubernetes API, as a value: path, query, content type, body, and how to read it.
+
+`kind` is a type of `kubekit.api.scheme`, and its answer is typed; `resource` is a `Resource`, and its answer a dict.
+Nothing is sent here: `SyncClient.send` and `Client.send` take what these functions return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube.request import Call, Request, segment
+
+if TYPE_CHECKING:
+    from kubekit.kube.pages import Page, UndecodedEvent, WatchEvent
+
+JSON = dict[str, Any]
+K = TypeVar("K", bound=Object)
+Query = tuple[tuple[str, str], ...]
+Propagation = Literal["Foreground", "Background", "Orphan"]
+
+APPLY = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+_JSON = "application/json"
+# Asked for when only identity is read; a server that cannot narrow it down sends the whole object.
+_METADATA_OF = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
+
+
+def path_of(resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """The path of a collection (`name` empty), an object or its subresource; raises ValueError for an impossible name.
+
+    A namespaced resource without a namespace is the collection over all namespaces.
+    """
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    if resource.namespaced and namespace:
+        root += f"/namespaces/{segment(namespace)}"
+    elif resource.namespaced and name:
+        raise ValueError(f"{resource} {name}: a namespace is needed to name one object")
+    parts = (resource.plural, *((segment(name),) if name else ()), *((subresource,) if subresource else ()))
+    return "/".join((root, *parts))
+
+
+def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
+    """Read one object as a wire type; the DecodeError of one that does not fit names it."""
+    resource = resource_of(kind)
+    path = path_of(resource, namespace, _named(name))
+
+    def read(data: bytes) -> K:
+        try:
+            return codec.decode(kind, data)
+        except codec.DecodeError as error:
+            raise codec.DecodeError(f"{resource.kind} {codec.undecodable(data, error)}") from error
+
+    return Call(_read(path, _accept(kind)), read)
+
+
+def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Call[JSON]:
+    """Read one object (or its `status` or `scale`) as a dict."""
+    return Call(_read(path_of(resource, namespace, _named(name), subresource), _JSON), _dict)
+
+
+def get_path(path: str, query: Query = ()) -> Call[bytes]:
+    """Read any path of the server as bytes: `/version`, `/openapi/v2`, `/apis`."""
+    return Call(Request("GET", path, query, (("Accept", _JSON),)), lambda data: data)
+
+
+def list_page(
+    kind: type[K],
+    namespace: str = "",
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+    limit: int = 500,
+    continue_: str = "",
+    resource_version: str = "",
+    resource: Resource | None = None,
+) -> Call[Page[K]]:
+    """One page of a list; `limit` 0 asks for everything at once.
+
+    `resource` replaces the kind's own: `list_page(Object, resource=r)` reads the metadata alone of any resource.
+    """
+    path = path_of(resource or resource_of(kind), namespace)
+    query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
+    from kubekit.kube.pages import page_reader
+
+    return Call(_read(path, _accept(kind, "List"), query), page_reader(kind))
+
+
+def list_raw(
+    resource: Resource,
+    namespace: str = "",
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+    limit: int = 500,
+    continue_: str = "",
+    resource_version: str = "",
+) -> Call[Page[JSON]]:
+    """One page of a list as dicts; each item gets the apiVersion and kind that a list leaves out."""
+    query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
+    request = _read(path_of(resource, namespace), _JSON, query)
+    from kubekit.kube.pages import raw_page
+
+    return Call(request, lambda data: raw_page(data, resource))
+
+
+def watch(
+    kind: type[K],
+    namespace: str = "",
+    *,
+    resource_version: str,
+    label_selector: str = "",
+    field_selector: str = "",
+    timeout_seconds: int = 300,
+    resource: Resource | None = None,
+) -> Call[WatchEvent[K] | UndecodedEvent]:
+    """Changes after `resource_version`, with bookmarks; the server ends it after `timeout_seconds`.
+
+    The call's `decode` reads one line; an ERROR line raises its ApiError. A change of an object that is not as its kind
+    should be is an event too.
+    """
+    selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
+    query = (
+        ("watch", "true"),
+        ("allowWatchBookmarks", "true"),
+        ("resourceVersion", resource_version),
+        ("timeoutSeconds", str(timeout_seconds)),
+        *((key, value) for key, value in selectors if value),
+    )
+    from kubekit.kube.pages import watch_reader
+
+    request = _read(path_of(resource or resource_of(kind), namespace), _accept(kind), query)
+    return Call(request, watch_reader(kind, request))
+
+
+def create(
+    resource: Resource,
+    obj: JSON,
+    *,
+    dry_run: bool = False,
+    field_validation: str = "",
+    field_manager: str = "",
+    subresource: str = "",
+    name: str = "",
+) -> Call[JSON]:
+    """Create `obj` (in its own metadata.namespace); with `name` and `subresource`, post to that subresource."""
+    path = path_of(resource, _metadata(obj, "namespace"), name, subresource)
+    query = _write_query(dry_run, field_validation, field_manager)
+    return Call(_write("POST", path, _JSON, obj, query), _dict)
+
+
+def replace(
+    resource: Resource,
+    obj: JSON,
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_validation: str = "",
+    field_manager: str = "",
+) -> Call[JSON]:
+    """Write `obj` in place of what is there; its metadata.resourceVersion, if set, must be the current one."""
+    query = _write_query(dry_run, field_validation, field_manager)
+    return Call(_write("PUT", _path_of_object(resource, obj, subresource), _JSON, obj, query), _dict)
+
+
+def apply(
+    resource: Resource,
+    obj: JSON,
+    *,
+    field_manager: str,
+    force: bool = False,
+    dry_run: bool = False,
+    field_validation: str = "",
+    subresource: str = "",
+) -> Call[JSON]:
+    """Server-side apply of the fields in `obj`, owned by `field_manager` afterwards.
+
+    Another manager's field is a Conflict unless `force`. The body is JSON, which is YAML.
+    """
+    identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+    query = (
+        ("fieldManager", field_manager),
+        *((("force", "true"),) if force else ()),
+        *_write_query(dry_run, field_validation, ""),
+    )
+    path = _path_of_object(resource, obj, subresource)
+    return Call(_write("PATCH", path, APPLY, {**identity, **obj}, query), _dict)
+
+
+def merge_patch(
+    resource: Resource,
+    name: str,
+    patch: JSON,
+    namespace: str = "",
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_validation: str = "",
+    field_manager: str = "",
+) -> Call[JSON]:
+    """JSON merge patch (RFC 7386): null removes, lists are replaced whole."""
+    query = _write_query(dry_run, field_validation, field_manager)
+    return _patch(MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
+
+
+def strategic_patch(
+    resource: Resource,
+    name: str,
+    patch: JSON,
+    namespace: str = "",
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_validation: str = "",
+    field_manager: str = "",
+) -> Call[JSON]:
+    """Strategic merge patch: lists merge by their keys. Only built-in kinds have it, custom resources do not."""
+    query = _write_query(dry_run, field_validation, field_manager)
+    return _patch(STRATEGIC_MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
+
+
+def json_patch(
+    resource: Resource,
+    name: str,
+    patch: Sequence[Mapping[str, Any]],
+    namespace: str = "",
+    *,
+    subresource: str = "",
+    dry_run: bool = False,
+    field_validation: str = "",
+    field_manager: str = "",
+) -> Call[JSON]:
+    """JSON patch (RFC 6902): operations in order, all or none."""
+    query = _write_query(dry_run, field_validation, field_manager)
+    return _patch(JSON_PATCH, path_of(resource, namespace, _named(name), subresource), list(patch), query)
+
+
+def delete(
+    resource: Resource,
+    name: str,
+    namespace: str = "",
+    *,
+    uid: str = "",
+    resource_version: str = "",
+    propagation: Propagation = "Background",
+    grace_period_s: int | None = None,
+    dry_run: bool = False,
+) -> Call[JSON]:
+    """Delete an object; `uid` and `resource_version` are preconditions, and a mismatch is a Conflict."""
+    expected = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
+    options: JSON = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+    options |= {"preconditions": expected} if expected else {}
+    options |= {"gracePeriodSeconds": grace_period_s} if grace_period_s is not None else {}
+    options |= {"dryRun": ["All"]} if dry_run else {}
+    return Call(_write("DELETE", path_of(resource, namespace, _named(name)), _JSON, options), _dict)
+
+
+def accepting(kind: type[Object], headers: Query) -> Query:
+    """`headers` that ask for as much of an object as `kind` holds."""
+    return (("Accept", _accept(kind)), *(pair for pair in headers if pair[0] != "Accept"))
+
+
+def _named(name: str) -> str:
+    # Without this, "read the object called nothing" would read the whole collection.
+    segment(name)
+    return name
+
+
+def _metadata(obj: JSON, field: str) -> str:
+    return str(obj.get("metadata", {}).get(field, ""))
+
+
+def _path_of_object(resource: Resource, obj: JSON, subresource: str) -> str:
+    return path_of(resource, _metadata(obj, "namespace"), _named(_metadata(obj, "name")), subresource)
+
+
+def _accept(kind: type[Object], list_: str = "") -> str:
+    return _METADATA_OF.format(list=list_) if kind is Object or kind.metadata_alone else _JSON
+
+
+def _read(path: str, accept: str, query: Query = ()) -> Request:
+    return Request("GET", path, query, (("Accept", accept),))
+
+
+def _write(method: str, path: str, content_type: str, body: Any, query: Query = ()) -> Request:
+    headers = (("Accept", _JSON), ("Content-Type", content_type))
+    return Request(method, path, query, headers, codec.encode(body))
+
+
+def _patch(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]:
+    return Call(_write("PATCH", path, content_type, patch, query), _dict)
+
+
+def _list_query(label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str) -> Query:
+    # A continue token already stands for a version; a server refuses both together.
+    values = (
+        ("labelSelector", label_selector),
+        ("fieldSelector", field_selector),
+        ("limit", str(limit) if limit else ""),
+        ("continue", continue_),
+        ("resourceVersion", "" if continue_ else resource_version),
+    )
+    return tuple((key, value) for key, value in values if value)
+
+
+def _write_query(dry_run: bool, field_validation: str, field_manager: str) -> Query:
+    values = (
+        ("dryRun", "All" if dry_run else ""),
+        ("fieldValidation", field_validation),
+        ("fieldManager", field_manager),
+    )
+    return tuple((key, value) for key, value in values if value)
+
+
+def _dict(data: bytes) -> JSON:
+    return codec.decode(dict[str, Any], data)

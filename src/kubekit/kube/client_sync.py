@@ -1,0 +1,252 @@
+"""The transport for the command line: sockets and ssl, nothing that takes time to import.
+
+One kept-alive connection, blocking, for one thread. `send` answers with what the call decodes, or raises one of
+`kubekit.kube.errors`; no exception of ssl or socket gets out.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import kubekit
+from kubekit.api.codec import DecodeError, Undecodable
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls, http_date
+from kubekit.kube.auth import Credential
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ConfigError, Gone
+from kubekit.kube.http_connection import Answer, Connection
+from kubekit.kube.policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
+from kubekit.kube.request import Call, Request
+from kubekit.kube.tls import context_for
+
+if TYPE_CHECKING:
+    from kubekit.kube.pages import Listing, WatchEvent
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Object)
+
+# Less than this is the way of the answer, and the header's whole seconds.
+_SAME_TIME = timedelta(seconds=2)
+# A server may end a watch a little after the time that it was given.
+_WATCH_GRACE_S = 15.0
+
+
+class SyncClient:
+    """Sends calls to the cluster of `config`. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        config: ClusterConfig,
+        *,
+        user_agent: str = "",
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config = config
+        self._user_agent = user_agent or kubekit.product
+        self._timeouts = timeouts
+        self._clock = clock or SystemClock()
+        self._connection: Connection | None = None
+        self._tls: tuple[Credential, ssl.SSLContext | None] | None = None
+        self._ahead = timedelta(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next `send` opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def now(self) -> datetime:
+        """The cluster's time, by what the last answer said; ages are told by it, however this machine's clock goes."""
+        return self._clock.now() + self._ahead
+
+    def send(self, call: Call[T]) -> T:
+        """The answer to `call`. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
+        return self._warned(call)[0]
+
+    def _warned(self, call: Call[T]) -> tuple[T, list[str]]:
+        """The answer, and its Warning headers."""
+        response = self._answer(call.request)
+        warnings = response.headers.get_all("Warning")
+        return call.decode(self._read(response)), warnings
+
+    def list_all(
+        self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[list[K], str]:
+        """All objects, and the list's resourceVersion, as `listing`; raises DecodeError where one cannot be read."""
+        found = self.listing(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+        return found.complete(resource_of(kind).kind), found.resource_version
+
+    def listing(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource: Resource | None = None,
+    ) -> Listing[K]:
+        """All objects, which of them could not be read, and why there may be others.
+
+        Page by page; starts again if the list expired in between.
+        """
+        # Most commands read single objects.
+        from kubekit.kube.pages import Listing
+        from kubekit.kube.warnings import incompleteness
+
+        items: list[K] = []
+        undecoded: list[Undecodable] = []
+        warnings: list[str] = []
+        token, limit = "", 500
+        while True:
+            try:
+                page, warned = self._warned(
+                    calls.list_page(
+                        kind,
+                        namespace,
+                        label_selector=label_selector,
+                        field_selector=field_selector,
+                        limit=limit,
+                        continue_=token,
+                        resource=resource,
+                    )
+                )
+            except Gone:
+                if not token:
+                    raise
+                # The next attempt is in one piece, so it cannot expire on the way again.
+                items, undecoded, token, limit = [], [], "", 0
+                continue
+            warnings.extend(warned)
+            items.extend(page.items)
+            undecoded.extend(page.undecoded)
+            token = page.continue_
+            if not token:
+                return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
+
+    def watch(
+        self,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[WatchEvent[K]]:
+        """Changes after `resource_version` until the server ends the watch (`timeout_seconds`), bookmarks included.
+
+        Raises Gone when the version is too old (list again), Unreachable when the connection breaks, DecodeError, with
+        its name, for an object that is not as its kind should be.
+        """
+        from kubekit.kube.pages import UndecodedEvent
+
+        call = calls.watch(
+            kind,
+            namespace,
+            resource_version=resource_version,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            timeout_seconds=timeout_seconds,
+        )
+        for event in self._lines(call, timeout_seconds + _WATCH_GRACE_S):
+            if isinstance(event, UndecodedEvent):
+                raise DecodeError(f"{resource_of(kind).kind} {event.object}")
+            yield event
+
+    def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
+        from kubekit.kube.lines import Lines
+
+        # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
+        watching = SyncClient(
+            self.config,
+            user_agent=self._user_agent,
+            timeouts=Timeouts(self._timeouts.connect_s, timeout_s),
+            clock=self._clock,
+        )
+        with watching:
+            response, lines = watching._answer(call.request), Lines()
+            try:
+                while chunk := response.read1():
+                    for line in lines.feed(chunk):
+                        yield call.decode(line)
+            except OSError as error:
+                raise unreachable(self.config, error) from error
+
+    def _answer(self, request: Request) -> Answer:
+        attempts = Attempts(request)
+        while True:
+            response = self._attempt(request, attempts)
+            self._compare_clocks(response.headers.get("Date"))
+            if response.status < 300:
+                return response
+            body = self._read(response)
+            again = attempts.refused(response.status, dict(response.headers.items()), body)
+            if again.refresh:
+                self.config.auth.refresh()
+            self._clock.pause(again.wait_s)
+
+    def _compare_clocks(self, date: str) -> None:
+        with suppress(ValueError, TypeError, OverflowError):
+            ahead = http_date.read(date) - self._clock.now()
+            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
+
+    def _attempt(self, request: Request, attempts: Attempts) -> Answer:
+        credential = self.config.auth.credential(self._clock.now())
+        while True:
+            reused = self._connection is not None
+            try:
+                return self._send(request, credential)
+            except OSError as error:
+                self.close()
+                # A timeout is an answer of its own: the server may be at work on the request.
+                if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
+                    raise unreachable(self.config, error) from error
+
+    def _send(self, request: Request, credential: Credential) -> Answer:
+        headers = headers_of(request, self.config, credential, self._user_agent)
+        try:
+            connection = self._connected(credential)
+            return connection.send(request.method, self.config.url.path + request.target, headers, request.body)
+        except OSError:
+            raise  # a certificate that is not trusted is a ValueError too
+        except ValueError as error:
+            raise ConfigError(f"{self.config.server} cannot be asked: {error}") from error
+
+    def _read(self, response: Answer) -> bytes:
+        try:
+            body = response.read()
+        except OSError as error:
+            self.close()
+            raise unreachable(self.config, error) from error
+        if response.will_close:
+            self.close()
+        return body
+
+    def _connected(self, credential: Credential) -> Connection:
+        if self._tls is None or self._tls[0].client_cert != credential.client_cert:
+            self.close()
+            self._tls = (credential, context_for(self.config, credential))
+        if self._connection is None:
+            url, context = self.config.url, self._tls[1]
+            host = url.hostname or ""
+            connection = Connection(host, url.port, context, self.config.tls_server_name or host)
+            connection.connect(self._timeouts.connect_s, self._timeouts.answer_s)
+            self._connection = connection
+        return self._connection

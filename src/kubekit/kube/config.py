@@ -1,0 +1,247 @@
+"""Which cluster to talk to, and as whom: from a kubeconfig, or from the files that every pod is given.
+
+`load` reads everything that a connection needs (certificates included) once, so that a mistake shows before the first
+request, as one ConfigError that names the file and the way out.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kubekit.kube.auth import Auth, Static, TokenFile, basic, bearer, in_header
+from kubekit.kube.errors import ConfigError
+from kubekit.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
+from kubekit.kube.request import ServerURL, server_url
+from kubekit.lang.files import contents
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+# The same words as `oc`, which people search for.
+MISSING = """\
+Missing or incomplete configuration info.  Please point to an existing, complete config file:
+
+
+  1. Via the command-line flag --kubeconfig
+  2. Via the KUBECONFIG environment variable
+  3. In your home directory as ~/.kube/config
+
+To view or change it, use `kubectl config`."""
+
+
+class ClusterConfig(msgspec.Struct, frozen=True):
+    """A cluster and a user. Certificates are PEM bytes; `headers` go with every request (impersonation)."""
+
+    server: str
+    ca_data: bytes = b""
+    insecure: bool = False
+    tls_server_name: str = ""
+    client_cert: bytes = b""
+    client_key: bytes = b""
+    auth: Auth = Static()
+    headers: tuple[tuple[str, str], ...] = ()
+    namespace: str = "default"
+    context: str = ""
+
+    def __repr__(self) -> str:
+        """Which cluster it is; no key, no token."""
+        return f"ClusterConfig(server={self.server!r}, context={self.context!r})"
+
+    @property
+    def url(self) -> ServerURL:
+        """The server's URL in parts, without a slash at its end."""
+        return server_url(self.server)
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the server."""
+        url = self.url
+        host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+        return f"{host}:{url.port or (443 if url.scheme == 'https' else 80)}"
+
+
+def load(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    service_account: Place = SERVICE_ACCOUNT,
+) -> ClusterConfig:
+    """The cluster to talk to; raises ConfigError.
+
+    Looked for in `kubeconfig` alone if given, else in the files of KUBECONFIG, else in ~/.kube/config, else in the
+    service account files of a pod. `context` chooses another one than the current.
+    """
+    environ = os.environ if environ is None else environ
+    merged = _files(kubeconfig, environ)
+    if merged:
+        return _of_context(merged, context or merged.current_context)
+    if context:
+        raise ConfigError(f'context "{context}" does not exist', reason="ContextMissing")
+    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _exists(service_account, "token"):
+        return in_cluster(environ, service_account)
+    raise ConfigError(MISSING, reason="KubeconfigMissing")
+
+
+def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
+    """The contexts that `load` could choose from, sorted; raises ConfigError."""
+    return sorted(_files(kubeconfig, os.environ if environ is None else environ).contexts)
+
+
+def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCOUNT) -> ClusterConfig:
+    """The configuration of a pod: its token is read again as the kubelet renews it. Raises ConfigError."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    own = From(os.fspath(service_account)).path
+    return ClusterConfig(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca_data=_file(own("ca.crt")),
+        auth=TokenFile(own("token")),
+        namespace=_file(own("namespace")).decode().strip() if _exists(service_account, "namespace") else "default",
+    )
+
+
+def _files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kubeconfig:
+    if kubeconfig is not None:
+        return load_files([kubeconfig], required=True)
+    listed = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    if not listed and (home := environ.get("HOME", "")):
+        listed = [From(home).path(".kube/config")]
+    return load_files(listed, required=False)
+
+
+def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
+    if not name:
+        known = ", ".join(sorted(merged.contexts)) or "none"
+        raise ConfigError(
+            f"the kubeconfig has no current context; choose one with --context (there is {known})",
+            reason="ContextMissing",
+        )
+    if (context := merged.contexts.get(name)) is None:
+        raise ConfigError(f'context "{name}" does not exist', reason="ContextMissing")
+    if (found := merged.clusters.get(context.cluster)) is None:
+        raise ConfigError(f'context "{name}" names the cluster "{context.cluster}", which does not exist')
+    if context.user and context.user not in merged.users:
+        raise ConfigError(f'context "{name}" names the user "{context.user}", which does not exist')
+    cluster, cluster_from = found
+    user, user_from = merged.users.get(context.user, (User(), cluster_from))
+    return _config(name, context.namespace, cluster, cluster_from, user, user_from)
+
+
+def _config(
+    name: str, namespace: str, cluster: Cluster, cluster_from: From, user: User, user_from: From
+) -> ClusterConfig:
+    if cluster.proxy_url:
+        raise ConfigError(f'context "{name}": proxy-url is not supported; remove it, or reach the server directly')
+    ca_data = _bytes(cluster.certificate_authority_data, cluster.certificate_authority, cluster_from)
+    client_cert = _bytes(user.client_certificate_data, user.client_certificate, user_from)
+    client_key = _bytes(user.client_key_data, user.client_key, user_from)
+    if bool(client_cert) != bool(client_key):
+        raise ConfigError(f'context "{name}": a client certificate and its key must be given together')
+    if cluster.insecure_skip_tls_verify and ca_data:
+        raise ConfigError(f'context "{name}": insecure-skip-tls-verify and certificate-authority exclude each other')
+    return ClusterConfig(
+        server=_server(cluster.server, name, tls=bool(ca_data or client_cert)),
+        ca_data=ca_data,
+        insecure=cluster.insecure_skip_tls_verify,
+        tls_server_name=cluster.tls_server_name,
+        client_cert=client_cert,
+        client_key=client_key,
+        auth=_auth(user, user_from, _cluster_info(cluster, ca_data)),
+        headers=_impersonation(user),
+        namespace=namespace or "default",
+        context=name,
+    )
+
+
+def _server(server: str, name: str, *, tls: bool) -> str:
+    if not server:
+        raise ConfigError(f'context "{name}": its cluster has no server')
+    # client-go's rule for a bare host:port.
+    url = server if "://" in server else f"{'https' if tls else 'http'}://{server}"
+    try:
+        parts = server_url(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f'context "{name}": {server!r} is not the URL of a server (https://host:port)')
+    return url.rstrip("/")
+
+
+def _auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+    if user.auth_provider is not None:
+        raise ConfigError("auth-provider was removed from Kubernetes in 1.26; use a credential plugin (exec) instead")
+    # client-go's order: a static token stands behind tokenFile, a plugin is asked when there is neither.
+    if user.token_file:
+        return TokenFile(origin.path(user.token_file))
+    if user.token:
+        return Static(bearer(user.token, "the kubeconfig's token"))
+    if user.username:
+        return Static(basic(user.username, user.password))
+    if user.exec is not None:
+        return _plugin(user, origin, cluster_info)
+    return Static()
+
+
+def _plugin(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+    from msgspec.structs import replace
+
+    from kubekit.kube.exec_plugin import ExecPlugin, exec_spec
+
+    if user.exec is None:
+        return Static()
+    spec = exec_spec(user.exec, cluster_info)
+    return ExecPlugin(replace(spec, command=origin.command(spec.command)))
+
+
+def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
+    extension = next((each.extension for each in cluster.extensions if each.name == _EXEC_EXTENSION), None)
+    values = {
+        "server": cluster.server,
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": binascii.b2a_base64(ca_data, newline=False).decode(),
+        "config": extension,
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
+    if not user.as_:
+        if user.as_uid or user.as_groups or user.as_user_extra:
+            raise ConfigError("impersonating a group, uid or extra needs a user name (as) too")
+        return ()
+    headers = (
+        ("Impersonate-User", user.as_),
+        *((("Impersonate-Uid", user.as_uid),) if user.as_uid else ()),
+        *(("Impersonate-Group", group) for group in user.as_groups),
+        *((f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values),
+    )
+    for name, value in headers:
+        in_header(f"{name}{value}", "what the kubeconfig impersonates")
+    return headers
+
+
+def _bytes(data: str, path: str, origin: From) -> bytes:
+    if data:
+        try:
+            return binascii.a2b_base64(data, strict_mode=True)
+        except (binascii.Error, ValueError) as error:
+            raise ConfigError(f"certificate data in the kubeconfig is not base64: {error}") from error
+    return _file(origin.path(path)) if path else b""
+
+
+def _file(path: str) -> bytes:
+    try:
+        return contents(path)
+    except OSError as error:
+        raise ConfigError(f"unable to read {path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _exists(folder: Place, name: str) -> bool:
+    return os.path.exists(From(os.fspath(folder)).path(name))  # noqa: PTH110

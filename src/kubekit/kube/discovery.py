@@ -1,0 +1,33 @@
+"""Which kinds a server serves, and by which path: one question a group and version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.request import Call
+
+
+def group_version(api_version: str) -> tuple[str, str]:
+    """The group (empty for core) and the version of an `apiVersion`."""
+    group, slash, version = api_version.partition("/")
+    return (group, version) if slash else ("", group)
+
+
+def served(api_version: str) -> Call[tuple[Resource, ...]]:
+    """The kinds of `api_version`, without subresources; NotFound where the server knows no such group or version."""
+    group, version = group_version(api_version)
+    path = f"/apis/{api_version}" if group else f"/api/{version}"
+    request = calls.get_path(path).request
+    return Call(request, lambda data: _resources(data, group, version))
+
+
+def _resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
+    listed = codec.decode(dict[str, Any], data).get("resources")
+    return tuple(
+        Resource(group, version, str(item["kind"]), str(item["name"]), bool(item.get("namespaced")))
+        for item in (listed if isinstance(listed, list) else ())
+        if isinstance(item, dict) and item.get("kind") and "/" not in str(item.get("name") or "/")
+    )

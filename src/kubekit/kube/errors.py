@@ -1,0 +1,213 @@
+"""What can go wrong between runup and an API server, by what happens next.
+
+A transport hands status code, headers and body to `error_of`; out comes the exception. Nobody else looks at status
+codes, and nothing of the HTTP library shows through. `ApiError.status` is the server's own Status, so that the command
+line can print `Error from server (NotFound): ...` and a controller can read `reason` and `details`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Status
+from kubekit.kube.request import Request
+
+
+class KubeError(Exception):
+    """Base of what this layer raises on purpose. `message` is for a person, `reason` is a CamelCase word."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+
+
+class ConfigError(KubeError):
+    """The kubeconfig, or what it names (a file, a credential plugin), cannot be used; trying again does not help."""
+
+    def __init__(self, message: str, *, reason: str = "InvalidConfiguration") -> None:
+        super().__init__(message, reason=reason)
+
+
+class Transient(KubeError):
+    """Trying again may help; `retry_after_s` is how long the server asks to wait, if it says so."""
+
+    def __init__(self, message: str, *, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message, reason=reason)
+        self.retry_after_s = retry_after_s
+
+
+class Unreachable(Transient):
+    """No answer: refused, unresolvable, timed out, cut off, or TLS failed.
+
+    `server` is its URL, `address` its `host:port`, `refused` whether nobody listens there, `detail` the cause in words.
+    """
+
+    def __init__(self, server: str, address: str, detail: str, *, refused: bool = False) -> None:
+        super().__init__(f"could not reach {server}: {detail}", reason="Unreachable")
+        self.server = server
+        self.address = address
+        self.detail = detail
+        self.refused = refused
+
+
+class ApiError(KubeError):
+    """The API server said no; `status` is its answer and `request` what was asked."""
+
+    def __init__(self, status: Status, request: Request) -> None:
+        super().__init__(status.message, reason=status.reason or "Unknown")
+        self.status = status
+        self.request = request
+
+    @property
+    def code(self) -> int:
+        """The HTTP status code."""
+        return self.status.code
+
+
+class BadRequest(ApiError):
+    """400: the server could not read the request, or strict field validation refused it."""
+
+
+class Unauthorized(ApiError):
+    """401: the server does not know who asks."""
+
+
+class Forbidden(ApiError):
+    """403: the one who asks may not."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or no such API (see `api_missing`)."""
+
+    @property
+    def api_missing(self) -> bool:
+        """Whether the whole kind is unknown rather than one object of it: a kind's own 404 names an object."""
+        details = self.status.details
+        return details is None or not details.name
+
+
+class Conflict(ApiError):
+    """409: decided on an old version, or a field is owned by another manager."""
+
+
+class AlreadyExists(ApiError):
+    """409 on create: the name is taken."""
+
+
+class Gone(ApiError):
+    """410: a resourceVersion or continue token that the server no longer has."""
+
+
+class Invalid(ApiError):
+    """422: the object breaks a rule of its schema."""
+
+
+class TooManyRequests(ApiError, Transient):
+    """429: come back after `retry_after_s`."""
+
+    def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
+        ApiError.__init__(self, status, request)
+        self.retry_after_s = retry_after_s
+
+
+class ServerError(ApiError, Transient):
+    """5xx: the server's own trouble."""
+
+    def __init__(self, status: Status, request: Request, retry_after_s: float | None = None) -> None:
+        ApiError.__init__(self, status, request)
+        self.retry_after_s = retry_after_s
+
+
+_BY_REASON: dict[str, type[ApiError]] = {
+    "BadRequest": BadRequest,
+    "Unauthorized": Unauthorized,
+    "Forbidden": Forbidden,
+    "NotFound": NotFound,
+    "Conflict": Conflict,
+    "AlreadyExists": AlreadyExists,
+    "Gone": Gone,
+    "Expired": Gone,
+    "Invalid": Invalid,
+    "TooManyRequests": TooManyRequests,
+    "InternalError": ServerError,
+    "ServerTimeout": ServerError,
+    "ServiceUnavailable": ServerError,
+    "Timeout": ServerError,
+}
+
+# What a proxy's or an old server's bare status code means, in client-go's words (NewGenericServerResponse).
+_BY_CODE: dict[int, tuple[str, str]] = {
+    400: ("BadRequest", "the server rejected our request for an unknown reason"),
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    403: ("Forbidden", "the server does not allow access to the requested resource"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", "the server was unable to respond with a content type that the client supports"),
+    409: ("Conflict", "the server reported a conflict"),
+    410: ("Gone", "the requested resource is gone"),
+    413: ("RequestEntityTooLarge", "the request is larger than the server accepts"),
+    415: ("UnsupportedMediaType", "the server does not understand the content type of the request"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    500: ("InternalError", "an error on the server has prevented the request from succeeding"),
+    502: ("ServiceUnavailable", "a gateway in front of the server got no answer from it"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: ("Timeout", "the server was unable to return a response in the time allotted"),
+}
+# Of a body that is not a Status (an HTML page of a proxy, say), so much is shown.
+_SHOWN_CHARACTERS = 200
+
+
+def error_of(code: int, headers: Mapping[str, str], body: bytes, request: Request) -> ApiError:
+    """The exception for an answer whose status `code` is 400 or more."""
+    status = _status_of(code, body)
+    # A header's name comes in any case; HTTP/2 proxies lower it.
+    retry_after = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
+    return error_of_status(status, request, retry_after)
+
+
+def error_of_status(status: Status, request: Request, retry_after: str = "") -> ApiError:
+    """The exception for a Status, as an error's body or a watch's ERROR event has it."""
+    kind = _BY_REASON.get(status.reason)
+    if kind is None:
+        kind = _BY_REASON.get(_BY_CODE.get(status.code, ("", ""))[0], ServerError if status.code >= 500 else ApiError)
+    if issubclass(kind, TooManyRequests | ServerError):
+        return kind(status, request, _retry_after_s(status, retry_after))
+    return kind(status, request)
+
+
+def _retry_after_s(status: Status, header: str) -> float | None:
+    # The HTTP-date form is not used by API servers; a proxy's is treated as "no wish".
+    if header.strip().isdigit():
+        return float(header)
+    if status.details is not None and status.details.retry_after_seconds > 0:
+        return float(status.details.retry_after_seconds)
+    return None
+
+
+def _status_of(code: int, body: bytes) -> Status:
+    document = _document(body)
+    if document.get("kind") == "Status" and document.get("status") != "Success":
+        status = codec.convert(Status, {"code": code, **document})
+        return status if status.message else codec.convert(Status, {**document, "message": _generic(code, b"")})
+    reason = _BY_CODE.get(code, ("Unknown", ""))[0]
+    return Status(status="Failure", code=code, reason=reason, message=_generic(code, body))
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        document = codec.decode(dict[str, Any], body)
+        codec.convert(Status, document)
+    except codec.DecodeError:
+        return {}
+    return document
+
+
+def _generic(code: int, body: bytes) -> str:
+    text = body.decode("utf-8", "replace").strip()
+    said = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
+    short = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."
+    return f"{said} ({short})" if short else said

@@ -1,0 +1,180 @@
+"""Credential plugins: programs named in a kubeconfig that print an ExecCredential.
+
+Protocol: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+in versions `client.authentication.k8s.io/v1` and `v1beta1`. The result is kept until it expires or is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.kube.auth import Credential, in_header
+from kubekit.kube.errors import ConfigError
+from kubekit.kube.kubeconfig import ExecStanza
+
+V1 = "client.authentication.k8s.io/v1"
+V1BETA1 = "client.authentication.k8s.io/v1beta1"
+InteractiveMode = Literal["Never", "IfAvailable", "Always"]
+
+
+class ExecCredentialStatus(Wire, frozen=True):
+    """`status` of an ExecCredential: a token, a client certificate with its key, or both."""
+
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class ExecCredential(Wire, frozen=True):
+    """What a plugin prints."""
+
+    api_version: str = ""
+    kind: str = ""
+    status: ExecCredentialStatus | None = None
+
+
+class ExecSpec(msgspec.Struct, frozen=True):
+    """The `exec` stanza of a kubeconfig user; `cluster` is None unless it says provideClusterInfo."""
+
+    api_version: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    install_hint: str = ""
+    interactive_mode: InteractiveMode = "IfAvailable"
+    cluster: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        """Without `env`, which may hold secrets."""
+        return f"ExecSpec(command={self.command!r}, args={self.args!r})"
+
+    def info(self, *, interactive: bool) -> str:
+        """The value of KUBERNETES_EXEC_INFO: an ExecCredential that says for whom and how the plugin runs."""
+        spec: dict[str, Any] = {"interactive": interactive}
+        if self.cluster is not None:
+            spec["cluster"] = dict(self.cluster)
+        return codec.encode({"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}).decode()
+
+
+class ExecPlugin:
+    """Runs the plugin when there is no credential, or when it has expired or was refused."""
+
+    def __init__(self, spec: ExecSpec) -> None:
+        self.spec = spec
+        self._status: ExecCredentialStatus | None = None
+
+    def cached(self, now: datetime) -> Credential | None:
+        """See `Auth.cached`."""
+        status = self._status
+        if status is None or (status.expiration_timestamp is not None and now >= status.expiration_timestamp):
+            return None
+        return _credential(status)
+
+    def credential(self, now: datetime) -> Credential:
+        """See `Auth.credential`; runs the program if need be and raises ConfigError saying what it did."""
+        if (at_hand := self.cached(now)) is not None:
+            return at_hand
+        self._status = read_credential(self.spec, _run(self.spec))
+        return _credential(self._status)
+
+    def refresh(self) -> None:
+        """See `Auth.refresh`."""
+        self._status = None
+
+
+def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
+    """The status in what the plugin printed; raises ConfigError when it is not a usable ExecCredential."""
+    said = f"the credential plugin {spec.command} printed"
+    try:
+        credential = codec.decode(ExecCredential, output)
+    except codec.DecodeError as error:
+        raise ConfigError(f"{said} no ExecCredential: {error}") from error
+    if (credential.kind, credential.api_version) != ("ExecCredential", spec.api_version):
+        raise ConfigError(
+            f"{said} {credential.kind or 'no kind'} of {credential.api_version or 'no apiVersion'}, "
+            f"but the kubeconfig names {spec.api_version}"
+        )
+    status = credential.status
+    if status is None or not (status.token or status.client_certificate_data or status.client_key_data):
+        raise ConfigError(f"{said} neither a token nor a client certificate")
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise ConfigError(f"{said} a client certificate without its key, or a key without its certificate")
+    in_header(status.token, f"what the credential plugin {spec.command} printed as its token")
+    return status
+
+
+def _credential(status: ExecCredentialStatus) -> Credential:
+    return Credential(
+        authorization=f"Bearer {status.token}" if status.token else "",
+        client_cert=status.client_certificate_data.encode(),
+        client_key=status.client_key_data.encode(),
+    )
+
+
+def _interactive(spec: ExecSpec) -> bool:
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    if spec.interactive_mode == "Always" and not terminal:
+        raise ConfigError(f"the credential plugin {spec.command} asks questions, and standard input is not a terminal")
+    return spec.interactive_mode != "Never" and terminal
+
+
+def _run(spec: ExecSpec) -> bytes:
+    import subprocess
+
+    interactive = _interactive(spec)
+    environment = {**os.environ, **dict(spec.env), "KUBERNETES_EXEC_INFO": spec.info(interactive=interactive)}
+    try:
+        # Its stderr is ours: plugins print their questions and their errors there.
+        done = subprocess.run(
+            [spec.command, *spec.args],
+            env=environment,
+            stdin=None if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+    except OSError as error:
+        hint = f"\n\n{spec.install_hint.strip()}" if spec.install_hint.strip() else ""
+        raise ConfigError(
+            f"the credential plugin {spec.command} cannot be started: {error.strerror}{hint}",
+            reason="ExecPluginMissing",
+        ) from error
+    if done.returncode != 0:
+        raise ConfigError(
+            f"the credential plugin {spec.command} failed with exit code {done.returncode}", reason="ExecPluginFailed"
+        )
+    return done.stdout
+
+
+def exec_spec(stanza: ExecStanza, cluster: Mapping[str, Any]) -> ExecSpec:
+    """The `exec` stanza checked; raises ConfigError for a version or mode that the protocol does not have."""
+    if stanza.api_version not in (V1, V1BETA1):
+        raise ConfigError(
+            f"the credential plugin {stanza.command} wants {stanza.api_version or 'no apiVersion'}; "
+            f"supported are {V1} and {V1BETA1}"
+        )
+    if not stanza.command:
+        raise ConfigError("a credential plugin without a command")
+    mode = stanza.interactive_mode or ("" if stanza.api_version == V1 else "IfAvailable")
+    if mode not in ("Never", "IfAvailable", "Always"):
+        raise ConfigError(
+            f"the credential plugin {stanza.command} has interactiveMode {mode or 'unset'!r}; "
+            f"{stanza.api_version} needs Never, IfAvailable or Always"
+        )
+    return ExecSpec(
+        api_version=stanza.api_version,
+        command=stanza.command,
+        args=stanza.args,
+        env=tuple((variable.name, variable.value) for variable in stanza.env),
+        install_hint=stanza.install_hint,
+        interactive_mode=mode,  # type: ignore[arg-type]
+        cluster=cluster if stanza.provide_cluster_info else None,
+    )

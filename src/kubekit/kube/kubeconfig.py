@@ -1,0 +1,176 @@
+"""kubeconfig files: read, and merged as kubectl merges them.
+
+Of several files the first to name a context, a cluster, a user or a current context wins, and relative paths are
+relative to the file that they stand in.
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+"""
+
+import os
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.kube.errors import ConfigError
+from kubekit.lang.files import contents
+
+Place = str | os.PathLike[str]
+W = TypeVar("W", bound=Wire)
+
+
+class Extension(Wire, frozen=True):
+    """A named extension."""
+
+    name: str = ""
+    extension: Any = None
+
+
+class ExecEnv(Wire, frozen=True):
+    """One environment variable for a plugin."""
+
+    name: str
+    value: str = ""
+
+
+class ExecStanza(Wire, frozen=True):
+    """`users[].user.exec` as written: `exec_plugin` reads it."""
+
+    api_version: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[ExecEnv, ...] = ()
+    install_hint: str = ""
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
+    # A field that client-go refuses is better ignored than mistaken: it only narrows what the plugin may be.
+    config: Any = msgspec.UNSET
+
+
+class Cluster(Wire, frozen=True, rename="kebab"):
+    """`clusters[].cluster`: where the server is and whom to trust."""
+
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+    disable_compression: bool = False
+    extensions: tuple[Extension, ...] = ()
+
+
+class User(Wire, frozen=True, rename="kebab"):
+    """`users[].user`: who we are."""
+
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    as_: str = msgspec.field(default="", name="as")
+    as_uid: str = ""
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = {}
+    auth_provider: Any = None
+    exec: ExecStanza | None = None
+
+
+class Context(Wire, frozen=True):
+    """`contexts[].context`: a cluster and a user, by name."""
+
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(Wire, frozen=True):
+    name: str
+    cluster: Cluster = Cluster()
+
+
+class _NamedUser(Wire, frozen=True):
+    name: str
+    user: User = User()
+
+
+class _NamedContext(Wire, frozen=True):
+    name: str
+    context: Context = Context()
+
+
+class _File(Wire, frozen=True):
+    current_context: str = msgspec.field(default="", name="current-context")
+    clusters: tuple[_NamedCluster, ...] = ()
+    users: tuple[_NamedUser, ...] = ()
+    contexts: tuple[_NamedContext, ...] = ()
+
+
+class From(msgspec.Struct, frozen=True):
+    """The folder of the file that something was defined in; relative paths start there."""
+
+    folder: str
+
+    def path(self, text: str) -> str:
+        """A file named in the kubeconfig."""
+        return os.path.join(self.folder, text)  # noqa: PTH118 (pathlib is not needed to talk to a cluster)
+
+    def command(self, text: str) -> str:
+        """A program: with a slash in it a file relative to the kubeconfig, else a name to look up in PATH."""
+        return self.path(text) if "/" in text else text
+
+
+class Kubeconfig(msgspec.Struct, frozen=True):
+    """The merged files. Clusters and users come with the folder that their paths are relative to."""
+
+    current_context: str
+    contexts: dict[str, Context]
+    clusters: dict[str, tuple[Cluster, From]]
+    users: dict[str, tuple[User, From]]
+
+    def __bool__(self) -> bool:
+        return bool(self.contexts or self.clusters)
+
+
+def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
+    """Read and merge `paths`, first one first; raises ConfigError for an unreadable or malformed file.
+
+    A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig.
+    """
+    current = ""
+    contexts: dict[str, Context] = {}
+    clusters: dict[str, tuple[Cluster, From]] = {}
+    users: dict[str, tuple[User, From]] = {}
+    for path in paths:
+        file = _read(path, required=required)
+        here = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
+        origin = From(os.path.dirname(From(here).path(path)))  # noqa: PTH120
+        current = current or file.current_context
+        contexts = {each.name: each.context for each in file.contexts} | contexts
+        clusters = {each.name: (each.cluster, origin) for each in file.clusters} | clusters
+        users = {each.name: (each.user, origin) for each in file.users} | users
+    return Kubeconfig(current, contexts, clusters, users)
+
+
+def _read(path: str, *, required: bool) -> _File:
+    # Loading YAML is not needed to import a client.
+    from kubekit.lang import yaml
+
+    try:
+        document = yaml.load(contents(path))
+    except FileNotFoundError as error:
+        if not required:
+            return _File()
+        raise ConfigError(f"stat {path}: no such file or directory", reason="KubeconfigMissing") from error
+    except OSError as error:
+        raise ConfigError(f'error loading config file "{path}": {(error.strerror or str(error)).lower()}') from error
+    except yaml.YamlError as error:
+        raise ConfigError(f'error loading config file "{path}": yaml: {error}') from error
+    try:
+        return codec.convert(_File, document if document is not None else {})
+    except codec.DecodeError as error:
+        raise ConfigError(f'error loading config file "{path}": {error}') from error

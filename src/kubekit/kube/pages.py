@@ -1,0 +1,172 @@
+"""What lists and watches answer with: pages of objects, and events one a line.
+
+One object is decoded at a time from a watch, and one page from a list, into types that hold only what is read:
+that keeps 50,000 pods in tens of megabytes. A page that does not decode is decoded object by object, and an object that
+is not as its kind should be is named; it costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Literal, TypeVar, cast
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.codec import Undecodable
+from kubekit.api.meta_v1 import Object, Status, Wire
+from kubekit.api.scheme import Resource
+from kubekit.kube.errors import error_of_status
+from kubekit.kube.request import Request
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+K = TypeVar("K", bound=Object)
+
+# A list's own metadata is a few hundred bytes, most of it the token.
+_HEAD_BYTES = 16_384
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+class Page(msgspec.Struct, Generic[T], frozen=True):
+    """Part of a list: its items, the list's version, and the token of the next part (empty on the last).
+
+    `undecoded` are the objects that are not as their kind should be.
+    """
+
+    items: tuple[T, ...]
+    resource_version: str
+    continue_: str = ""
+    undecoded: tuple[Undecodable, ...] = ()
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    """A whole list, its pages put together; `incomplete` says why the server knows that there may be more."""
+
+    items: list[T]
+    resource_version: str
+    undecoded: tuple[Undecodable, ...] = ()
+    incomplete: tuple[str, ...] = ()
+
+    def complete(self, what: object) -> list[T]:
+        """The items; raises DecodeError, naming the first object that could not be read, where there is one."""
+        if self.undecoded:
+            raise codec.DecodeError(f"{what} {self.undecoded[0]}")
+        return self.items
+
+
+class WatchEvent(msgspec.Struct, Generic[K], frozen=True):
+    """One change. Of a BOOKMARK only `object.metadata.resource_version` means anything."""
+
+    type: EventType
+    object: K
+
+
+class UndecodedEvent(msgspec.Struct, frozen=True):
+    """A change of an object that is not as its kind should be."""
+
+    type: EventType
+    object: Undecodable
+
+
+class ListMeta(Wire, frozen=True):
+    """`metadata` of a list."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _ListOf(Wire, Generic[K], frozen=True):
+    metadata: ListMeta = ListMeta()
+    items: tuple[K, ...] = ()
+
+
+class _Frame(Wire, frozen=True):
+    metadata: ListMeta = ListMeta()
+
+
+class _RawItems(Wire, frozen=True):
+    items: tuple[msgspec.Raw, ...] | None = ()
+
+
+class _RawEvent(Wire, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+def early_token(data: bytes) -> str:
+    """The token of the next page where it stands before the items, as an API server writes its own kinds; else empty.
+
+    A quote inside a text is escaped, so the name and its colon are no text.
+    """
+    before, items, _ = data[:_HEAD_BYTES].partition(b'"items":')
+    if not items:
+        return ""
+    try:
+        return codec.decode(_Frame, before + b'"items":[]}').metadata.continue_
+    except codec.DecodeError:
+        return ""
+
+
+def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
+    """A function from a list's body to its page; raises DecodeError."""
+
+    def read(data: bytes) -> Page[K]:
+        try:
+            whole = codec.exactly(_ListOf[kind], data)  # type: ignore[valid-type]
+        except codec.DecodeError:
+            return _piecemeal(kind, data)
+        return Page(whole.items, whole.metadata.resource_version, whole.metadata.continue_)
+
+    return read
+
+
+def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
+    """A page of which something does not fit: its objects one by one; raises DecodeError where it is no list."""
+    metadata = codec.decode(_Frame, data).metadata
+    items: list[K] = []
+    undecoded: list[Undecodable] = []
+    for raw in codec.exactly(_RawItems, data).items or ():
+        obj = _decoded(kind, bytes(raw))
+        if isinstance(obj, Undecodable):
+            undecoded.append(obj)
+        else:
+            items.append(obj)
+    return Page(tuple(items), metadata.resource_version, metadata.continue_, tuple(undecoded))
+
+
+def _decoded(kind: type[K], data: bytes) -> K | Undecodable:
+    try:
+        return codec.decode(kind, data)
+    except codec.DecodeError as error:
+        return codec.undecodable(data, error)
+
+
+def raw_page(data: bytes, resource: Resource) -> Page[JSON]:
+    """A list's body as a page of dicts with apiVersion and kind in place; raises DecodeError."""
+    document = codec.decode(dict[str, Any], data)
+    metadata = codec.convert(ListMeta, document.get("metadata") or {})
+    identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+    items = tuple({**identity, **item} for item in document.get("items") or ())
+    return Page(items, metadata.resource_version, metadata.continue_)
+
+
+def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEvent[K] | UndecodedEvent]:
+    """A function from a line of a watch to its event; raises DecodeError, and the ApiError of an ERROR line.
+
+    Of a bookmark only the metadata is read: servers fill the rest with whatever the kind's zero values are.
+    """
+
+    def read(line: bytes) -> WatchEvent[K] | UndecodedEvent:
+        event = codec.decode(_RawEvent, line)
+        if event.type == "ERROR":
+            raise error_of_status(codec.decode(Status, bytes(event.object)), request)
+        if event.type not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
+            raise codec.DecodeError(f"an event of the unknown type {event.type!r} in a watch")
+        type_ = cast("EventType", event.type)
+        if type_ == "BOOKMARK":
+            return WatchEvent(type_, cast("K", codec.decode(Object, bytes(event.object))))
+        obj = _decoded(kind, bytes(event.object))
+        return UndecodedEvent(type_, obj) if isinstance(obj, Undecodable) else WatchEvent(type_, obj)
+
+    return read

@@ -1,0 +1,103 @@
+"""What a transport does after an answer that is not the one hoped for; the same for both transports, and without I/O.
+
+Prevents the classic mistakes: hammering a server that said when to come back, sending a create twice, and giving up on
+a token that was renewed a second ago.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+
+import msgspec
+
+from kubekit.kube.auth import Credential
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, error_of
+from kubekit.kube.request import Request
+
+# A wait that the server asks for is honoured in place up to this long and this often; beyond, the caller decides.
+LONGEST_WAIT_S = 30.0
+MOST_WAITS = 5
+
+
+class Timeouts(msgspec.Struct, frozen=True):
+    """Seconds to get a connection, and to get an answer over it."""
+
+    connect_s: float = 10.0
+    answer_s: float = 60.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
+class Again(msgspec.Struct, frozen=True):
+    """Send the request once more after `wait_s` seconds, with fresh credentials if `refresh`."""
+
+    wait_s: float = 0.0
+    refresh: bool = False
+
+
+class Attempts:
+    """The attempts at one request: which of them may be repeated, and when."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._refreshed = False
+        self._reconnected = False
+        self._waits = 0
+
+    def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Again:
+        """What to do after an answer that is not a success; raises its ApiError when that is all there is."""
+        error = error_of(code, headers, body, self._request)
+        if isinstance(error, Unauthorized) and not self._refreshed:
+            self._refreshed = True
+            return Again(refresh=True)
+        wait_s = self._wait_s(error)
+        if wait_s is None:
+            raise error
+        self._waits += 1
+        return Again(wait_s=wait_s)
+
+    def dropped(self, *, reused: bool) -> bool:
+        """Whether to try again after the connection broke: once, if it was an old one that the server had closed."""
+        again = reused and self._request.repeatable and not self._reconnected
+        self._reconnected = True
+        return again
+
+    def _wait_s(self, error: ApiError) -> float | None:
+        if not isinstance(error, TooManyRequests | ServerError) or error.retry_after_s is None:
+            return None
+        # Without the header a server error is not known to have done nothing.
+        return error.retry_after_s if error.retry_after_s <= LONGEST_WAIT_S and self._waits < MOST_WAITS else None
+
+
+def headers_of(
+    request: Request, config: ClusterConfig, credential: Credential, user_agent: str
+) -> list[tuple[str, str]]:
+    """All headers to send: the request's, who asks, and on whose behalf."""
+    # No compression: on a cluster's network it costs the server more time than it saves.
+    fixed = [("User-Agent", user_agent), ("Accept-Encoding", "identity")]
+    who = [("Authorization", credential.authorization)] if credential.authorization else []
+    return [*fixed, *request.headers, *config.headers, *who]
+
+
+def unreachable(config: ClusterConfig, error: BaseException) -> Unreachable:
+    """The error for a connection that failed with `error`, whatever library raised it."""
+    refused = isinstance(error, ConnectionRefusedError)
+    return Unreachable(config.server, config.address, _detail(config, error), refused=refused)
+
+
+def _detail(config: ClusterConfig, error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {getattr(error, 'reason', None) or error}"
+    if isinstance(error, socket.gaierror):
+        return f"no address is known for {config.url.hostname}: {error.strerror}"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "the connection was closed before the answer was complete"

@@ -1,0 +1,312 @@
+"""Kubernetes' functions for CEL, as a table: name, parameter kinds, result kind, and a Python function.
+
+Values with no CEL type of their own travel as maps with one marking member each (`quantity`, `ip`, `cidr`, `semver`,
+`url`), in a canonical form, so that `==` means what it means in Kubernetes. Semantics:
+k8s.io/apiserver/pkg/cel/library.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+import semver
+
+from kubekit.lang.quantity import parse_quantity, plain
+from kubekit.lang.urls import URLError, parse_request_uri
+
+Kind = Literal["dyn", "bool", "int", "double", "string", "bytes", "list", "strings", "map", "timestamp", "duration"]
+Tagged = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function for expressions. A member's first parameter stands before the dot. It may raise ValueError."""
+
+    name: str
+    parameters: tuple[Kind, ...]
+    result: Kind
+    call: Callable[..., Any]
+    member: bool = False
+
+
+def _succeeds(parse: Callable[..., Any]) -> Callable[..., bool]:
+    def check(*arguments: Any) -> bool:
+        try:
+            parse(*arguments)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+# --- url ------------------------------------------------------------------------------------------------------------
+
+
+def _url(text: str) -> Tagged:
+    try:
+        url = parse_request_uri(text)
+    except URLError as error:
+        raise ValueError(f"URL parse error during conversion from string: parse {text!r}: {error}") from error
+    return {
+        "url": text,
+        "scheme": url.scheme,
+        "host": url.host,
+        "hostname": url.hostname,
+        "port": url.port,
+        "path": url.path,
+        "query": {key: list(values) for key, values in parse_qs(url.query, keep_blank_values=True).items()},
+    }
+
+
+def _part(name: str) -> Callable[[Tagged], Any]:
+    return lambda value: value[name]
+
+
+# --- quantity and semver: both compare ------------------------------------------------------------------------------
+
+
+def _quantity(text: str) -> Tagged:
+    return {"quantity": plain(parse_quantity(text))}
+
+
+def _semver(text: str, normalize: bool = False) -> Tagged:
+    version = semver.Version.parse(_normalized(text) if normalize else text)
+    return {"semver": str(version), "major": version.major, "minor": version.minor, "patch": version.patch}
+
+
+def _normalized(text: str) -> str:
+    """`v01.2` as `1.2.0`: what semver(text, true) forgives."""
+    match = re.fullmatch(r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?", text)
+    if match is None:
+        return text
+    numbers = ".".join(str(int(number or 0)) for number in match.groups()[:3])
+    return numbers + (match.group(4) or "")
+
+
+def _compare(left: Tagged, right: Tagged) -> int:
+    if "quantity" in left and "quantity" in right:
+        a, b = Decimal(left["quantity"]), Decimal(right["quantity"])
+        return (a > b) - (a < b)
+    if "semver" in left and "semver" in right:
+        return int(semver.Version.parse(left["semver"]).compare(right["semver"]))
+    raise ValueError("no such overload")
+
+
+def _add(left: Tagged, right: Any) -> Tagged:
+    return {"quantity": plain(Decimal(left["quantity"]) + _amount(right))}
+
+
+def _sub(left: Tagged, right: Any) -> Tagged:
+    return {"quantity": plain(Decimal(left["quantity"]) - _amount(right))}
+
+
+def _amount(value: Any) -> Decimal:
+    return Decimal(value) if isinstance(value, int) else Decimal(value["quantity"])
+
+
+def _sign(value: Tagged) -> int:
+    number = Decimal(value["quantity"])
+    return (number > 0) - (number < 0)
+
+
+def _as_integer(value: Tagged) -> int:
+    number = Decimal(value["quantity"])
+    if number != number.to_integral_value() or not -(2**63) <= number < 2**63:
+        raise ValueError("cannot convert value to integer")
+    return int(number)
+
+
+def _is_integer(value: Tagged) -> bool:
+    return _succeeds(_as_integer)(value)
+
+
+# --- ip and cidr ----------------------------------------------------------------------------------------------------
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
+        raise ValueError(f"IPv4-mapped IPv6 addresses and zones are not allowed: {text}")
+    return address
+
+
+def _ip(value: Any) -> Tagged:
+    """`ip("10.0.0.1")`, and `cidr(...).ip()`."""
+    if isinstance(value, str):
+        return {"ip": str(_address(value))}
+    return {"ip": value["address"]}
+
+
+def _ip_flag(name: str) -> Callable[[Tagged], bool]:
+    return lambda value: bool(getattr(_address(value["ip"]), name))
+
+
+def _is_global_unicast(value: Tagged) -> bool:
+    address = _address(value["ip"])
+    plain_address = not (address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local)
+    return plain_address and str(address) != "255.255.255.255"
+
+
+def _link_local_multicast(value: Tagged) -> bool:
+    address = _address(value["ip"])
+    network = "224.0.0.0/24" if address.version == 4 else "ff02::/16"
+    return address in ipaddress.ip_network(network)
+
+
+def _is_canonical(text: str) -> bool:
+    return str(_address(text)) == text
+
+
+def _interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    if "/" not in text:
+        raise ValueError(f"netip.ParsePrefix({text!r}): no '/'")
+    return ipaddress.ip_interface(text)
+
+
+def _cidr(text: str) -> Tagged:
+    interface = _interface(text)
+    return {"cidr": str(interface), "address": str(interface.ip)}
+
+
+def _contains_ip(value: Tagged, other: Any) -> bool:
+    address = _address(other if isinstance(other, str) else other["ip"])
+    network = _interface(value["cidr"]).network
+    return address.version == network.version and address in network
+
+
+def _contains_cidr(value: Tagged, other: Any) -> bool:
+    inner = _interface(other if isinstance(other, str) else other["cidr"]).network
+    outer = _interface(value["cidr"]).network
+    return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+
+
+def _masked(value: Tagged) -> Tagged:
+    return _cidr(str(_interface(value["cidr"]).network))
+
+
+def _prefix_length(value: Tagged) -> int:
+    return _interface(value["cidr"]).network.prefixlen
+
+
+def _family(value: Tagged) -> int:
+    return _address(value["ip"]).version
+
+
+# --- text and lists -------------------------------------------------------------------------------------------------
+
+
+def _find(text: str, pattern: str) -> str:
+    match = re.search(pattern, text)
+    return match.group(0) if match else ""
+
+
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    found = [match.group(0) for match in re.finditer(pattern, text)]
+    return found if limit < 0 else found[:limit]
+
+
+def _is_sorted(items: list[Any]) -> bool:
+    return all(left <= right for left, right in pairwise(items))
+
+
+def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
+    def call(items: list[Any]) -> Any:
+        if not items:
+            raise ValueError(f"{name} called on empty list")
+        return choose(items)
+
+    return call
+
+
+def _index_of(items: list[Any], item: Any) -> int:
+    return items.index(item) if item in items else -1
+
+
+def _last_index_of(items: list[Any], item: Any) -> int:
+    return len(items) - 1 - items[::-1].index(item) if item in items else -1
+
+
+def _sum(items: list[Any]) -> Any:
+    return sum(items[1:], items[0]) if items else 0
+
+
+def _subset(items: list[Any], others: list[Any]) -> bool:
+    return all(item in items for item in others)
+
+
+def _equivalent(items: list[Any], others: list[Any]) -> bool:
+    return _subset(items, others) and _subset(others, items)
+
+
+def _intersects(items: list[Any], others: list[Any]) -> bool:
+    return any(item in items for item in others)
+
+
+_URL_PARTS: tuple[tuple[str, str, Kind], ...] = (
+    ("getScheme", "scheme", "string"),
+    ("getHost", "host", "string"),
+    ("getHostname", "hostname", "string"),
+    ("getPort", "port", "string"),
+    ("getEscapedPath", "path", "string"),
+    ("getQuery", "query", "map"),
+)
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("isURL", ("string",), "bool", _succeeds(parse_request_uri)),
+    Function("url", ("string",), "map", _url),
+    *(Function(name, ("map",), result, _part(part), member=True) for name, part, result in _URL_PARTS),
+    Function("isQuantity", ("string",), "bool", _succeeds(parse_quantity)),
+    Function("quantity", ("string",), "map", _quantity),
+    Function("compareTo", ("map", "map"), "int", _compare, member=True),
+    Function("isGreaterThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) > 0, member=True),
+    Function("isLessThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) < 0, member=True),
+    Function("add", ("map", "dyn"), "map", _add, member=True),
+    Function("sub", ("map", "dyn"), "map", _sub, member=True),
+    Function("sign", ("map",), "int", _sign, member=True),
+    Function("asInteger", ("map",), "int", _as_integer, member=True),
+    Function("isInteger", ("map",), "bool", _is_integer, member=True),
+    Function("asApproximateFloat", ("map",), "double", lambda value: float(value["quantity"]), member=True),
+    Function("isSemver", ("string",), "bool", _succeeds(_semver)),
+    Function("isSemver", ("string", "bool"), "bool", _succeeds(_semver)),
+    Function("semver", ("string",), "map", _semver),
+    Function("semver", ("string", "bool"), "map", _semver),
+    Function("major", ("map",), "int", _part("major"), member=True),
+    Function("minor", ("map",), "int", _part("minor"), member=True),
+    Function("patch", ("map",), "int", _part("patch"), member=True),
+    Function("isIP", ("string",), "bool", _succeeds(_address)),
+    Function("ip", ("string",), "map", _ip),
+    Function("ip", ("map",), "map", _ip, member=True),
+    Function("ip.isCanonical", ("string",), "bool", _is_canonical),
+    Function("family", ("map",), "int", _family, member=True),
+    Function("isUnspecified", ("map",), "bool", _ip_flag("is_unspecified"), member=True),
+    Function("isLoopback", ("map",), "bool", _ip_flag("is_loopback"), member=True),
+    Function("isLinkLocalUnicast", ("map",), "bool", _ip_flag("is_link_local"), member=True),
+    Function("isLinkLocalMulticast", ("map",), "bool", _link_local_multicast, member=True),
+    Function("isGlobalUnicast", ("map",), "bool", _is_global_unicast, member=True),
+    Function("isCIDR", ("string",), "bool", _succeeds(_interface)),
+    Function("cidr", ("string",), "map", _cidr),
+    Function("containsIP", ("map", "dyn"), "bool", _contains_ip, member=True),
+    Function("containsCIDR", ("map", "dyn"), "bool", _contains_cidr, member=True),
+    Function("prefixLength", ("map",), "int", _prefix_length, member=True),
+    Function("masked", ("map",), "map", _masked, member=True),
+    Function("find", ("string", "string"), "string", _find, member=True),
+    Function("findAll", ("string", "string"), "strings", _find_all, member=True),
+    Function("findAll", ("string", "string", "int"), "strings", _find_all, member=True),
+    Function("isSorted", ("list",), "bool", _is_sorted, member=True),
+    Function("sum", ("list",), "dyn", _sum, member=True),
+    Function("min", ("list",), "dyn", _extreme(min, "min"), member=True),
+    Function("max", ("list",), "dyn", _extreme(max, "max"), member=True),
+    Function("indexOf", ("list", "dyn"), "int", _index_of, member=True),
+    Function("lastIndexOf", ("list", "dyn"), "int", _last_index_of, member=True),
+    Function("sets.contains", ("list", "list"), "bool", _subset),
+    Function("sets.equivalent", ("list", "list"), "bool", _equivalent),
+    Function("sets.intersects", ("list", "list"), "bool", _intersects),
+)

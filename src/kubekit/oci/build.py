@@ -1,0 +1,214 @@
+"""Files in, image out: reproducible (sorted, no times, no owners), so that the same input has the same digest.
+
+`build_release` makes what the sandbox and `runup release new` call a release: one layer with the payload's folders and
+the operator, a config that says how it starts, and the two metadata files where the caller brought none.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.oci import images
+from kubekit.oci.errors import BadImage
+from kubekit.oci.images import Config, Descriptor, Execution, Manifest, RootFS
+from kubekit.oci.layers import Image
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import sha256
+
+OPERATOR = "usr/bin/cluster-version-operator"
+METADATA = "release-manifests/release-metadata"
+IMAGE_REFERENCES = "release-manifests/image-references"
+EPOCH = "1970-01-01T00:00:00Z"
+
+THIN_OPERATOR = b"""#!/usr/bin/env python3
+import sys
+
+from runup.cli.operator.entry import main
+
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+"""The operator of a thin image: whoever runs it supplies the Python interpreter and runup."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """An image that was written into a layout; `digest` is its manifest's, `tag` the name it has there."""
+
+    layout: Path
+    digest: str
+    tag: str
+
+    def pullspec(self, repository: str) -> str:
+        """How the image is pulled by digest from `registry/repository`."""
+        return f"{repository}@{self.digest}"
+
+
+def build_release(
+    layout: Path,
+    *,
+    version: str,
+    files: Mapping[str, bytes],
+    previous: Sequence[str] = (),
+    following: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    image_references: Mapping[str, str] | None = None,
+    operator: bytes | None = THIN_OPERATOR,
+    base: Image | None = None,
+    tag: str = "",
+    created: str = EPOCH,
+    architecture: str = "amd64",
+    labels: Mapping[str, str] | None = None,
+) -> BuiltImage:
+    """Write a release image into `layout` (made if needed) and name it `tag`, by default its version.
+
+    `files` maps paths in the image (`manifests/...`, `release-manifests/...`, `preflight-checks/...`) to their bytes;
+    release-metadata and image-references are written unless they are among them. `operator` is the file that
+    /usr/bin/cluster-version-operator becomes, None for an image that has none. `base` is an image to build upon, which
+    then brings the operator and the architecture. Raises CannotWrite, BadImage.
+    """
+    content = {
+        METADATA: release_metadata(version, previous, following, metadata or {}),
+        IMAGE_REFERENCES: _image_references(version, image_references or {}, created),
+        **files,
+    }
+    executables = frozenset({OPERATOR})
+    if operator is not None and base is None:
+        content.setdefault(OPERATOR, operator)
+    thin = {images.THIN_LABEL: "thin"} if base is None else {}
+    upon = base.config.config if base is not None else Execution()
+    return build_image(
+        layout,
+        [layer_of(content, executables)],
+        tag=tag or version,
+        config=replace(
+            upon,
+            entrypoint=(f"/{OPERATOR}",),
+            cmd=(),
+            labels={**upon.labels, images.RELEASE_LABEL: version, **thin, **(labels or {})},
+        ),
+        created=created,
+        architecture=(base.config.architecture if base is not None else "") or architecture,
+        base=base,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A gzipped tar and the digest of what is inside the gzip."""
+
+    data: bytes
+    diff_id: str
+
+
+def layer_of(files: Mapping[str, bytes], executables: frozenset[str] = frozenset()) -> Layer:
+    """A layer with `files` and the folders they need, byte for byte the same for the same input.
+
+    The same zlib compresses alike; another implementation may not, so digests are compared within one machine's Python.
+    """
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted({*files, *_folders(files)}):
+            entry = tarfile.TarInfo(name)
+            if name in files:
+                entry.size = len(files[name])
+                entry.mode = 0o755 if name in executables else 0o644
+                archive.addfile(entry, io.BytesIO(files[name]))
+            else:
+                entry.type = tarfile.DIRTYPE
+                entry.mode = 0o755
+                archive.addfile(entry)
+    return Layer(gzip.compress(tar.getvalue(), compresslevel=6, mtime=0), sha256(tar.getvalue()))
+
+
+def build_image(
+    layout: Path,
+    layers: Sequence[Layer],
+    *,
+    tag: str,
+    config: Execution,
+    created: str = EPOCH,
+    architecture: str = "amd64",
+    base: Image | None = None,
+) -> BuiltImage:
+    """Write an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the name."""
+    target = Layout.create(layout)
+    under = _copied(base, target) if base is not None else ()
+    below = base.config.rootfs.diff_ids if base is not None else ()
+    rootfs = RootFS(type="layers", diff_ids=(*below, *(layer.diff_id for layer in layers)))
+    described = Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
+    manifest = Manifest(
+        schema_version=2,
+        media_type=images.MANIFEST,
+        config=_add(target, images.CONFIG, _encode(described, rootfs)),
+        layers=(*under, *(_add(target, images.LAYER_GZIP, layer.data) for layer in layers)),
+    )
+    descriptor = _add(target, images.MANIFEST, msgspec.json.encode(manifest))
+    target.add_manifest(descriptor, tag)
+    return BuiltImage(layout, descriptor.digest, tag)
+
+
+def release_metadata(
+    version: str, previous: Sequence[str], following: Sequence[str], metadata: Mapping[str, Any]
+) -> bytes:
+    """The file `release-metadata` (cvo-behaviour 1.1)."""
+    document: dict[str, Any] = {"kind": "cincinnati-metadata-v0", "version": version, "previous": sorted(previous)}
+    if following:
+        document["next"] = sorted(following)
+    if metadata:
+        document["metadata"] = dict(metadata)
+    return _pretty(document)
+
+
+def _image_references(version: str, pullspecs: Mapping[str, str], created: str) -> bytes:
+    tags = [{"name": name, "from": {"kind": "DockerImage", "name": image}} for name, image in sorted(pullspecs.items())]
+    return _pretty(
+        {
+            "kind": "ImageStream",
+            "apiVersion": "image.openshift.io/v1",
+            "metadata": {"name": version, "creationTimestamp": created},
+            "spec": {"lookupPolicy": {"local": False}, "tags": tags},
+        }
+    )
+
+
+def _pretty(document: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _encode(config: Config, rootfs: RootFS) -> bytes:
+    # `type` is required by the image spec, and left out with every other default otherwise.
+    document = msgspec.to_builtins(config)
+    document["rootfs"] = {"type": "layers", "diff_ids": list(rootfs.diff_ids)}
+    return msgspec.json.encode(document, order="sorted")
+
+
+def _copied(base: Image, target: Layout) -> tuple[Descriptor, ...]:
+    for layer in base.manifest.layers:
+        base.layout.copy_blob(layer.digest, target)
+    return base.manifest.layers
+
+
+def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:
+    return Descriptor(media_type=media_type, digest=layout.add_blob(data), size=len(data))
+
+
+def _folders(files: Mapping[str, bytes]) -> set[str]:
+    found: set[str] = set()
+    for name in files:
+        parts = name.split("/")
+        if name.startswith("/") or any(part in {"", ".", ".."} for part in parts):
+            raise BadImage(f"{name!r} is no path inside an image")
+        found.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+    if clash := found & set(files):
+        raise BadImage(f"{min(clash)!r} would be a file and a folder")
+    return found

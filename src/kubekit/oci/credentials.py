@@ -1,0 +1,189 @@
+"""Who we are to a registry: docker's and podman's credential files, and the helper programs that they name.
+
+In: where to look, and a registry with a repository. Out: a `Login`, or None for nobody. A file that was named and
+cannot be read is an error, never "no credentials": the registry's refusal would then be the only message. Formats:
+containers-auth.json(5) and docker's config.json.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kubekit.lang.files import contents
+from kubekit.oci.errors import BadCredentials
+from kubekit.oci.reference import DOCKER_HUB, Reference
+
+HELPER_TIMEOUT_S = 30.0
+
+_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+# Docker writes its own registry's key as the URL that it once had.
+_HUB_KEYS = frozenset({"index.docker.io", "registry-1.docker.io", "index.docker.io/v1", DOCKER_HUB})
+# What a helper prints that has none for a server (docker-credential-helpers, credentials/error.go).
+_NOT_FOUND = "credentials not found in native keychain"
+_TOKEN_USER = "<token>"  # noqa: S105 -- the user name under which a helper hands out an identity token
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user and password, or an identity token to trade for access tokens. Never printed."""
+
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    identity_token: str = field(default="", repr=False)
+
+    @property
+    def basic(self) -> str:
+        """The value of an Authorization header, empty where there is only an identity token."""
+        if not self.user or self.identity_token:
+            return ""
+        return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class AuthFile:
+    """A credential file. `auths` and `helpers` are keyed by registry, `auths` also by a repository or part of it."""
+
+    source: str
+    auths: Mapping[str, Login | None] = field(default_factory=dict)
+    helpers: Mapping[str, str] = field(default_factory=dict)
+    store: str = ""
+
+    def login(self, reference: Reference) -> Login | None:
+        """The login for `reference`, the most specific entry first; raises BadCredentials where a helper fails."""
+        if reference.host in self.helpers:
+            return ask_helper(self.helpers[reference.host], reference.host, self.source)
+        for key in _keys(reference):
+            if found := self.auths.get(key):
+                return found
+        return ask_helper(self.store, _server(reference.host), self.source) if self.store else None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Credential files, the first one that knows a registry decides."""
+
+    files: tuple[AuthFile, ...] = ()
+
+    def login(self, reference: Reference) -> Login | None:
+        """The login for the registry and repository of `reference`, None where no file has one."""
+        return next((found for file in self.files if (found := file.login(reference)) is not None), None)
+
+
+def load(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
+    """The files that count: `registry_config` alone, else $REGISTRY_AUTH_FILE alone, else what is there by default.
+
+    Raises BadCredentials for a file that was named and is not there, and for any that cannot be read.
+    """
+    named = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
+    if named:
+        return Credentials((_read(Path(named)),))
+    return Credentials(tuple(_read(path) for path in default_files(environ) if path.is_file()))
+
+
+def default_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where credentials are looked for unless a file was named, the first one first (containers-auth.json(5))."""
+    home = Path(environ.get("HOME") or "/nonexistent")
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    docker = Path(environ.get("DOCKER_CONFIG") or home / ".docker")
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    podman = [Path(runtime) / "containers" / "auth.json"] if runtime else []
+    return (*podman, config / "containers" / "auth.json", docker / "config.json")
+
+
+def parse(data: bytes, source: str) -> AuthFile:
+    """A credential file or a pull secret's text; raises BadCredentials naming `source`, never what is in it."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadCredentials(f"{source}: is no JSON; expected a docker or podman credential file") from error
+    if not isinstance(document, dict):
+        raise BadCredentials(f"{source}: is no JSON object; expected a docker or podman credential file")
+    auths = {_key(key): _login(entry, f"{source}: auths[{key}]") for key, entry in _map(document, "auths", source)}
+    helpers = {_key(key): _helper(name, source) for key, name in _map(document, "credHelpers", source)}
+    return AuthFile(source, auths, helpers, _helper(document.get("credsStore") or "", source))
+
+
+def ask_helper(name: str, server: str, source: str) -> Login | None:
+    """What `docker-credential-<name> get` answers for `server`; raises BadCredentials where it fails."""
+    program = f"docker-credential-{name}"
+    try:
+        done = subprocess.run(
+            [program, "get"], input=server.encode(), capture_output=True, timeout=HELPER_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = "is not on PATH" if isinstance(error, FileNotFoundError) else f"did not answer: {error}"
+        raise BadCredentials(f"{source}: {program}, which is to know the login for {server}, {why}") from error
+    text = done.stdout.decode("utf-8", "replace").strip()
+    if done.returncode != 0:
+        if _NOT_FOUND in text:
+            return None
+        raise BadCredentials(f"{source}: {program} failed for {server} with exit code {done.returncode}")
+    try:
+        answer = json.loads(text)
+        user, secret = answer["Username"], answer["Secret"]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise BadCredentials(f"{source}: {program} answered something else than a login for {server}") from error
+    return Login(identity_token=str(secret)) if user == _TOKEN_USER else Login(str(user), str(secret))
+
+
+def _read(path: Path) -> AuthFile:
+    try:
+        data = contents(path)
+    except OSError as error:
+        raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
+    return parse(data, str(path))
+
+
+def _login(entry: Any, where: str) -> Login | None:
+    if not isinstance(entry, dict):
+        raise BadCredentials(f"{where}: is no object")
+    if token := entry.get("identitytoken"):
+        return Login(identity_token=str(token))
+    if entry.get("username") and "password" in entry:
+        return Login(str(entry["username"]), str(entry["password"]))
+    if not entry.get("auth"):
+        return None  # docker leaves an empty entry where a helper has the credentials
+    try:
+        user, colon, password = base64.b64decode(str(entry["auth"]), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise BadCredentials(f"{where}: auth is no base64 of user:password") from error
+    if not colon:
+        raise BadCredentials(f"{where}: auth is no base64 of user:password")
+    return Login(user, password.rstrip("\0"))
+
+
+def _map(document: dict[str, Any], key: str, source: str) -> list[tuple[str, Any]]:
+    found = document.get(key) or {}
+    if not isinstance(found, dict):
+        raise BadCredentials(f"{source}: {key} is no object")
+    return list(found.items())
+
+
+def _helper(name: Any, source: str) -> str:
+    if name and (not isinstance(name, str) or not _HELPER.match(name)):
+        raise BadCredentials(f"{source}: {name!r} is no name of a credential helper")
+    return str(name)
+
+
+def _key(text: str) -> str:
+    key = text.removeprefix("https://").removeprefix("http://").rstrip("/")
+    key = key.removesuffix("/v1").removesuffix("/v2").rstrip("/") if key != text.rstrip("/") else key
+    return DOCKER_HUB if key in _HUB_KEYS else key
+
+
+def _keys(reference: Reference) -> list[str]:
+    parts = [reference.host, *reference.path.split("/")]
+    return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+def _server(host: str) -> str:
+    return "https://index.docker.io/v1/" if host == DOCKER_HUB else host

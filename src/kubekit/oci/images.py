@@ -1,0 +1,132 @@
+"""The documents an image is made of (OCI image-spec 1.1, and Docker's twins), as far as they are read."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from kubekit.oci.errors import BadImage
+
+INDEX = "application/vnd.oci.image.index.v1+json"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+CONFIG = "application/vnd.oci.image.config.v1+json"
+LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+
+INDEXES = frozenset({INDEX, DOCKER_LIST})
+MANIFESTS = frozenset({MANIFEST, DOCKER_MANIFEST})
+LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
+LAYERS = {
+    LAYER_GZIP: "gzip",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip": "gzip",
+    LAYER_ZSTD: "zstd",
+    "application/vnd.docker.image.rootfs.diff.tar.zstd": "zstd",
+    "application/vnd.oci.image.layer.v1.tar": "",
+    "application/vnd.docker.image.rootfs.diff.tar": "",
+}
+"""Layer media types and their compression; what buildah writes with `--compression-format zstd` is among them."""
+
+REF_NAME = "org.opencontainers.image.ref.name"
+THIN_LABEL = "io.runup.image"
+RELEASE_LABEL = "io.openshift.release"
+
+MAX_DOCUMENT_BYTES = 1024 * 1024
+"""Largest manifest, index or config read: a release's have 1 to 50 KB, and decoded they take up to forty times that."""
+
+T = TypeVar("T", bound="_Document")
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Base: unknown fields are ignored, defaults are left out."""
+
+
+class Platform(_Document, frozen=True):
+    """Which machine an image of an index is for."""
+
+    architecture: str = ""
+    os: str = ""
+
+
+class Descriptor(_Document, frozen=True):
+    """Points at a blob: what it is, its digest and its size in bytes."""
+
+    media_type: str
+    digest: str
+    size: int
+    annotations: dict[str, str] = {}
+    platform: Platform | None = None
+
+
+class Index(_Document, frozen=True):
+    """Several images behind one name, or a layout's `index.json`."""
+
+    schema_version: int = 0
+    media_type: str = ""
+    manifests: tuple[Descriptor, ...] = ()
+    annotations: dict[str, str] = {}
+
+
+class Manifest(_Document, frozen=True):
+    """One image: its config and its layers, the lowest first."""
+
+    config: Descriptor
+    schema_version: int = 0
+    media_type: str = ""
+    layers: tuple[Descriptor, ...] = ()
+    annotations: dict[str, str] = {}
+
+
+class RootFS(_Document, frozen=True):
+    """Digests of the uncompressed layers."""
+
+    type: str = "layers"
+    diff_ids: tuple[str, ...] = msgspec.field(default=(), name="diff_ids")
+
+
+class Execution(_Document, frozen=True, rename="pascal"):
+    """How a container of the image starts."""
+
+    entrypoint: tuple[str, ...] = ()
+    cmd: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    working_dir: str = ""
+    user: str = ""
+    labels: dict[str, str] = {}
+
+
+class Config(_Document, frozen=True):
+    """An image's configuration."""
+
+    architecture: str = ""
+    os: str = ""
+    created: str = ""
+    config: Execution = Execution()
+    rootfs: RootFS = RootFS()
+
+
+def decode(kind: type[T], data: bytes, what: str) -> T:
+    """`data` as a `kind`; raises BadImage naming `what`. Nulls, which Go writes for what is empty, count as absent."""
+    try:
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.ValidationError:
+            if b"null" not in data:
+                raise
+        document = msgspec.json.decode(data)
+        _drop_nulls(document)
+        return msgspec.convert(document, kind)
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        raise BadImage(f"{what} is no {kind.__name__.lower()}: {error}") from error
+
+
+def _drop_nulls(value: object) -> None:
+    if isinstance(value, dict):
+        for key in [key for key, member in value.items() if member is None]:
+            del value[key]
+        for member in value.values():
+            _drop_nulls(member)
+    elif isinstance(value, list):
+        for item in value:
+            _drop_nulls(item)

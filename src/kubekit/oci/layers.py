@@ -1,0 +1,348 @@
+"""Files out of layers: some folders of an image read into memory, or a whole image unpacked into a folder.
+
+A layer is untrusted. Names that leave the root, links that point out of it, device nodes, and archives that expand to
+more than a limit are refused; what a whiteout deletes is gone, whichever layer it was in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from kubekit.oci import images
+from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite
+from kubekit.oci.images import Config, Descriptor, Manifest
+from kubekit.oci.layout import Layout
+from kubekit.oci.tar import Archive, Entry
+from kubekit.oci.tarstream import (
+    MAX_IMAGE_BYTES,
+    OPAQUE,
+    WHITEOUT,
+    Budget,
+    Readable,
+    entries,
+    hidden_by,
+    inner_path,
+    opened,
+)
+
+MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
+"""Most that the folders of a release may hold; OpenShift's are about 12 MB."""
+
+MAX_LAYERS = 128
+"""Most layers of an image; container engines stop at 127."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Which files are read, and what is kept of one: of a file that `reads` refuses its name alone, without a byte.
+
+    `limit` is for what is read in all, `file_limit` for one file, both before `keeps` makes it less.
+    """
+
+    limit: int = MAX_PAYLOAD_BYTES
+    file_limit: int = MAX_PAYLOAD_BYTES
+    reads: Callable[[str], bool] = lambda _path: True
+    keeps: Callable[[str, bytes], bytes] = lambda _path, data: data
+
+
+ALL_OF_A_RELEASE = Pick()
+
+
+class Blobs(Protocol):
+    """Where the layers of an image are: on disk, or still arriving."""
+
+    def open_blob(self, digest: str) -> AbstractContextManager[Readable]:
+        """The bytes of a blob."""
+        ...
+
+
+class Layered(Protocol):
+    """An image whose layers are somewhere."""
+
+    @property
+    def layout(self) -> Blobs:
+        """Where they are."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The image's name in messages."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest:
+        """What it is made of."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """What its layers unpack to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image in a layout: its digest, what it is made of, and how it starts."""
+
+    layout: Layout
+    digest: str
+    manifest: Manifest
+    config: Config
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of the image's config."""
+        return self.config.config.labels
+
+
+def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -> Image:
+    """The image called `name` (tag, digest, or empty for the only one); of several architectures, the given one.
+
+    Raises ImageNotFound and BadImage.
+    """
+    descriptor = layout.resolve(name)
+    if descriptor.media_type in images.INDEXES:
+        index = images.decode(images.Index, layout.read(descriptor.digest), f"index {descriptor.digest}")
+        descriptor = for_architecture(index, architecture, descriptor.digest)
+    if descriptor.media_type not in images.MANIFESTS:
+        raise BadImage(f"{descriptor.digest} is a {descriptor.media_type}, not an image manifest")
+    manifest = images.decode(Manifest, layout.read(descriptor.digest), f"manifest {descriptor.digest}")
+    config = images.decode(Config, layout.read(manifest.config.digest), f"config {manifest.config.digest}")
+    return Image(layout, descriptor.digest, manifest, config)
+
+
+def for_architecture(index: images.Index, architecture: str, what: str) -> Descriptor:
+    """The image of `index` for Linux on `architecture`, any if that is empty; raises BadImage naming what it has."""
+    for item in index.manifests:
+        if not architecture and item.platform is not None and item.platform.os == "linux":
+            return item
+        if item.platform is None or (item.platform.os, item.platform.architecture) == ("linux", architecture):
+            return item
+    known = ", ".join(sorted(item.platform.architecture for item in index.manifests if item.platform))
+    raise BadImage(f"{what} has no image for linux/{architecture}; it has {known or 'none'}")
+
+
+def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A_RELEASE) -> dict[str, bytes]:
+    """The regular files below `folders` as path to bytes, without unpacking the rest.
+
+    Raises BadImage, and what `pick` raises.
+    """
+    found: dict[str, bytes] = {}
+    total = 0
+    budget = Budget.of(image.digest)
+    for layer, diff_id in _layers(image):
+        lower, found = found, {}
+        with _archive(image, layer, diff_id, budget) as archive:
+            for path, entry in entries(archive, budget):
+                if whiteout := hidden_by(path):
+                    _hide(lower, *whiteout)
+                    continue
+                _replace(lower, path, entry)
+                if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
+                    continue
+                if not pick.reads(path):
+                    found[path] = b""
+                    continue
+                total += entry.size
+                if total > pick.limit:
+                    raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
+                if entry.size > pick.file_limit:
+                    raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
+                data = _bytes_of(archive, entry, path, lower | found, image)
+                found[path] = pick.keeps(path, data) if entry.isreg() else data
+        found = lower | found
+    return dict(sorted(found.items()))
+
+
+def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
+    """The image's files in the folder `target`, which must not exist yet; raises BadImage and CannotWrite.
+
+    Absolute links are made relative, so that a reader on the host stays inside. Owners and set-id bits are dropped.
+    Every layer is read to its end before the first file is written: what breaks a limit or a digest costs no disk.
+    """
+    _check(image, limit)
+    temporary = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+        temporary.chmod(0o755)
+        budget = Budget.of(image.digest)
+        for layer, diff_id in _layers(image):
+            root = _Root(temporary, image.digest, set())
+            with _archive(image, layer, diff_id, budget) as archive:
+                for path, entry in entries(archive, budget):
+                    _unpack_entry(archive, entry, path, root)
+        temporary.rename(target)
+    except OSError as error:
+        raise CannotWrite(f"{target}: image {image.digest} cannot be unpacked: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _check(image: Image, limit: int) -> None:
+    """Raise BadImage for an image that breaks a limit, has files of more than `limit` bytes, or is another one."""
+    total = 0
+    budget = Budget.of(image.digest)
+    for layer, diff_id in _layers(image):
+        with _archive(image, layer, diff_id, budget) as archive:
+            for _, entry in entries(archive, budget):
+                total += entry.size
+                if total > limit:
+                    raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
+
+
+def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
+    """Each layer with the digest of what it unpacks to, the lowest first."""
+    diff_ids = image.config.rootfs.diff_ids
+    if len(image.manifest.layers) > MAX_LAYERS:
+        raise BadImage(f"image {image.digest}: has {len(image.manifest.layers)} layers; the limit is {MAX_LAYERS}")
+    if len(diff_ids) != len(image.manifest.layers):
+        raise BadImage(f"image {image.digest}: config names {len(diff_ids)} layers, manifest another number")
+    return zip(image.manifest.layers, diff_ids, strict=True)
+
+
+@contextlib.contextmanager
+def _archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
+    """A layer's archive; raises BadImage where it turns out broken, or to unpack to something else."""
+    with (
+        image.layout.open_blob(layer.digest) as blob,
+        opened(blob, layer, budget) as (archive, unpacked),
+    ):
+        yield archive
+        actual = unpacked.rest()
+    if actual != diff_id:
+        raise BadImage(f"image {image.digest}: layer {layer.digest} unpacks to {actual}, not {diff_id}")
+
+
+def _replace(lower: dict[str, bytes], path: str, entry: Entry) -> None:
+    """Take out of the lower layers what an entry stands in place of: all below a file, the file that a folder was."""
+    if not entry.isdir():
+        _hide(lower, path, stays=False)
+    parts = path.split("/")
+    for depth in range(1, len(parts) + 1 if entry.isdir() else len(parts)):
+        lower.pop("/".join(parts[:depth]), None)
+
+
+def _hide(files: dict[str, bytes], gone: str, stays: bool) -> None:
+    prefix = f"{gone}/" if gone else ""
+    for known in [known for known in files if (known == gone and not stays) or known.startswith(prefix)]:
+        del files[known]
+
+
+def _bytes_of(archive: Archive, entry: Entry, path: str, known: dict[str, bytes], image: Layered) -> bytes:
+    if entry.isreg():
+        return b"".join(archive.pieces())
+    if not entry.islnk() and not entry.issym():
+        raise BadImage(f"image {image.digest}: {path} is no file, folder or link")
+    named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
+    target = posixpath.normpath("/" + named).lstrip("/")
+    if target not in known:
+        raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is no file beside it")
+    return known[target]
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """Where an image is unpacked; `own` is what the layer at hand brought, which its whiteouts do not hide."""
+
+    folder: Path
+    image: str
+    own: set[Path]
+
+    def inside(self, path: str) -> Path:
+        """Where `path` is, its folders' links followed; raises BadImage where that is outside."""
+        # Links in the image stay inside, so resolving the parent cannot leave the root; checked all the same.
+        try:
+            parent = (self.folder / path).parent.resolve()
+        except RuntimeError as error:  # what pathlib calls a circle of links before Python 3.13
+            raise BadImage(f"image {self.image}: {path} is behind links that lead in a circle") from error
+        if not parent.is_relative_to(self.folder.resolve()):
+            raise BadImage(f"image {self.image}: {path} leaves the image's root")
+        return parent / posixpath.basename(path)
+
+    def add(self, target: Path) -> None:
+        """Note that the layer at hand has `target`, and with it the folders that it is in."""
+        root = self.folder.resolve()
+        while target != root and target not in self.own:
+            self.own.add(target)
+            target = target.parent
+
+
+def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> None:
+    target = root.inside(path)
+    if hidden_by(path) is not None:
+        _remove_hidden(target, root)
+        return
+    if entry.isdev() and path.startswith("dev/"):
+        return  # whoever runs a container gives it devices of its own
+    _make_folder(target.parent)
+    root.add(target)
+    if entry.isdir():
+        if target.is_symlink() or target.is_file():
+            target.unlink()
+        target.mkdir(exist_ok=True)
+        target.chmod(0o755 | (entry.mode & 0o777))
+        return
+    _remove(target)
+    if entry.issym():
+        # From where the link really is: its folder may have been reached through another link.
+        where = target.relative_to(root.folder.resolve()).as_posix()
+        target.symlink_to(_safe_link(entry.linkname, where, root.image))
+    elif entry.islnk():
+        source = root.inside(inner_path(entry.linkname, root.image))
+        if source.is_symlink() or not source.is_file():
+            raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is no file")
+        shutil.copy(source, target)
+    elif entry.isreg():
+        with target.open("xb") as file:
+            file.writelines(archive.pieces())
+        target.chmod(0o400 | (entry.mode & 0o777))
+    else:
+        raise BadImage(f"image {root.image}: {path} is no file, folder or link")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make `folder` and those that it is in, in place of a file that a lower layer has there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        next(path for path in (folder, *folder.parents) if path.is_file()).unlink()
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _remove_hidden(whiteout: Path, root: _Root) -> None:
+    """Remove what lower layers brought and the whiteout file hides; what is our own stays, wherever in it that is."""
+    opaque = whiteout.name == OPAQUE
+    hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
+    if not opaque and hidden not in root.own:
+        _remove(hidden)
+    elif hidden.is_dir() and not hidden.is_symlink():
+        for path in sorted(hidden.rglob("*"), reverse=True):
+            if path not in root.own:
+                _remove(path)
+
+
+def _safe_link(link: str, path: str, image: str) -> str:
+    folder = posixpath.dirname(path)
+    target = link.lstrip("/") if link.startswith("/") else posixpath.join(folder, link)
+    target = posixpath.normpath(target)
+    if target == ".." or target.startswith("../"):
+        raise BadImage(f"image {image}: {path} is a link to {link}, which leaves the image's root")
+    return posixpath.relpath("/" + target, "/" + folder)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""Where else an image may be had: mirrors of a repository, asked before it.
+
+A mirror cannot lie about a digest; about a tag it can, so those of tags are others, which an administrator names for
+it. Rules: ImageDigestMirrorSet of config.openshift.io/v1, its forerunner ImageContentSourcePolicy, ImageTagMirrorSet;
+containers-registries.conf(5) for wildcards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubekit.lang import yaml as kyaml
+from kubekit.oci.errors import BadMirrors, OciError
+from kubekit.oci.reference import Reference, parse
+
+# Kind -> (field of its spec with the entries).
+KINDS = {
+    "ImageDigestMirrorSet": "imageDigestMirrors",
+    "ImageContentSourcePolicy": "repositoryDigestMirrors",
+    "ImageTagMirrorSet": "imageTagMirrors",
+}
+OF_TAGS = "ImageTagMirrorSet"
+NEVER_CONTACT = "NeverContactSource"
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """What to ask instead of `source`: a registry, a repository or part of its path, or `*.domain` for subdomains.
+
+    `of_tags`: for images by tag, else for those by digest.
+    """
+
+    source: str
+    mirrors: tuple[str, ...]
+    never_source: bool = False
+    of_tags: bool = False
+
+    def rest(self, name: str) -> str | None:
+        """What of `name` (`registry/repository`) follows the source, None where it is not of this source."""
+        if self.source.startswith("*."):
+            host, slash, path = name.partition("/")
+            return slash + path if host.endswith(self.source[1:]) else None
+        return name.removeprefix(self.source) if name == self.source or name.startswith(f"{self.source}/") else None
+
+
+def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
+    """Where to ask for `reference`, in order; raises BadMirrors where that is nowhere."""
+    name = f"{reference.host}/{reference.path}"
+    ours = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
+    fitting = [(mirror, rest) for mirror in ours if (rest := mirror.rest(name)) is not None]
+    longest = max((len(mirror.source) for mirror, _ in fitting), default=0)
+    best = [(mirror, rest) for mirror, rest in fitting if len(mirror.source) == longest]
+    found = [_at(location + rest, reference) for mirror, rest in best for location in mirror.mirrors]
+    if not any(mirror.never_source for mirror, _ in best):
+        found.append(reference)
+    if not found:
+        raise BadMirrors(f"{reference}: {NEVER_CONTACT} is set for {best[0][0].source}, which has no mirrors")
+    return tuple(dict.fromkeys(found))
+
+
+def read(data: bytes, name: str) -> tuple[Mirror, ...]:
+    """The mirrors in a file of mirror sets; raises BadMirrors naming `name`."""
+    try:
+        documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
+    except kyaml.YamlError as error:
+        raise BadMirrors(str(error)) from error
+    if not documents:
+        raise BadMirrors(f"{name}: holds no {' or '.join(KINDS)}")
+    return tuple(mirror for document in documents for mirror in of_object(document, name))
+
+
+def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
+    """The mirrors of one object; raises BadMirrors naming `name`."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in KINDS:
+        raise BadMirrors(f"{name}: expected {' or '.join(KINDS)}, found {kind or 'no object'}")
+    spec = document.get("spec")
+    entries = spec.get(KINDS[kind]) if isinstance(spec, dict) else None
+    if entries is not None and not isinstance(entries, list):
+        raise BadMirrors(f"{name}: spec.{KINDS[kind]} is no list")
+    return tuple(
+        _mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]", of_tags=kind == OF_TAGS)
+        for at, entry in enumerate(entries or ())
+    )
+
+
+def _mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
+    source = entry.get("source") if isinstance(entry, dict) else None
+    if not isinstance(source, str) or not source:
+        raise BadMirrors(f"{where} has no source")
+    mirrors = entry.get("mirrors") or []
+    if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
+        raise BadMirrors(f"{where}: mirrors is no list of repositories")
+    never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
+    return Mirror(source.rstrip("/"), _trimmed(mirrors), never, of_tags)
+
+
+def _trimmed(mirrors: Sequence[str]) -> tuple[str, ...]:
+    return tuple(mirror.rstrip("/") for mirror in mirrors)
+
+
+def _at(location: str, reference: Reference) -> Reference:
+    try:
+        return parse(
+            f"{location}@{reference.digest}" if reference.digest else f"{location}:{reference.tag or 'latest'}"
+        )
+    except OciError as error:
+        raise BadMirrors(f"{reference}: its mirror {location} is no repository") from error

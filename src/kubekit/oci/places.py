@@ -1,0 +1,169 @@
+"""Where an image is or shall be, as one types it: a layout on disk (`oci:DIR[:TAG]`), a registry, or plain files.
+
+In: the text. Out: the payload's files of what is there, or an image written there. Nothing that exists is replaced
+unless that was asked for, and what fails leaves every name as it was.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kubekit.oci import images
+from kubekit.oci.access import Access
+from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, WouldReplace
+from kubekit.oci.images import Manifest
+from kubekit.oci.layers import MAX_PAYLOAD_BYTES, Image, open_image, read_folders
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import Reference, is_digest, parse
+from kubekit.oci.registry import RegistryClient
+
+LAYOUT = "oci:"
+REGISTRY = "docker://"
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPlace:
+    """An image called `name` (tag or digest, empty for the only one) in the layout `folder`."""
+
+    folder: Path
+    name: str = ""
+
+    def __str__(self) -> str:
+        joint = "@" if is_digest(self.name) else ":"
+        return f"{LAYOUT}{self.folder}{joint + self.name if self.name else ''}"
+
+
+Place = LayoutPlace | Reference
+
+
+def files_of(place: Place, folders: tuple[str, ...], access: Access) -> tuple[dict[str, bytes], str]:
+    """The files below `folders` of the image at `place`, and its digest; raises OciError."""
+    with tempfile.TemporaryDirectory() as scratch:
+        image = copy_of(place, Path(scratch), access)
+        return read_folders(image, folders), image.digest
+
+
+def copy_of(place: Place, scratch: Path, access: Access) -> Image:
+    """The image at `place`; what comes from a registry is pulled into `scratch`. Raises OciError."""
+    if isinstance(place, LayoutPlace):
+        return open_image(Layout.open(place.folder), place.name)
+    layout = Layout.create(scratch)
+    return open_image(layout, RegistryClient(access).pull(place, layout))
+
+
+def files_in(folder: Path, folders: tuple[str, ...], *, limit: int = MAX_PAYLOAD_BYTES) -> dict[str, bytes]:
+    """The files below `folders` of a folder on disk; a link to a file counts as that file.
+
+    Raises ImageNotFound where there are none, BadImage for a link to nothing, a device, or more than `limit` bytes.
+    """
+    if not folder.is_dir():
+        raise ImageNotFound(f"{folder}: there is no such folder")
+    paths = [path for name in folders for path in sorted((folder / name).rglob("*")) if not path.is_dir()]
+    if not paths:
+        raise ImageNotFound(f"{folder}: holds none of {', '.join(f'{name}/' for name in folders)}")
+    if odd := next((path for path in paths if not path.is_file()), None):
+        raise BadImage(
+            f"{odd}: is no file that can be packed, but {'a broken link' if odd.is_symlink() else 'special'}"
+        )
+    try:
+        if sum(path.stat().st_size for path in paths) > limit:
+            raise BadImage(f"{folder}: {', '.join(folders)} hold more than {limit} bytes")
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    except OSError as error:
+        raise ImageNotFound(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def place_of(text: str) -> Place:
+    """The image that `text` names: `oci:DIR[:TAG]` or a pull spec; raises InvalidReference."""
+    if text.startswith(LAYOUT):
+        folder, name = _split(text.removeprefix(LAYOUT))
+        if not folder:
+            raise InvalidReference(f"{text!r} names no folder; expected oci:DIR or oci:DIR:TAG")
+        return LayoutPlace(Path(folder), name)
+    reference = parse(text.removeprefix(REGISTRY))
+    if not reference.registry:
+        raise InvalidReference(
+            f"{text!r} is no folder and names no registry; expected ./DIR, oci:DIR[:TAG] or HOST/REPOSITORY@sha256:..."
+        )
+    return reference
+
+
+def destination_of(text: str, tag: str) -> Place:
+    """Where an image shall go, by default called `tag`; raises InvalidReference."""
+    if not text.startswith((LAYOUT, REGISTRY)):
+        raise InvalidReference(f"{text!r} is neither oci:DIR[:TAG] nor docker://HOST/REPO:TAG")
+    place = place_of(text)
+    if is_digest(place.name if isinstance(place, LayoutPlace) else place.digest):
+        raise InvalidReference(f"{text!r}: an image's digest comes from what is in it; name it by tag")
+    if isinstance(place, LayoutPlace):
+        return LayoutPlace(place.folder, place.name or tag)
+    # A plus sign, which versions may have, is not allowed in a registry's tags.
+    return place if place.tag else replace(place, tag=tag.replace("+", "_"))
+
+
+def put(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
+    """Copy the image `digest` of `source` to `place`; raises WouldReplace where that name is another image's."""
+    if isinstance(place, LayoutPlace):
+        _put_into_layout(source, digest, place, overwrite=overwrite)
+        return
+    client = RegistryClient(access)
+    if not overwrite:
+        try:
+            found = client.resolve(place)
+        except ImageNotFound:
+            found = digest
+        _check_same(str(place), found, digest)
+    client.push(source, digest, place)
+
+
+def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+    _check_usable(place.folder)
+    there = place.folder.exists()
+    try:
+        _copy_into(source, digest, place, overwrite=overwrite)
+    except BaseException:
+        if not there:
+            shutil.rmtree(place.folder, ignore_errors=True)
+        raise
+
+
+def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+    target = Layout.create(place.folder)
+    if not overwrite:
+        for item in target.index().manifests:
+            if item.annotations.get(images.REF_NAME) == place.name:
+                _check_same(str(place), item.digest, digest)
+    manifest = images.decode(Manifest, source.read(digest), f"manifest {digest}")
+    for blob in (manifest.config, *manifest.layers):
+        source.copy_blob(blob.digest, target)
+    target.add_blob(source.read(digest))
+    target.add_manifest(source.resolve(digest), place.name)
+
+
+def _check_usable(folder: Path) -> None:
+    """Raise CannotWrite for a folder that holds something else than a layout."""
+    try:
+        occupied = folder.exists() and not (folder / "oci-layout").is_file() and any(folder.iterdir())
+    except OSError as error:
+        raise CannotWrite(f"{folder}: no layout can be made there: {error.strerror}") from error
+    if occupied:
+        raise CannotWrite(f"{folder}: is there already and is no OCI image layout; name another folder")
+
+
+def _check_same(name: str, found: str, digest: str) -> None:
+    if found != digest:
+        raise WouldReplace(
+            f"{name} is there already and is another image ({found}); choose another tag, or overwrite it"
+        )
+
+
+def _split(text: str) -> tuple[str, str]:
+    folder, at, digest = text.partition("@")
+    if at and is_digest(digest):
+        return folder, digest
+    # The tag follows the last colon, unless that is part of a folder's name.
+    folder, colon, tag = text.rpartition(":")
+    return (folder, tag) if colon and "/" not in tag else (text, "")

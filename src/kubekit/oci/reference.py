@@ -1,0 +1,107 @@
+"""Image references: `registry/repository:tag@digest`, as written and as a registry wants them.
+
+The grammar is that of the container distribution project; `docker.io` is only filled in where a request is made, since
+two pullspecs count as the same update when their text is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+from kubekit.oci.errors import InvalidReference
+
+DOCKER_HUB = "docker.io"
+
+# cvo-behaviour 8.2: what a digest in a pullspec may look like.
+_DIGEST = re.compile(r"[a-z0-9]+(?:[.+_-][a-z0-9]+)*:[a-zA-Z0-9=_-]+\Z")
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\Z")
+_COMPONENT = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*\Z")
+_HOST = re.compile(
+    r"(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*"
+    r"|\[[0-9a-fA-F:]+\])(?::[0-9]+)?\Z"
+)
+_HEX_LENGTH = {"sha256": 64, "sha512": 128}
+_REPOSITORY_MAX = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A pullspec in its parts; `registry` is empty where none is written."""
+
+    registry: str
+    repository: str
+    tag: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.registry}/{self.repository}" if self.registry else self.repository
+        tag = f":{self.tag}" if self.tag else ""
+        return f"{name}{tag}@{self.digest}" if self.digest else f"{name}{tag}"
+
+    @property
+    def host(self) -> str:
+        """The registry to ask; Docker Hub where none is written."""
+        return self.registry or DOCKER_HUB
+
+    @property
+    def path(self) -> str:
+        """The repository as the registry knows it: Docker Hub's own images live under `library/`."""
+        if self.host == DOCKER_HUB and "/" not in self.repository:
+            return f"library/{self.repository}"
+        return self.repository
+
+    def at(self, digest: str) -> Reference:
+        """The same repository by digest, without a tag."""
+        return replace(self, tag="", digest=digest)
+
+
+def parse(text: str) -> Reference:
+    """The reference that `text` is; raises InvalidReference."""
+    rest, at, digest = text.partition("@")
+    if at and not is_digest(digest):
+        raise InvalidReference(f"{text!r}: invalid reference format: {digest!r} is no digest such as sha256:<64 hex>")
+    registry, rest = _split_registry(rest)
+    repository, colon, tag = rest.partition(":")
+    if colon and not _TAG.match(tag):
+        raise InvalidReference(f"{text!r}: invalid reference format: {tag!r} is no tag")
+    if not _is_repository(repository) or (registry and not _HOST.match(registry)):
+        raise InvalidReference(f"{text!r}: invalid reference format: expected registry/repository:tag or @digest")
+    return Reference(registry, repository, tag, digest)
+
+
+def digest_of(pullspec: str) -> str:
+    """The digest that `pullspec` pins, empty when it is by tag or has two `@` (cvo-behaviour 1.5)."""
+    parts = pullspec.split("@")
+    return parts[1] if len(parts) == 2 and is_digest(parts[1]) else ""
+
+
+def is_digest(text: str) -> bool:
+    """Whether `text` has a digest's form; for the algorithms that we can check, also its length."""
+    if _DIGEST.match(text) is None:
+        return False
+    algorithm, _, value = text.partition(":")
+    length = _HEX_LENGTH.get(algorithm)
+    return length is None or (len(value) == length and all(char in "0123456789abcdef" for char in value))
+
+
+def is_tag(text: str) -> bool:
+    """Whether `text` can name an image in a registry."""
+    return _TAG.match(text) is not None
+
+
+def sha256(data: bytes) -> str:
+    """The digest of `data`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _split_registry(text: str) -> tuple[str, str]:
+    first, slash, rest = text.partition("/")
+    if slash and (any(char in first for char in ".:") or first == "localhost" or first != first.lower()):
+        return first, rest
+    return "", text
+
+
+def _is_repository(text: str) -> bool:
+    return len(text) <= _REPOSITORY_MAX and all(_COMPONENT.match(part) for part in text.split("/"))

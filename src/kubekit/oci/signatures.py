@@ -1,0 +1,247 @@
+"""Is this release the one that was signed? OpenPGP messages around a JSON claim, checked against every keyring.
+
+Pure over bytes: `verify_signatures` gets the signatures that a store had. The claim is the container-signature format:
+an inline-signed message whose body names the image's digest. Rules: cvo-behaviour 8.2.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pysequoia
+
+import kubekit
+from kubekit.oci.errors import BadImage, Unverified
+from kubekit.oci.keys import Keyring, Usable, said, usable
+from kubekit.oci.reference import digest_of, is_digest
+
+KEY_PREFIX = "verifier-public-key-"
+STORE_PREFIX = "store-"
+
+MAX_SIGNATURE_BYTES = 50 * 1024
+"""Largest signature that is looked at: a real one has some 600 bytes, and OpenPGP messages can be compressed."""
+
+_TYPE = "atomic container signature"
+
+
+class _Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    docker_reference: str
+
+
+class _ClaimImage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    docker_manifest_digest: str
+
+
+class _Critical(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    type: str
+    identity: _Identity
+    image: _ClaimImage
+
+
+class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    critical: _Critical
+    optional: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A digest that every keyring vouches for; `signatures` are the messages that convinced them."""
+
+    digest: str
+    keyrings: tuple[str, ...]
+    signatures: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """What a release says about verifying others: keyrings, and base URLs of stores. `warnings` names odd keys."""
+
+    keyrings: tuple[Keyring, ...]
+    stores: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def verifier_from_config_map(config_map: Mapping[str, Any]) -> Verifier:
+    """The verifier that a release's verification ConfigMap describes; raises Unverified without a key or a store."""
+    values: dict[str, bytes] = {key: str(value).encode() for key, value in (config_map.get("data") or {}).items()}
+    for key, value in (config_map.get("binaryData") or {}).items():
+        try:
+            values[key] = base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError, TypeError) as error:
+            raise Unverified(f"verification ConfigMap: {key} is no base64") from error
+    keyrings = tuple(Keyring(key, values[key]) for key in sorted(values) if key.startswith(KEY_PREFIX))
+    stores = tuple(
+        values[key].decode("utf-8", "replace").strip() for key in sorted(values) if key.startswith(STORE_PREFIX)
+    )
+    if not keyrings or not stores:
+        missing = f"{KEY_PREFIX}*" if not keyrings else f"{STORE_PREFIX}*"
+        raise Unverified(f"verification ConfigMap has no {missing}: verification is not possible")
+    odd = [key for key in sorted(values) if not key.startswith((KEY_PREFIX, STORE_PREFIX))]
+    return Verifier(keyrings, stores, tuple(f"unexpected key {key}" for key in odd))
+
+
+def digest_to_verify(pullspec: str) -> str:
+    """The digest that `pullspec` pins; raises Unverified for a tag, which can point anywhere tomorrow."""
+    digest = digest_of(pullspec)
+    if not digest:
+        raise Unverified(f"release images that are not accessed via digest cannot be verified: {pullspec}")
+    return digest
+
+
+def _check(signature: bytes, name: str, keys: Usable, digest: str) -> str:
+    """Why `signature` does not vouch for `digest` by one of `keys`, or nothing where it does.
+
+    An expired signature is refused by the OpenPGP library, which reads the real clock for that.
+    """
+    ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
+    try:
+        message = pysequoia.verify(bytes=signature, store=lambda _ids: list(keys.certificates))
+    except Exception as error:  # noqa: BLE001  (whatever goes wrong: it is not verified)
+        return f"keyring {name}: {said(error)}{ended}"
+    body = bytes(message.bytes or b"")
+    if not message.valid_sigs:
+        return f"keyring {name}: no valid signature{ended}"
+    return check_claim(body, digest)
+
+
+def check_claim(body: bytes, digest: str) -> str:
+    """Why the signed JSON does not speak of `digest`, or nothing where it does."""
+    try:
+        claim = msgspec.json.decode(body, type=_Claim)
+        # Readers differ in which of two members counts, so what is said twice is not said.
+        json.loads(body, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        return f"the signed claim cannot be read: {error}"
+    critical = claim.critical
+    if critical.type != _TYPE:
+        return f"the signed claim is of type {critical.type!r}, expected {_TYPE!r}"
+    if not critical.identity.docker_reference:
+        return "the signed claim names no docker-reference"
+    if critical.image.docker_manifest_digest != digest:
+        return f"the signed claim is for {critical.image.docker_manifest_digest}"
+    return ""
+
+
+def _unique(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
+class Verification:
+    """Feeds signatures to keyrings until every keyring has accepted one by a key that counts at `now`."""
+
+    def __init__(self, digest: str, keyrings: Iterable[Keyring], *, now: datetime) -> None:
+        """Raises Unverified where `digest` is none, there is no keyring to ask, or one that cannot be read."""
+        if not is_digest(digest):
+            raise Unverified(f"{digest!r} is no digest, and only digests can be verified")
+        self.digest = digest
+        self._keyrings = tuple(keyrings)
+        self._accepted: dict[str, bytes] = {}
+        self._details: list[str] = []
+        if not self._keyrings:
+            raise Unverified("no keyring to verify with: verification is not possible")
+        self._usable = {keyring.name: usable(keyring, now) for keyring in self._keyrings}
+
+    def add(self, signature: bytes, source: str) -> bool:
+        """Try one more signature; says whether every keyring is satisfied now."""
+        if len(signature) > MAX_SIGNATURE_BYTES:
+            self.note(f"{source}: is larger than {MAX_SIGNATURE_BYTES} bytes")
+            return self.done
+        for keyring in self._keyrings:
+            if keyring.name in self._accepted:
+                continue
+            problem = _check(signature, keyring.name, self._usable[keyring.name], self.digest)
+            if problem:
+                self._details.append(f"{source}: {problem}")
+            else:
+                self._accepted[keyring.name] = signature
+        return self.done
+
+    def note(self, detail: str) -> None:
+        """Remember what a store answered instead of a signature."""
+        self._details.append(detail)
+
+    @property
+    def done(self) -> bool:
+        """Whether every keyring has accepted a signature."""
+        return len(self._accepted) == len(self._keyrings)
+
+    def result(self) -> Verified:
+        """The verdict; raises Unverified with what each store and keyring answered."""
+        if self.done:
+            names = tuple(keyring.name for keyring in self._keyrings)
+            return Verified(self.digest, names, tuple(dict.fromkeys(self._accepted.values())))
+        missing = ", ".join(sorted(keyring.name for keyring in self._keyrings if keyring.name not in self._accepted))
+        raise Unverified(f"unable to verify {self.digest} against keyrings: {missing}", tuple(self._details))
+
+
+def verify_signatures(
+    digest: str, keyrings: Iterable[Keyring], signatures: Iterable[bytes], *, now: datetime
+) -> Verified:
+    """`digest` verified by `signatures` at `now`; raises Unverified."""
+    verification = Verification(digest, keyrings, now=now)
+    for number, signature in enumerate(signatures, start=1):
+        if verification.add(signature, f"signature-{number}"):
+            break
+    return verification.result()
+
+
+def claim(digest: str, docker_reference: str) -> bytes:
+    """The JSON that a signature wraps."""
+    if not is_digest(digest):
+        raise BadImage(f"{digest!r} is no digest")
+    return msgspec.json.encode(
+        {
+            "critical": {
+                "identity": {"docker-reference": docker_reference},
+                "image": {"docker-manifest-digest": digest},
+                "type": _TYPE,
+            },
+            "optional": {"creator": kubekit.product.partition("/")[0]},
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """An OpenPGP key pair; `secret` never belongs into a message, an event or a log."""
+
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return "SigningKey(...)"
+
+    @property
+    def public(self) -> bytes:
+        """The armored public key, as a keyring of one."""
+        return str(_key(self.secret).extract_certificate()).encode()
+
+    def sign(self, digest: str, docker_reference: str) -> bytes:
+        """A signature for the image `digest`; raises BadImage where the key cannot sign."""
+        try:
+            signed = pysequoia.sign(_key(self.secret).signer(), claim(digest, docker_reference), armor=False)
+        except RuntimeError as error:
+            raise BadImage(f"the key cannot sign: {said(error)}") from error
+        return bytes(signed)
+
+
+def generate_key(user_id: str = "releases <releases@sandbox.invalid>") -> SigningKey:
+    """A new signing key."""
+    return SigningKey(str(pysequoia.Tsk.generate(user_id=user_id)).encode())
+
+
+def _key(secret: bytes) -> pysequoia.Tsk:
+    try:
+        return pysequoia.Tsk.from_bytes(secret)
+    except Exception as error:
+        raise BadImage(f"the signing key cannot be read: {said(error)}") from error

@@ -1,0 +1,271 @@
+"""A layer as a stream: unpacked piece by piece, hashed, and bounded, so that a small blob cannot grow without end.
+
+Also the search for one file in a layer that is still arriving. What a name or a whiteout means is here, so that reading
+and unpacking agree on it (OCI image-spec, "Whiteouts": they hide what lower layers have, never what their own has).
+
+The limits are sized for a release upon a distribution's base image: a few layers, tens of thousands of entries, a
+gigabyte unpacked, three to ten times what is packed. Whatever an image claims, reading it takes less than 100 MiB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import posixpath
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import BinaryIO, Protocol, cast
+
+from kubekit.oci import images
+from kubekit.oci.errors import BadImage, BeyondLimits
+from kubekit.oci.images import Descriptor
+from kubekit.oci.tar import Archive, BadTar, Entry
+
+MAX_IMAGE_BYTES = 4 * 1024 * 1024 * 1024
+"""Most that an image may unpack to."""
+
+MAX_ENTRIES = 100_000
+"""Most files, folders and links of an image."""
+
+MAX_RATIO = 200
+"""Most that a layer may grow by unpacking, beyond `MAX_SMALL_BYTES`; deflate allows 1,032."""
+
+MAX_SMALL_BYTES = 64 * 1024 * 1024
+"""What a layer may unpack to however small it is packed."""
+
+MAX_WINDOW_BYTES = 8 * 1024 * 1024
+"""Most that a zstd layer may have us keep to go back to; every reader must have as much (RFC 8878, 3.1.1.1.2)."""
+
+WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+# What would hide the folder itself, or the one above it, which for the root is not the image's.
+_NAMELESS = frozenset({WHITEOUT, f"{WHITEOUT}.", f"{WHITEOUT}.."})
+_PIECE = 256 * 1024
+
+
+class Hidden(Enum):
+    """Whether what a layer does not have may still be in a lower one."""
+
+    YES = "this layer hides it"
+    NO = "this layer says nothing about it"
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left of an image's limits; one for all of its layers."""
+
+    image: str
+    bytes: int
+    entries: int
+    most_bytes: int
+    most_entries: int
+
+    @classmethod
+    def of(cls, image: str, most_bytes: int | None = None, most_entries: int | None = None) -> Budget:
+        """All of it: of other limits than those of an image that is unpacked, where they are given."""
+        size = MAX_IMAGE_BYTES if most_bytes is None else most_bytes
+        count = MAX_ENTRIES if most_entries is None else most_entries
+        return cls(image, size, count, size, count)
+
+    def take(self, size: int) -> None:
+        """Count bytes that were unpacked; raises BadImage."""
+        self.bytes -= size
+        if self.bytes < 0:
+            raise BeyondLimits(f"image {self.image}: unpacks to more than {self.most_bytes} bytes")
+
+    def count(self) -> None:
+        """Count an entry; raises BadImage."""
+        self.entries -= 1
+        if self.entries < 0:
+            raise BeyondLimits(f"image {self.image}: has more than {self.most_entries} entries")
+
+
+class Readable(Protocol):
+    """A packed layer."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+
+
+@contextlib.contextmanager
+def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
+    """A layer's archive and what it unpacks to; raises BadImage for another type, and for broken data."""
+    if layer.media_type not in images.LAYERS:
+        raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
+    unpacked = Unpacked(_plain(stream, images.LAYERS[layer.media_type]), layer, budget)
+    try:
+        yield Archive(unpacked), unpacked
+    except (BadTar, EOFError, zlib.error, gzip.BadGzipFile, _BadZstd) as error:
+        raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
+
+
+def _plain(stream: Readable, compression: str) -> Readable:
+    if compression == "gzip":
+        return cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream)))
+    return _Zstd(stream) if compression == "zstd" else stream
+
+
+class _BadZstd(ValueError):
+    """The bytes are no zstd frames, or want more memory than we give."""
+
+
+class _Zstd:
+    """What zstd frames unpack to, one after the other."""
+
+    def __init__(self, stream: Readable) -> None:
+        import zstandard  # few images need it
+
+        self._wrong = zstandard.ZstdError
+        unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
+        self._reader = unpacker.stream_reader(cast("BinaryIO", stream), read_across_frames=True)
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        try:
+            return self._reader.read(size)
+        except self._wrong as error:
+            raise _BadZstd(str(error)) from error
+
+
+class BrokenLayer(BadImage):
+    """The layer cannot be read as what it is said to be."""
+
+
+class Unpacked:
+    """A layer's bytes, hashed and counted as they are read."""
+
+    def __init__(self, stream: Readable, layer: Descriptor, budget: Budget) -> None:
+        self._stream = stream
+        self._budget = budget
+        self._most = max(MAX_SMALL_BYTES, MAX_RATIO * layer.size)
+        self._left = self._most
+        self._hash = hashlib.sha256()
+        self._buffer = b""
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        """`size` bytes, fewer only at the end; raises BadImage beyond the limits."""
+        there = len(self._buffer) - self._at
+        if size <= there:
+            self._at += size
+            return self._buffer[self._at - size : self._at]
+        pieces = [self._buffer[self._at :]]
+        missing = size - there
+        while True:
+            self._buffer, self._at = self._next(), 0
+            if missing <= len(self._buffer) or not self._buffer:
+                pieces.append(self._buffer[:missing])
+                self._at = min(missing, len(self._buffer))
+                return b"".join(pieces)
+            pieces.append(self._buffer)
+            missing -= len(self._buffer)
+
+    def rest(self) -> str:
+        """The digest of all of it."""
+        while self._next():
+            pass
+        return "sha256:" + self._hash.hexdigest()
+
+    def _next(self) -> bytes:
+        data = self._stream.read(_PIECE)
+        self._budget.take(len(data))
+        self._left -= len(data)
+        if self._left < 0:
+            raise BeyondLimits(
+                f"image {self._budget.image}: a layer unpacks to more than {self._most} bytes, "
+                f"{MAX_RATIO} times what it has packed"
+            )
+        self._hash.update(data)
+        return data
+
+
+def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
+    """The path of each entry and the entry, without the root; raises BadImage for too many, or one that leaves it."""
+    for entry in archive:
+        budget.count()
+        if path := inner_path(entry.name, budget.image):
+            if posixpath.basename(path) in _NAMELESS:
+                raise BadImage(f"image {budget.image}: the whiteout {path!r} hides no name")
+            yield path, entry
+
+
+def inner_path(name: str, image: str) -> str:
+    """The path from the root, empty for the root itself; raises BadImage where it leaves the root."""
+    if "\0" in name or ".." in name.split("/"):
+        raise BadImage(f"image {image}: {name!r} leaves the image's root")
+    return posixpath.normpath("/" + name).lstrip("/")
+
+
+def hidden_by(path: str) -> tuple[str, bool] | None:
+    """What the whiteout `path` hides and whether that itself stays (an opaque folder); None where it is no whiteout."""
+    folder, _, name = path.rpartition("/")
+    if not name.startswith(WHITEOUT):
+        return None
+    return (folder, True) if name == OPAQUE else (posixpath.join(folder, name.removeprefix(WHITEOUT)), False)
+
+
+def find_in_layer(
+    pieces: Iterable[bytes], layer: Descriptor, path: str, *, limit: int, budget: Budget
+) -> bytes | Hidden:
+    """The file `path` of a layer that arrives in `pieces`, or whether lower layers may still have it.
+
+    All pieces are taken, so that whoever hashes them sees the whole. Raises BadImage, also for a link of that name.
+    """
+    source = Pieces(iter(pieces))
+    found: bytes | Hidden = Hidden.NO
+    try:
+        with opened(source, layer, budget) as (archive, unpacked):
+            for name, entry in entries(archive, budget):
+                if name == path:
+                    found = _content(archive, entry, limit, budget.image)
+                elif found is Hidden.NO and _hides(name, entry, path):
+                    found = Hidden.YES
+            unpacked.rest()
+    except BrokenLayer:
+        source.drain()  # where the bytes are not even those of the digest, that is the better answer
+        raise
+    source.drain()
+    return found
+
+
+def _hides(name: str, entry: Entry, path: str) -> bool:
+    whiteout = hidden_by(name)
+    if whiteout is not None:
+        gone, stays = whiteout
+        return path.startswith(f"{gone}/" if gone else "") or (not stays and path == gone)
+    # A file or link where the path has a folder.
+    return path.startswith(f"{name}/") and not entry.isdir()
+
+
+def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
+    if not entry.isreg():
+        raise BadImage(f"image {image}: {entry.name} is no regular file")
+    if entry.size > limit:
+        raise BadImage(f"image {image}: {entry.name} is larger than {limit} bytes")
+    return b"".join(archive.pieces())
+
+
+class Pieces:
+    """Bytes that arrive in pieces, as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = b""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes, none at the end."""
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._left = piece
+        data, self._left = self._left[:size], self._left[size:]
+        return data
+
+    def drain(self) -> None:
+        """Take what is left, such as what follows the end of a compressed stream."""
+        for _ in self._pieces:
+            pass

@@ -1,0 +1,404 @@
+"""One HTTP conversation with a registry: TLS, proxies, redirects, who we are, other attempts, errors with a way out.
+
+A request in, an open answer out, or an OciError. Credentials go to the host that they are for and to the token service
+that it names, never along a redirect and never unencrypted to another machine unless that host was listed as plain.
+Protocol: OCI distribution-spec 1.1; tokens: the distribution project's token specification.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import re
+import ssl
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
+
+import kubekit
+from kubekit.oci.access import Access, is_loopback
+from kubekit.oci.credentials import Login
+from kubekit.oci.dial import Connection, Deadline, ForbiddenAddress, Reach, SecureConnection, factory
+from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
+from kubekit.oci.reference import DOCKER_HUB, Reference
+
+AGAIN = frozenset({429, 500, 502, 503, 504})
+"""Answers that another attempt may better."""
+
+FIRST_PAUSE_S = 1.0
+MAX_PAUSE_S = 60.0
+_MAX_ANSWER = 1 << 20
+_HUB_HOST = "registry-1.docker.io"
+_CHALLENGE = re.compile(r"(\w+)\s+((?:[\w-]+=(?:\"[^\"]*\"|[^\",\s]+)\s*,?\s*)+)")
+_PARAMETER = re.compile(r'([\w-]+)=(?:"([^"]*)"|([^",\s]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the registry of `reference`. `path` is below the repository, or a whole URL that it gave.
+
+    `scope` is what a token must allow: `pull` or `pull,push`. `what` is for messages. A path as body is streamed.
+    `size` is how many bytes will come or go: they have their time.
+    """
+
+    reference: Reference
+    method: str
+    path: str
+    what: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | Path | None = None
+    scope: str = "pull"
+    size: int = 0
+
+    @property
+    def noun(self) -> str:
+        """What it is that the registry may not have."""
+        return "manifest" if self.path.startswith("manifests/") else "blob"
+
+
+class Transport:
+    """Asks registries as `access` says. Remembers tokens; not for several threads at once."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._authorizations: dict[tuple[str, str, str], str] = {}
+        self._tls: dict[bool, ssl.SSLContext] = {}
+
+    @contextlib.contextmanager
+    def ask(self, question: Question) -> Iterator[http.client.HTTPResponse]:
+        """The answer, with a status below 400; raises OciError."""
+        with contextlib.closing(self._authorized(question)) as answer:
+            yield answer
+
+    def _base(self, reference: Reference) -> str:
+        host = _HUB_HOST if reference.host == DOCKER_HUB else reference.host
+        scheme = "http" if self._access.is_plain(host) else "https"
+        return f"{scheme}://{host}/v2/{reference.path}/"
+
+    def _url(self, question: Question) -> SplitResult:
+        """Where to ask; raises Unauthorized for a place that may not be asked, BadImage for what is none."""
+        return self.allowed(self._base(question.reference), question.path, question)
+
+    def _authorized(self, question: Question) -> http.client.HTTPResponse:
+        key = (question.reference.host, question.reference.path, question.scope)
+        ours = self._is_registrys(question)
+        answer = self._patient(question, self._authorizations.get(key, "") if ours else "")
+        if answer.status == 401 and ours:
+            with contextlib.closing(answer):
+                challenges = answer.headers.get_all("WWW-Authenticate") or []
+            self._authorizations[key] = self._authorization(question, challenges)
+            answer = self._patient(question, self._authorizations[key])
+        if answer.status >= 300:
+            with contextlib.closing(answer):
+                raise self._refused(question, answer.status, _said(answer))
+        return answer
+
+    def _is_registrys(self, question: Question) -> bool:
+        """Whether the URL is on the registry itself: a place that it points to for an upload gets no credentials."""
+        return self._url(question).netloc == urlsplit(self._base(question.reference)).netloc
+
+    def _patient(self, question: Question, authorization: str) -> http.client.HTTPResponse:
+        """The answer to a question, asked again while the registry says that it is overloaded or broken."""
+        for attempt in range(1, self._access.attempts + 1):
+            last = attempt == self._access.attempts
+            try:
+                answer = self._once(question, authorization)
+            except Interrupted as error:
+                if last or self._access.wait(pause_s(attempt)):
+                    raise Unreachable(f"{question.what}: {question.reference.host} broke off: {error}") from error
+                continue
+            if answer.status not in AGAIN or last:
+                return answer
+            with contextlib.closing(answer):
+                seconds = pause_s(attempt, answer.headers.get("Retry-After"), answer.headers.get("Date"))
+            if self._access.wait(seconds):
+                raise Unreachable(f"{question.what}: given up while {question.reference.host} answered {answer.status}")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _once(self, question: Question, authorization: str) -> http.client.HTTPResponse:
+        """One attempt; raises Unreachable where another is of no use, else Interrupted."""
+        url = self._url(question).geturl()
+        body, length = _open(question.body)
+        headers = {"User-Agent": kubekit.product, **length, **question.headers}
+        request = urllib.request.Request(url, data=body, headers=headers, method=question.method)  # noqa: S310 -- checked
+        if authorization:
+            # Not along a redirect: blobs often lie in a store of another owner, which must not learn it.
+            request.add_unredirected_header("Authorization", authorization)
+        with contextlib.ExitStack() as stack:
+            if isinstance(body, io.IOBase):
+                stack.callback(body.close)
+            return self._send(request, question)
+
+    def _send(self, request: urllib.request.Request, question: Question) -> http.client.HTTPResponse:
+        host = urlsplit(request.full_url).netloc
+        access = self._access
+        seconds = access.request_s + question.size / access.slowest_bytes_s
+        deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
+        try:
+            answer: http.client.HTTPResponse = self._opener(host, question, deadline).open(
+                request, timeout=access.timeout_s
+            )
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            if isinstance(reason, ForbiddenAddress):
+                raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {reason}") from error
+            raise broken(question, host, reason) from error
+        return answer
+
+    def _opener(self, host: str, question: Question, deadline: Deadline) -> urllib.request.OpenerDirector:
+        opener = urllib.request.OpenerDirector()
+        # This machine and listed hosts are reached directly; for others the environment's proxies count.
+        proxies = urllib.request.ProxyHandler({} if self._access.is_plain(host) else None)
+        named = urlsplit(self._base(question.reference)).netloc
+        plain = _Plain(named, deadline)
+        for handler in (
+            proxies,
+            plain,
+            _Secure(named, deadline, self._context(question.reference.host)),
+            _Redirects(self, question),
+        ):
+            opener.add_handler(handler)
+        return opener
+
+    def _context(self, host: str) -> ssl.SSLContext:
+        checked = host not in self._access.unchecked
+        if checked not in self._tls:
+            self._tls[checked] = _checking(self._access.ca_file) if checked else _believing()
+        return self._tls[checked]
+
+    def allowed(self, base: str, url: str, question: Question) -> SplitResult:
+        """`url`, seen from `base`; raises Unauthorized for another scheme, and plain HTTP where that was not said."""
+        try:
+            parts = urlsplit(urljoin(base, url))
+        except ValueError as error:
+            raise BadImage(f"{question.what}: {question.reference.host} leads to {url!r}, which is no URL") from error
+        if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
+            return parts
+        raise Unauthorized(
+            f"{question.what}: {question.reference.host} leads to {parts.scheme}://{parts.netloc}; "
+            "plain HTTP is for this machine and for hosts that were listed for it"
+        )
+
+    def _authorization(self, question: Question, challenges: list[str]) -> str:
+        """The Authorization header that answers the registry's challenges: a token, else user and password."""
+        login = self._access.credentials.login(question.reference)
+        offered = {
+            scheme.lower(): _parameters(rest) for text in challenges for scheme, rest in _CHALLENGE.findall(text)
+        }
+        if "realm" in offered.get("bearer", {}):
+            return f"Bearer {self._token(question, offered['bearer'], login)}"
+        if "basic" in offered or any(text.lower().startswith("basic") for text in challenges):
+            if login is not None and login.basic:
+                return login.basic
+            raise Unauthorized(_no_login(question))
+        raise Unauthorized(
+            f"{question.what}: {question.reference.host} asks for {', '.join(challenges) or 'nothing known'}"
+        )
+
+    def _token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
+        scope = f"repository:{question.reference.path}:{question.scope}"
+        wanted = {"service": challenge.get("service", ""), "scope": scope}
+        if login is not None and login.identity_token:
+            form = {
+                "grant_type": "refresh_token",
+                "refresh_token": login.identity_token,
+                "client_id": kubekit.product.partition("/")[0],
+                **wanted,
+            }
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            asked = Question(
+                question.reference, "POST", challenge["realm"], question.what, headers, urlencode(form).encode()
+            )
+        else:
+            joint = "&" if "?" in challenge["realm"] else "?"
+            query = urlencode({key: value for key, value in wanted.items() if value})
+            asked = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
+        with contextlib.closing(self._patient(asked, login.basic if login else "")) as answer:
+            if answer.status in AGAIN:
+                raise Unreachable(
+                    f"{question.what}: the token service of {question.reference.host} said {answer.status}"
+                )
+            if answer.status >= 400:
+                raise Unauthorized(_no_login(question) if login is None else _wrong_login(question, _said(answer)))
+            try:
+                data = answer.read(_MAX_ANSWER)
+            except (OSError, http.client.HTTPException) as error:
+                raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
+            return _token_in(data, question)
+
+    def _refused(self, question: Question, status: int, said: str) -> OciError:
+        if status == 404:
+            return ImageNotFound(f"{question.what}: {question.noun} unknown")
+        if status in {401, 403}:
+            known = self._access.credentials.login(question.reference) is not None
+            return Unauthorized(_wrong_login(question, said) if known else _no_login(question))
+        told = f" ({said})" if said else ""
+        error = Unreachable if status in AGAIN else BadImage
+        return error(f"{question.what}: registry {question.reference.host} answered {status}{told}")
+
+
+class Interrupted(Exception):
+    """The connection broke: another attempt may do."""
+
+
+class _Plain(urllib.request.HTTPHandler):
+    """Opens plain connections, to `named` wherever that is, to other places only where a registry may lead."""
+
+    def __init__(self, named: str, deadline: Deadline) -> None:
+        super().__init__()
+        self._named = named
+        self._deadline = deadline
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """The answer."""
+        reach = _reach(request, self._named, proxied=request.has_proxy())
+        return self.do_open(factory(Connection, self._deadline, reach), request)
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    """The same by TLS."""
+
+    def __init__(self, named: str, deadline: Deadline, context: ssl.SSLContext) -> None:
+        super().__init__(context=context)
+        self._named = named
+        self._deadline = deadline
+        self._tls = context
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """The answer."""
+        reach = _reach(request, self._named, proxied=request.host != urlsplit(request.full_url).netloc)
+        made = factory(SecureConnection, self._deadline, reach)
+        return self.do_open(made, request, context=self._tls)
+
+
+def _checking(ca_file: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca_file:
+        try:
+            context.load_verify_locations(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise Unreachable(f"{ca_file}: no certificate authorities can be read: {why}") from error
+    return context
+
+
+def _believing() -> ssl.SSLContext:
+    """For a registry of which somebody said that its certificate is not to be looked at."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _reach(request: urllib.request.Request, named: str, *, proxied: bool) -> Reach:
+    """Whom a request may reach; raises ForbiddenAddress where its URL says that it may not.
+
+    A proxy is the administrator's, and resolves names itself: behind one only addresses that are written count.
+    """
+    parts = urlsplit(request.full_url)
+    first = parts.netloc == named and not hasattr(request, "redirect_dict")
+    reach = Reach(own=first, loopback=is_loopback(named))
+    reach.check(parts.hostname or "")
+    return Reach() if proxied else reach
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects of reads, to places that could have been asked at once; a write's is handed out as it is."""
+
+    def __init__(self, transport: Transport, question: Question) -> None:
+        self._transport = transport
+        self._question = question
+
+    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
+        """The answer, or that of the place that it leads to."""
+        location = response.headers.get("Location", "")
+        if location and response.status in {301, 302, 303, 307, 308} and request.get_method() in {"GET", "HEAD"}:
+            self._transport.allowed(request.full_url, location, self._question)
+            return self.http_error_302(request, response, response.status, response.reason, response.headers)
+        return response
+
+    https_response = http_response
+
+
+def pause_s(attempt: int, retry_after: str | None = None, date: str | None = None) -> float:
+    """Seconds before the attempt after `attempt`: what the registry asks for up to a minute, else 1, 2, 4 and so on.
+
+    A date in Retry-After is read against the answer's own Date, so no clock is needed.
+    """
+    fallback = FIRST_PAUSE_S * 2.0 ** (attempt - 1)
+    try:
+        asked = float(retry_after or "nan")
+    except ValueError:
+        try:
+            asked = (parsedate_to_datetime(retry_after or "") - parsedate_to_datetime(date or "")).total_seconds()
+        except (ValueError, TypeError):
+            return fallback
+    return min(max(asked, 0.0), MAX_PAUSE_S) if asked == asked else fallback
+
+
+def _open(body: bytes | Path | None) -> tuple[bytes | BinaryIO | None, dict[str, str]]:
+    if isinstance(body, Path):
+        return body.open("rb"), {"Content-Length": str(body.stat().st_size)}
+    return body, {} if body is None else {"Content-Length": str(len(body))}
+
+
+def broken(question: Question, host: str, reason: Any) -> Exception:
+    """The error that ends the attempts, or Interrupted for one that may pass."""
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        why = f"the certificate of {host} is not trusted ({reason.verify_message}); name its certificate authority"
+    elif isinstance(reason, ssl.SSLError):
+        why = f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, list it as such"
+    elif isinstance(reason, TimeoutError):
+        why = f"registry {host} did not answer in time"
+    elif isinstance(reason, (ConnectionResetError, BrokenPipeError, http.client.HTTPException)):
+        return Interrupted(str(reason) or type(reason).__name__)
+    else:
+        why = f"registry {host} cannot be reached: {getattr(reason, 'strerror', None) or reason}"
+    return Unreachable(f"{question.what}: {why}")
+
+
+def _no_login(question: Question) -> str:
+    host = question.reference.host
+    return (
+        f"{question.what}: registry {host} wants credentials, and none are known for {host}/{question.reference.path}"
+    )
+
+
+def _wrong_login(question: Question, said: str) -> str:
+    told = f" ({said})" if said else ""
+    doing = "pushing to" if "push" in question.scope else "reading"
+    host = question.reference.host
+    return (
+        f"{question.what}: registry {host} refused {doing} {question.reference.path} with the credentials given{told}"
+    )
+
+
+def _said(answer: http.client.HTTPResponse) -> str:
+    """The registry's own words in an error's body (distribution-spec, error codes), empty where it has none."""
+    try:
+        errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []
+        texts = [str(error.get("message") or error.get("code") or "") for error in errors]
+    except (ValueError, RecursionError, AttributeError, TypeError, OSError, http.client.HTTPException):
+        return ""
+    return "; ".join(" ".join(text.split())[:200] for text in texts[:3] if text)
+
+
+def _parameters(text: str) -> dict[str, str]:
+    return {name.lower(): quoted or bare for name, quoted, bare in _PARAMETER.findall(text)}
+
+
+def _token_in(data: bytes, question: Question) -> str:
+    try:
+        document = json.loads(data)
+        token = document.get("token") or document.get("access_token")
+    except (ValueError, RecursionError, AttributeError) as error:
+        raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no JSON") from error
+    if not isinstance(token, str) or not token or not token.isprintable():
+        raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no token")
+    return token

@@ -1,4 +1,0 @@
-"""Talking to any Kubernetes API: requests as values, two transports, watches, caches, work queue, leader election.
-
-Knows no update logic. `runup.kube.client_sync` (for the command line) imports neither asyncio nor aiohttp.
-"""
