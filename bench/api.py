@@ -44,7 +44,7 @@ def api_server() -> Iterator[ClusterConfig]:
 @contextmanager
 def api_server_in(folder: Path) -> Iterator[ClusterConfig]:
     """An API server that keeps its data in `folder`, `admin.kubeconfig` among it; ended afterwards."""
-    argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(folder), "--port", "0"]
+    argv = [sys.executable, "-m", "kubesandbox.apiserver", "--data", str(folder), "--port", "0"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             yield _ready(folder / "admin.kubeconfig", server)

@@ -29,7 +29,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import KubeError
-from runup.sandbox.apiserver.store import key_of
+from kubesandbox.apiserver.store import key_of
 
 NODES, CHANGES = 10_000, 5
 CALM_S = 1.5
@@ -86,7 +86,7 @@ def _served(data: Path) -> Iterator[tuple[Path, Path]]:
     log, kubeconfig = data / "audit.log", data / "admin.kubeconfig"
     log.unlink(missing_ok=True)
     kubeconfig.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(data), "--port", "0"]
+    argv = [sys.executable, "-m", "kubesandbox.apiserver", "--data", str(data), "--port", "0"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             _until(lambda: kubeconfig.is_file() and _answers(kubeconfig), "the API server answers")

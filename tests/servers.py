@@ -84,7 +84,7 @@ class Server:
 def api_server(data: Path) -> Iterator[Path]:
     """The kubeconfig of an API server on the folder `data`, ended when the block is."""
     with (data.parent / f"{data.name}.log").open("wb") as log:
-        command = [sys.executable, "-m", "runup.sandbox.apiserver", "--data", str(data), "--port", "0"]
+        command = [sys.executable, "-m", "kubesandbox.apiserver", "--data", str(data), "--port", "0"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
         try:
             assert process.stdout is not None

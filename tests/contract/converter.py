@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.kube.clock import machine_now
-from runup.sandbox.apiserver.access import certs
+from kubesandbox.apiserver.access import certs
 
 JSON = dict[str, Any]
 Answer = Callable[[JSON], Any]

@@ -28,13 +28,13 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from kubekit.oci.signatures import generate_key
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.controllers.manager import Manager, Options
 from runup.controllers.payload.payloads import Payloads
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.domain.preflight.workloads import Workplace
-from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

@@ -24,6 +24,8 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.reviews import token_request
+from kubesandbox.apiserver import ApiServer
+from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.controllers.certificate import LOOKED_AT_EVERY_S
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import cancel
@@ -33,8 +35,6 @@ from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, R
 from runup.controllers.readiness import ASKED_EVERY_S, Readiness
 from runup.controllers.serving_tls import asked_by_flags, profile_reflector
 from runup.domain.payload.tls import followed
-from runup.sandbox.apiserver import ApiServer
-from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)

@@ -12,9 +12,9 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
+from kubesandbox.apiserver.server import ApiServer
 from runup.controllers.execute import Executor, NotApplied
 from runup.domain.plan import Apply, Plan
-from runup.sandbox.apiserver.server import ApiServer
 
 AFTER = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after", "namespace": "default"}}
 NO_CONTAINERS: dict[str, Any] = {

@@ -22,6 +22,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
+from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.controllers import endpoint as endpoint_module
 from runup.controllers import serving_tls
 from runup.controllers.certificate import ServingCertificate
@@ -33,7 +34,6 @@ from runup.controllers.readiness import Readiness
 from runup.controllers.served import ProcessOptions, served
 from runup.controllers.serving_tls import Secured, asked_by_flags
 from runup.domain.payload.tls import TlsProfile
-from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 
 class Reviews:

@@ -11,11 +11,11 @@ from tests.controllers.tls_world import answered, certificate, create_api_server
 from kubekit.kube import config
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
+from kubesandbox.apiserver import ApiServer
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.metrics import Metrics
 from runup.controllers.served import ProcessOptions, served
 from runup.domain.payload.tls import TlsProfile
-from runup.sandbox.apiserver import ApiServer
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}
 DEADLINE_S = 90.0

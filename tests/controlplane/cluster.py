@@ -18,7 +18,7 @@ from tests.controlplane.plane import ControlPlane
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from runup.sandbox.apiserver import bootstrap
+from kubesandbox.apiserver import bootstrap
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Settings
 

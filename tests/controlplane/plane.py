@@ -22,7 +22,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.errors import KubeError
-from runup.sandbox.apiserver.access import certs
+from kubesandbox.apiserver.access import certs
 from runup.sandbox.setup import settings
 
 READY_S = 120.0

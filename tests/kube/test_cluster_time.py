@@ -10,7 +10,7 @@ import pytest
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import OFFSET, ManualClock, SystemClock, machine_now
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 YEAR_S = 365 * 86400.0
 

@@ -19,7 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.lease import LeaderElector
-from runup.sandbox.apiserver import ApiServer
+from kubesandbox.apiserver import ApiServer
 
 
 class LeaseServer:

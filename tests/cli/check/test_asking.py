@@ -21,7 +21,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
-from runup.sandbox.apiserver.access.certs import issue_server, new_ca
+from kubesandbox.apiserver.access.certs import issue_server, new_ca
 
 NAMESPACE = "openshift-config-managed"
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from tests.cli.conftest import Run
 
 from kubekit.kube.clock import SystemClock
+from kubesandbox.errors import SandboxError
 from runup.cli.errors import CommandError
 from runup.cli.sandbox import command
-from runup.sandbox.errors import SandboxError
 from runup.sandbox.processes.lifecycle import Progress
 from runup.sandbox.scenario import folder as scenarios
 from runup.sandbox.setup import settings

@@ -17,9 +17,9 @@ import yaml
 
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
+from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.cli import thanos
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
-from runup.sandbox.apiserver.access.certs import issue_server, new_ca
 
 NOW = datetime.now(UTC)
 ROUTE = "/apis/route.openshift.io/v1/namespaces/openshift-monitoring/routes/thanos-querier"

@@ -579,7 +579,7 @@ def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missi
 
 def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
     """By its own words, whoever it is."""
-    from runup.sandbox.apiserver.access.collected import NAMESPACE, PARTLY
+    from kubesandbox.apiserver.access.collected import NAMESPACE, PARTLY
 
     data = {"nodes": "some nodes are lost", "pods": "some pods are lost"}
     body = {"metadata": {"name": PARTLY, "namespace": NAMESPACE}, "data": data}

@@ -17,13 +17,13 @@ import yaml
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client import Client
+from kubesandbox.apiserver.access import certs
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.kernelmodules import webhooks
 from runup.controllers.kernelmodules.metrics import Metrics
-from runup.sandbox.apiserver.access import certs
-from runup.sandbox.apiserver.server import ApiServer
 
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEFINITION = "deploy/kernel-module-preflight/01_preflightvalidations.crd.yaml"

@@ -23,6 +23,7 @@ from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.kernels import kernels_of, toolkit_of_release
@@ -32,7 +33,6 @@ from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
 from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
 from runup.domain.kernelmodules.verdict import Outcome
-from runup.sandbox.apiserver import ApiServer
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 REGISTRIES = GivenRegistries(Access(attempts=1))

@@ -25,11 +25,11 @@ from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.controllers.kernelmodules.process import Options, Process
 from runup.domain.kernelmodules.jobs import JOBS, Builder
-from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"

@@ -24,6 +24,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.lang.version import Version
 from kubekit.oci.access import Access
+from kubesandbox.apiserver import ApiServer
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.catalog_images import (
@@ -47,7 +48,6 @@ from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
-from runup.sandbox.apiserver import ApiServer
 
 REGISTRIES = GivenRegistries(Access(attempts=1))
 UPDATE = Context(Version("5.0.0"), Version("5.2.0"), datetime(2026, 1, 14, tzinfo=UTC), "1.38.1")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kubesandbox.apiserver.server import ApiServer
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight.report import read
-from runup.sandbox.apiserver.server import ApiServer
 
 MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 DEADLINE_S = 60

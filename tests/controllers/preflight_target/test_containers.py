@@ -20,6 +20,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import load
 from kubekit.lang.version import Version
+from kubesandbox.apiserver.server import ApiServer
 from runup.controllers.preflight_target import containers as shell
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.containers import Containers
@@ -27,7 +28,6 @@ from runup.domain.checks.declarative import declared_check
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Context
 from runup.domain.preflight import containers
-from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"
 PODS = resource_of(Pod)

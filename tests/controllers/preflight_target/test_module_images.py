@@ -19,6 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.oci.access import Access
+from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.client import ReadOnlyClient
@@ -30,7 +31,6 @@ from runup.domain.checks.model import Snapshot
 from runup.domain.kernelmodules.looked import AGAIN_S
 from runup.domain.kernelmodules.verdict import Readiness, Seen, Status
 from runup.domain.preflight.report import read
-from runup.sandbox.apiserver import ApiServer
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

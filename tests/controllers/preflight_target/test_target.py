@@ -22,6 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig, load
+from kubesandbox.apiserver.server import ApiServer
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
@@ -31,7 +32,6 @@ from runup.domain.checks.catalogue import node_health
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.preflight.outcome import STALE_AFTER_S
 from runup.domain.preflight.report import Report, read
-from runup.sandbox.apiserver.server import ApiServer
 
 NAMESPACE = "openshift-cluster-version-operator"
 DEADLINE_S = 90

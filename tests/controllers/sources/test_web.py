@@ -18,6 +18,7 @@ from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 
 from kubekit.kube.auth import Static, bearer
 from kubekit.kube.clock import SystemClock
+from kubesandbox.apiserver.access import certs
 from runup.controllers.sources import web
 from runup.controllers.sources.monitoring import Monitoring
 from runup.controllers.sources.update_service import UpdateService
@@ -25,7 +26,6 @@ from runup.controllers.updatestatus.alerts import Alerts
 from runup.domain.preflight.steps import Trust
 from runup.domain.updates.service import Query
 from runup.domain.updatestatus.snapshot import Unreadable
-from runup.sandbox.apiserver.access import certs
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}
 _resolve = socket.getaddrinfo

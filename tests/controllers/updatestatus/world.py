@@ -19,9 +19,9 @@ from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from kubekit.kube.request import Call
+from kubesandbox.apiserver.server import ApiServer
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.sandbox import crds
-from runup.sandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

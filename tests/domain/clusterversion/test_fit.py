@@ -20,6 +20,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.printable import is_hazardous
+from kubesandbox.apiserver.schema.crd import compile_crd
+from kubesandbox.apiserver.schema.schema import Schema
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
 from runup.controllers.sources.reports import parse
 from runup.domain.clusterversion import fit
@@ -31,8 +33,6 @@ from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.updates import service
 from runup.domain.updates.candidates import MAX_RISKS_AN_UPDATE
 from runup.sandbox import crds
-from runup.sandbox.apiserver.schema.crd import compile_crd
-from runup.sandbox.apiserver.schema.schema import Schema
 
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.
 CASES = int(os.environ.get("RUNUP_FIT_CASES", "300"))

@@ -13,11 +13,11 @@ from tests.domain.clusterversion.world import World, image, risk
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
+from kubesandbox.controllers.scheduler import why_not
 from runup.domain import documentation
 from runup.domain.plan import Apply
 from runup.domain.preflight import accounts, settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
-from runup.sandbox.controllers.scheduler import why_not
 
 NAMESPACE = "openshift-cluster-version-operator"
 ACCOUNT = [

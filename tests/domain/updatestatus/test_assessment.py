@@ -19,6 +19,7 @@ from kubekit.api import codec
 from kubekit.api.conditions import find, with_condition
 from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import Condition, ObjectMeta
+from kubesandbox.apiserver.schema.crd import compile_crd
 from runup.api.config_v1 import ClusterOperator
 from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
 from runup.domain.updatestatus import uids
@@ -26,7 +27,6 @@ from runup.domain.updatestatus.assess import assess, next_change_s
 from runup.domain.updatestatus.finding import Finding, node_ref
 from runup.domain.updatestatus.read import of_status
 from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order
-from runup.sandbox.apiserver.schema.crd import compile_crd
 
 
 def schema() -> Any:

@@ -96,7 +96,7 @@ def finish(sandbox: Sandbox) -> None:
     [
         pytest.param(("cluster-version-operator", "\0start\0"), id="the managing operator"),
         pytest.param(("cluster-version-operator", "\0preflight\0"), id="the target"),
-        pytest.param(("runup.sandbox.apiserver",), id="the API server"),
+        pytest.param(("kubesandbox.apiserver",), id="the API server"),
         pytest.param(("runup.sandbox.processes.cluster",), id="the node agent with everything on it"),
     ],
 )

@@ -21,7 +21,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import KubeError
-from runup.sandbox.node.runner_bwrap import descendants
+from kubesandbox.node.runner_bwrap import descendants
 from runup.sandbox.setup import settings
 
 DISK = Path(os.environ["DISK"])
@@ -30,7 +30,7 @@ RUNUP = os.environ["RUNUP"].split()
 ENVIRONMENT = os.environ | {"KUBECONFIG": str(DATA / "admin.kubeconfig")}
 CONFIG_MAPS = resource_of(ConfigMap)
 OPERATOR = "cluster-version-operator start"
-PARTS = ("runup.sandbox.processes.cluster", "runup.sandbox.apiserver")
+PARTS = ("runup.sandbox.processes.cluster", "kubesandbox.apiserver")
 
 
 def runup(*words: str) -> subprocess.CompletedProcess[str]:

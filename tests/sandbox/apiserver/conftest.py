@@ -9,7 +9,7 @@ import pytest
 
 from kubekit.kube.client import Client
 from kubekit.kube.config import load
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 
 @pytest.fixture

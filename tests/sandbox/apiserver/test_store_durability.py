@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from kubekit.kube.clock import SystemClock
-from runup.sandbox.apiserver.store import Conflict, Entry, Expired, Store, StoreError
+from kubesandbox.apiserver.store import Conflict, Entry, Expired, Store, StoreError
 
 JSON = dict[str, Any]
 PODS = "pods"
@@ -168,7 +168,7 @@ _WRITER = """
 import asyncio, sys, orjson
 from pathlib import Path
 from kubekit.kube.clock import SystemClock
-from runup.sandbox.apiserver.store import Store
+from kubesandbox.apiserver.store import Store
 
 async def main():
     store = Store(Path(sys.argv[1]) / "store.db", monotonic=SystemClock().monotonic, keep_events=50)

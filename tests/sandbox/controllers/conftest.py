@@ -20,12 +20,12 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
-from runup.sandbox.apiserver.server import ApiServer
-from runup.sandbox.controllers.furnishing import ACCOUNTS
-from runup.sandbox.node.agent import NodeAgent
-from runup.sandbox.node.images import ImageStore
-from runup.sandbox.node.place import Place
-from runup.sandbox.node.runner_process import ProcessRunner
+from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.controllers.furnishing import ACCOUNTS
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.place import Place
+from kubesandbox.node.runner_process import ProcessRunner
 from runup.sandbox.processes import control_plane
 
 JSON = dict[str, Any]

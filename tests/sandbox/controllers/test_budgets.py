@@ -7,7 +7,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.sandbox.controllers.budgets import budget_status
+from kubesandbox.controllers.budgets import budget_status
 
 JSON = dict[str, Any]
 READY: JSON = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

@@ -11,7 +11,7 @@ from tests.sandbox.controllers.conftest import CLASSES, CONFIG_MAPS, NAMESPACES,
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.sandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide
+from kubesandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide
 
 JSON = dict[str, Any]
 HOLD = "example.com/hold"

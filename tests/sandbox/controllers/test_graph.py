@@ -15,7 +15,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import NotFound
-from runup.sandbox.controllers.graph import Graph
+from kubesandbox.controllers.graph import Graph
 
 WIDGETS = Resource("example.org", "v1", "Widget", "widgets", namespaced=True)
 DEFINITION: dict[str, Any] = {

@@ -11,7 +11,7 @@ from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.errors import Forbidden
-from runup.sandbox.controllers.namespaces import conditions
+from kubesandbox.controllers.namespaces import conditions
 
 JSON = dict[str, Any]
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)

@@ -17,9 +17,9 @@ from kubekit.api.whole_v1 import WholeDeployment, WholeDeploymentSpec, WholePod,
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Call
-from runup.sandbox.controllers import rollout
-from runup.sandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
-from runup.sandbox.controllers.runner import Again, Attempt
+from kubesandbox.controllers import rollout
+from kubesandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
+from kubesandbox.controllers.runner import Again, Attempt
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

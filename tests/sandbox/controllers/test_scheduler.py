@@ -10,8 +10,8 @@ from tests.sandbox.controllers.conftest import Cluster
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
-from runup.sandbox.controllers.scheduler import explanation, why_not
-from runup.sandbox.controllers.workloads import PODS
+from kubesandbox.controllers.scheduler import explanation, why_not
+from kubesandbox.controllers.workloads import PODS
 from runup.sandbox.processes.control_plane import NODES
 
 JSON = dict[str, Any]

@@ -16,10 +16,10 @@ from kubekit.kube import calls
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.request import Call
-from runup.sandbox.controllers import jobs
-from runup.sandbox.controllers.replica_sets import unavailable_for_s, worth
-from runup.sandbox.controllers.runner import Again
-from runup.sandbox.controllers.workloads import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
+from kubesandbox.controllers import jobs
+from kubesandbox.controllers.replica_sets import unavailable_for_s, worth
+from kubesandbox.controllers.runner import Again
+from kubesandbox.controllers.workloads import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 HOLD = "example.com/hold"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesandbox.apiserver.schema import Schema, compile_crd
 from runup.sandbox import crds
-from runup.sandbox.apiserver.schema import Schema, compile_crd
 
 JSON = dict[str, Any]
 ROOT = Path(__file__).parents[3]

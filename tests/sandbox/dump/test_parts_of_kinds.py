@@ -18,11 +18,11 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
+from kubesandbox.apiserver.server import ApiServer
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.reads import Reads
 from runup.domain.checks.catalogue.drain_blocked import CHECK
 from runup.domain.checks.engine import CheckOutcome, run_check
-from runup.sandbox.apiserver.server import ApiServer
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.setup import imports
 

@@ -12,11 +12,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
-from runup.sandbox.node.agent import NodeAgent
-from runup.sandbox.node.images import ImageStore
-from runup.sandbox.node.place import Place
-from runup.sandbox.node.reporter import PODS
-from runup.sandbox.node.runners import runners
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.place import Place
+from kubesandbox.node.reporter import PODS
+from kubesandbox.node.runners import runners
 
 
 async def serve(data: Path, registry: str, runner: str) -> None:

@@ -23,13 +23,13 @@ from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubekit.oci.build import build_release
-from runup.sandbox.apiserver.server import ApiServer
-from runup.sandbox.node.agent import NodeAgent
-from runup.sandbox.node.images import ImageStore
-from runup.sandbox.node.place import Place
-from runup.sandbox.node.reporter import EVENTS, PODS
-from runup.sandbox.node.runner import Runner
-from runup.sandbox.node.runners import NAMES, runners
+from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.place import Place
+from kubesandbox.node.reporter import EVENTS, PODS
+from kubesandbox.node.runner import Runner
+from kubesandbox.node.runners import NAMES, runners
 from runup.sandbox.processes.registry import Registry
 
 JSON = dict[str, Any]

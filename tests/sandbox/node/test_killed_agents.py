@@ -16,7 +16,7 @@ from tests.sandbox.node import agent_process
 from tests.sandbox.node.conftest import World, condition, container, ended, runs, world_with
 
 from kubekit.kube.clock import SystemClock
-from runup.sandbox.node.runners import NAMES
+from kubesandbox.node.runners import NAMES
 
 JSON = dict[str, Any]
 

@@ -16,7 +16,7 @@ from tests.sandbox.node.conftest import World, container, runs, state, waits, wo
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox.node.runner import Bind
-from runup.sandbox.node.runner_process import replace_paths
+from kubesandbox.node.runner import Bind
+from kubesandbox.node.runner_process import replace_paths
 
 # A data folder below /tmp, which is itself mounted: what was replaced must not be replaced again.
 BINDS = (Bind(Path("/tmp/sb/pods/v"), "/tmp"), Bind(Path("/tmp/sb/nodes/n/etc/cvo"), "/etc/cvo"))

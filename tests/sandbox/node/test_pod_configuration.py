@@ -17,9 +17,9 @@ from tests.sandbox.node.conftest import RESOURCES, World, condition, ended, runs
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
-from runup.sandbox.node import podenv, volumes
-from runup.sandbox.node.podspec import BadPod, container_spec
-from runup.sandbox.node.volumes import Sources
+from kubesandbox.node import podenv, volumes
+from kubesandbox.node.podspec import BadPod, container_spec
+from kubesandbox.node.volumes import Sources
 
 JSON = dict[str, Any]
 POD: JSON = {

@@ -9,9 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.sandbox.node.conftest import World, condition, container, runs
 
-from runup.sandbox.node import probes
-from runup.sandbox.node.podspec import BadPod
-from runup.sandbox.node.probes import Probe, Tally
+from kubesandbox.node import probes
+from kubesandbox.node.podspec import BadPod
+from kubesandbox.node.probes import Probe, Tally
 
 JSON = dict[str, Any]
 

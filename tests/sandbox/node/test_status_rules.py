@@ -11,9 +11,9 @@ import pytest
 
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
-from runup.sandbox.node import backoff, podstatus
-from runup.sandbox.node.podstatus import Seen, Verdict, phase
-from runup.sandbox.node.records import ContainerRecord, Ended, Started, State, Waiting, resumed
+from kubesandbox.node import backoff, podstatus
+from kubesandbox.node.podstatus import Seen, Verdict, phase
+from kubesandbox.node.records import ContainerRecord, Ended, Started, State, Waiting, resumed
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from runup.sandbox.errors import SandboxError
+from kubesandbox.errors import SandboxError
 from runup.sandbox.processes.cluster import until_over
 
 

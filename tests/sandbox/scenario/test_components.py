@@ -10,8 +10,8 @@ import pytest
 
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
+from kubesandbox.errors import SandboxError
 from runup.domain.release.payload import FOLDERS, Payload, load_payload
-from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.components import COMPONENTS

@@ -13,7 +13,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 from runup.sandbox.dump import as_scenario, load
 from runup.sandbox.scenario import folder as scenarios
 from runup.sandbox.scenario import releases

@@ -220,8 +220,8 @@ def _started(folder: Path, steps: Iterator[Progress]) -> int:
 
 def guarded(run: Callable[[], int]) -> int:
     """Run a command; a sandbox's error is one line that names the way out."""
+    from kubesandbox.errors import SandboxError
     from runup.cli.errors import CommandError
-    from runup.sandbox.errors import SandboxError
 
     try:
         return run()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.sandbox.errors import SandboxError
+from kubesandbox.errors import SandboxError
 from runup.sandbox.scenario.manifests import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")

@@ -26,14 +26,14 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import KubeError
 from kubekit.lang.lossy import Lossy
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.backoff import Limits
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.place import Place
+from kubesandbox.node.runner import choose
+from kubesandbox.node.runners import runners
 from runup.sandbox.dump import as_scenario, load
-from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.agent import NodeAgent
-from runup.sandbox.node.backoff import Limits
-from runup.sandbox.node.images import ImageStore
-from runup.sandbox.node.place import Place
-from runup.sandbox.node.runner import choose
-from runup.sandbox.node.runners import runners
 from runup.sandbox.processes import control_plane
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService

@@ -19,17 +19,17 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
-from runup.sandbox.apiserver.objects.restoring import IMPORTED
-from runup.sandbox.controllers import furnishing, workloads
-from runup.sandbox.controllers.budgets import BUDGETS, Budgets
-from runup.sandbox.controllers.deployments import Deployments, deployment_of
-from runup.sandbox.controllers.garbage import GarbageCollector
-from runup.sandbox.controllers.graph import Graph
-from runup.sandbox.controllers.jobs import Jobs
-from runup.sandbox.controllers.namespaces import NamespaceController
-from runup.sandbox.controllers.replica_sets import ReplicaSets
-from runup.sandbox.controllers.runner import Loop, follow
-from runup.sandbox.controllers.scheduler import Scheduler
+from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.controllers import furnishing, workloads
+from kubesandbox.controllers.budgets import BUDGETS, Budgets
+from kubesandbox.controllers.deployments import Deployments, deployment_of
+from kubesandbox.controllers.garbage import GarbageCollector
+from kubesandbox.controllers.graph import Graph
+from kubesandbox.controllers.jobs import Jobs
+from kubesandbox.controllers.namespaces import NamespaceController
+from kubesandbox.controllers.replica_sets import ReplicaSets
+from kubesandbox.controllers.runner import Loop, follow
+from kubesandbox.controllers.scheduler import Scheduler
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 
 from kubekit.kube.clock import Clock, machine_now
-from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.volumes import write
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.volumes import write
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from kubekit.kube.clock import OFFSET, Clock, SystemClock
 from kubekit.lang.lossy import Lossy
-from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.process import die_with_parent
-from runup.sandbox.node.volumes import write
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.process import die_with_parent
+from kubesandbox.node.volumes import write
 from runup.sandbox.setup import settings
 
 # A process that lived this long is well; its next death is answered at once.
@@ -92,7 +92,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     if chosen.clock_offset_s:
         os.environ[OFFSET] = str(chosen.clock_offset_s)
     python = [sys.executable, "-m"]
-    server = ["runup.sandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
+    server = ["kubesandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
     logs = data / "logs"
     write(data / settings.PID, str(os.getpid()).encode())
     api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())

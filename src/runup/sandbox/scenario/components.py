@@ -15,8 +15,8 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.build import BuiltImage, build_image, layer_of
 from kubekit.oci.images import Execution
+from kubesandbox.errors import SandboxError
 from runup.sandbox.component import behaviour
-from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.folder import ReleaseSpec
 
 JSON = dict[str, Any]

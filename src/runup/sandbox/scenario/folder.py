@@ -20,9 +20,9 @@ import msgspec
 from kubekit.api.meta_v1 import Wire
 from kubekit.lang import version as versions
 from kubekit.lang import yaml as kyaml
+from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.names import OPERATOR_NAMESPACE
-from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.manifests import JSON, identity, objects_under
 
 BUNDLED = Path(__file__).parent / "bundled"

@@ -19,9 +19,9 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
-from runup.sandbox.apiserver.access import certs
+from kubesandbox.apiserver.access import certs
+from kubesandbox.errors import SandboxError
 from runup.sandbox.component import builder
-from runup.sandbox.errors import SandboxError
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
 
 JSON = dict[str, Any]

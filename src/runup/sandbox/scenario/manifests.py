@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
-from runup.sandbox.errors import SandboxError
+from kubesandbox.errors import SandboxError
 
 JSON = dict[str, Any]
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})

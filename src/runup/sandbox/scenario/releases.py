@@ -19,11 +19,11 @@ from kubekit.oci import images
 from kubekit.oci.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.volumes import write
 from runup.domain import documentation
 from runup.domain.checks import packing
 from runup.sandbox import crds
-from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.volumes import write
 from runup.sandbox.scenario import components, fitting, kernelmodules
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeNode
-from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
-from runup.sandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
+from kubesandbox.apiserver.objects.restoring import IMPORTED
 from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.scenario.manifests import JSON, identity

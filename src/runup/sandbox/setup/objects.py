@@ -22,11 +22,11 @@ from kubekit.kube.errors import AlreadyExists, ApiError, NotFound
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
+from kubesandbox.controllers.graph import discovered
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.payload import FOLDERS, MANIFESTS, included, load_payload
-from runup.sandbox.controllers.graph import discovered
 from runup.sandbox.dump.plurals import guess_plural
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario

@@ -10,8 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from kubekit.api.meta_v1 import Wire
-from runup.sandbox.errors import SandboxError
-from runup.sandbox.node.volumes import write
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.volumes import write
 
 S = TypeVar("S", bound=msgspec.Struct)
 FILE = "sandbox.json"

@@ -20,8 +20,8 @@ from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.kube.errors import ApiError
 from kubekit.kube.request import Call, Request
-from runup.sandbox.apiserver.access import certs
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.access import certs
+from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

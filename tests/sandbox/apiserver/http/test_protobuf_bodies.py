@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.sandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode
+from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode
 
 
 def text(number: int, value: bytes | str) -> bytes:

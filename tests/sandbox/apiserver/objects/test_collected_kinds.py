@@ -12,8 +12,8 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.config import load
-from runup.sandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY
+from kubesandbox.apiserver.server import ApiServer
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True)

@@ -10,8 +10,8 @@ import aiohttp
 import orjson
 import pytest
 
-from runup.sandbox.apiserver.http.messages import User
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.http.messages import User
+from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 MAPS = "/api/v1/namespaces/default/configmaps"

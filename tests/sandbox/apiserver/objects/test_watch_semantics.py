@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from kubekit.kube.config import load
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -23,7 +23,7 @@ TOKEN = "an-administrator"
 @pytest.fixture
 async def session(server: ApiServer) -> AsyncIterator[aiohttp.ClientSession]:
     """An administrator's plain HTTP session."""
-    from runup.sandbox.apiserver.http.messages import User
+    from kubesandbox.apiserver.http.messages import User
 
     server.authn.add_token(TOKEN, User("tester", groups=("system:masters",)))
     context = ssl.create_default_context(cadata=(server.data / "pki" / "ca.crt").read_text())

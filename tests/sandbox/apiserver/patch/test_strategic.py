@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runup.sandbox.apiserver.errors import ApiError
-from runup.sandbox.apiserver.patch.strategic import strategic_merge
-from runup.sandbox.apiserver.schema import builtin_schema
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.patch.strategic import strategic_merge
+from kubesandbox.apiserver.schema import builtin_schema
 
 JSON = dict[str, Any]
 A, B = {"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}

@@ -8,11 +8,11 @@ import orjson
 import yaml
 
 from kubekit.kube.clock import ManualClock
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.kinds import BUILTIN, Kind, KindTable
+from kubesandbox.apiserver.published import openapi
+from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
 from runup.sandbox import crds
-from runup.sandbox.apiserver.http.messages import Request, Response
-from runup.sandbox.apiserver.kinds import BUILTIN, Kind, KindTable
-from runup.sandbox.apiserver.published import openapi
-from runup.sandbox.apiserver.published.openapi_documents import OpenApiDocuments
 
 CRD = yaml.safe_load(
     next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name).read_text()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runup.sandbox.apiserver.schema import compile_schema, strict_errors, validate_crd
+from kubesandbox.apiserver.schema import compile_schema, strict_errors, validate_crd
 
 JSON = dict[str, Any]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runup.sandbox.apiserver.kinds import BUILTIN
-from runup.sandbox.apiserver.schema import DecodeError, builtin_schema
-from runup.sandbox.apiserver.schema.builtin import BuiltinSchema, definitions
-from runup.sandbox.apiserver.schema.builtin_table import full_name
-from runup.sandbox.apiserver.schema.typed import shape_of
+from kubesandbox.apiserver.kinds import BUILTIN
+from kubesandbox.apiserver.schema import DecodeError, builtin_schema
+from kubesandbox.apiserver.schema.builtin import BuiltinSchema, definitions
+from kubesandbox.apiserver.schema.builtin_table import full_name
+from kubesandbox.apiserver.schema.typed import shape_of
 
 JSON = dict[str, Any]
 ONE = {"cpu": "1"}

@@ -13,14 +13,14 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from runup.sandbox.apiserver.http.messages import Request, Response
-from runup.sandbox.apiserver.http.routing import parse
-from runup.sandbox.apiserver.kinds import KindTable
-from runup.sandbox.apiserver.objects import watch as watches
-from runup.sandbox.apiserver.objects.selectors import Selector
-from runup.sandbox.apiserver.server import ApiServer
-from runup.sandbox.apiserver.store import Store
-from runup.sandbox.apiserver.subresources.pod_logs import PodLogs
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.routing import parse
+from kubesandbox.apiserver.kinds import KindTable
+from kubesandbox.apiserver.objects import watch as watches
+from kubesandbox.apiserver.objects.selectors import Selector
+from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.store import Store
+from kubesandbox.apiserver.subresources.pod_logs import PodLogs
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -11,7 +11,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
-from runup.sandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -1,0 +1,44 @@
+"""`python -m kubesandbox.apiserver --data DIR --port N`: the API server as a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+import uvloop
+
+from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.store import StoreError
+
+
+def main() -> None:
+    """Serve until SIGTERM or SIGINT; exits 1 with one line when it cannot start."""
+    parser = argparse.ArgumentParser(prog="kubesandbox.apiserver", description="A Kubernetes API server on SQLite.")
+    parser.add_argument("--data", type=Path, required=True, help="folder for the store, certificates and logs")
+    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (0: any free one)")
+    parser.add_argument("--audit", type=Path, default=None, help="audit log (default: DATA/audit.log)")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        uvloop.run(_run(arguments.data, arguments.port, arguments.audit))
+    except (StoreError, OSError) as error:
+        sys.exit(f"error: the API server cannot start: {error}")
+
+
+async def _run(data: Path, port: int, audit: Path | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with ApiServer(data, port, audit=audit) as server:
+        sys.stdout.write(f"serving at {server.url}, kubeconfig {server.kubeconfig}\n")
+        sys.stdout.flush()
+        await stop.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""May they: role-based access control over the Roles and bindings that are stored.
+
+In: a user and what they want (`Attributes`). Out: allowed or not. `system:masters` may do everything. Rules are read
+from the store when first needed after a change, then kept by user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kubesandbox.apiserver.errors import ApiError, forbidden
+from kubesandbox.apiserver.http.messages import User
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.store import Event, Store
+
+JSON = dict[str, Any]
+
+_RBAC = ".rbac.authorization.k8s.io"
+_RESOURCES = tuple(f"{plural}{_RBAC}" for plural in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What somebody wants to do. For a path that is no resource, `path` is set and `resource` is empty."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    @classmethod
+    def of(cls, target: Target) -> Attributes:
+        """What a request wants."""
+        if not target.is_resource:
+            return cls(target.verb, path=target.path)
+        return cls(target.verb, target.group, target.resource, target.subresource, target.namespace, target.name)
+
+    @property
+    def full_resource(self) -> str:
+        """`pods/log`, or `pods`."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One PolicyRule."""
+
+    verbs: frozenset[str]
+    groups: frozenset[str] = frozenset()
+    resources: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    paths: tuple[str, ...] = ()
+
+    def allows(self, wanted: Attributes) -> bool:
+        """Whether this rule allows it (where the rule holds is the caller's to know)."""
+        if "*" not in self.verbs and wanted.verb not in self.verbs:
+            return False
+        if not wanted.resource:
+            return any(covers_path(path, wanted.path) for path in self.paths)
+        if "*" not in self.groups and wanted.group not in self.groups:
+            return False
+        if not self._names_resource(wanted):
+            return False
+        return not self.names or wanted.name in self.names
+
+    def _names_resource(self, wanted: Attributes) -> bool:
+        if "*" in self.resources or wanted.full_resource in self.resources:
+            return True
+        return bool(wanted.subresource) and f"*/{wanted.subresource}" in self.resources
+
+
+def covers_path(pattern: str, path: str) -> bool:
+    """Whether `/healthz*` and the like cover a path."""
+    return pattern == "*" or pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def read_rule(raw: JSON) -> Rule:
+    """A PolicyRule as it is written in a Role."""
+    return Rule(
+        frozenset(raw.get("verbs") or ()),
+        frozenset(raw.get("apiGroups") or ()),
+        frozenset(raw.get("resources") or ()),
+        frozenset(raw.get("resourceNames") or ()),
+        tuple(raw.get("nonResourceURLs") or ()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    name: str
+    namespace: str  # where its rules hold; empty for everywhere
+    role_kind: str
+    role_name: str
+    subjects: tuple[tuple[str, str, str], ...]  # kind, namespace, name
+
+    def subject_of(self, user: User) -> tuple[str, str, str] | None:
+        """As what the user is bound, if at all."""
+        return next((subject for subject in self.subjects if _is_subject(user, subject, self.namespace)), None)
+
+    def why(self, user: User) -> str:
+        """How the binding is told to be the reason of a right."""
+        kind, name, role = "ClusterRoleBinding", self.name, f'{self.role_kind} "{self.role_name}"'
+        if self.namespace:
+            kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
+        subject = self.subject_of(user)
+        assert subject is not None
+        who = subject[2] if subject[0] != "ServiceAccount" else f"{subject[2]}/{subject[1] or self.namespace}"
+        return f'{kind} "{name}" of {role} to {subject[0]} "{who}"'
+
+
+def _is_subject(user: User, subject: tuple[str, str, str], namespace: str) -> bool:
+    kind, where, name = subject
+    if kind == "User":
+        return name == user.name
+    if kind == "Group":
+        return name in user.groups
+    return user.name == f"system:serviceaccount:{where or namespace}:{name}"
+
+
+class Authorizer:
+    """RBAC over a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._bindings: list[_Binding] | None = None
+        self._by_user: dict[User, list[tuple[_Binding, Rule, JSON]]] = {}
+        for resource in _RESOURCES:
+            store.subscribe(resource, self._changed)
+
+    def _changed(self, _: Event) -> None:
+        self._bindings = None
+        self._by_user.clear()
+
+    def allowed(self, user: User, wanted: Attributes) -> bool:
+        """Whether the user may do it."""
+        return "system:masters" in user.groups or self._granted(user, wanted) is not None
+
+    def reason(self, user: User, wanted: Attributes) -> str:
+        """Why they may, or what kept the server from knowing; empty where there is nothing to say."""
+        if "system:masters" in user.groups:
+            return ""
+        if (binding := self._granted(user, wanted)) is not None:
+            return f"RBAC: allowed by {binding.why(user)}"
+        missing = list(dict.fromkeys(self._missing_roles(user, wanted)))
+        if not missing:
+            return ""
+        return f"RBAC: {missing[0]}" if len(missing) == 1 else f"RBAC: [{', '.join(missing)}]"
+
+    def require(self, user: User, wanted: Attributes) -> None:
+        """Raise ApiError 403, worded as the real server words it, unless the user may."""
+        if not self.allowed(user, wanted):
+            raise refusal(user, wanted, self.reason(user, wanted))
+
+    def rules(self, user: User, namespace: str) -> list[JSON]:
+        """The rules, as written, that hold for a user in a namespace (SelfSubjectRulesReview)."""
+        return [raw for binding, _, raw in self._rules(user) if binding.namespace in {"", namespace}]
+
+    def has_role(self, kind: str, name: str, namespace: str) -> bool:
+        """Whether there is such a Role or ClusterRole."""
+        where = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
+        return self._store.get(f"{where[0]}{_RBAC}", where[1], name) is not None
+
+    def _granted(self, user: User, wanted: Attributes) -> _Binding | None:
+        for binding, rule, _ in self._rules(user):
+            holds = not binding.namespace or (wanted.resource and binding.namespace == wanted.namespace)
+            if holds and rule.allows(wanted):
+                return binding
+        return None
+
+    def _missing_roles(self, user: User, wanted: Attributes) -> Iterator[str]:
+        for binding in self._bindings_of(user):
+            holds = not binding.namespace or (wanted.resource and binding.namespace == wanted.namespace)
+            if holds and not self.has_role(binding.role_kind, binding.role_name, binding.namespace):
+                yield f'{binding.role_kind.lower()}{_RBAC} "{binding.role_name}" not found'
+
+    def _bindings_of(self, user: User) -> list[_Binding]:
+        if self._bindings is None:
+            self._bindings = list(self._read_bindings())
+        return [binding for binding in self._bindings if binding.subject_of(user) is not None]
+
+    def _rules(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
+        found = self._by_user.get(user)
+        if found is None:
+            found = [
+                (binding, read_rule(raw), raw)
+                for binding in self._bindings_of(user)
+                for raw in self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
+            ]
+            if len(self._by_user) > 1_000:
+                self._by_user.clear()
+            self._by_user[user] = found
+        return found
+
+    def role_rules(self, kind: str, name: str, namespace: str) -> Iterable[JSON]:
+        """The rules of a Role or ClusterRole, aggregated ones included; none when it does not exist."""
+        if kind == "Role":
+            entry = self._store.get(f"roles{_RBAC}", namespace, name)
+            return (entry.load().get("rules") or ()) if entry else ()
+        entry = self._store.get(f"clusterroles{_RBAC}", "", name)
+        if entry is None:
+            return ()
+        role = entry.load()
+        selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
+        return self._aggregated(selectors) if selectors else role.get("rules") or ()
+
+    def _aggregated(self, selectors: Iterable[JSON]) -> list[JSON]:
+        rules: list[JSON] = []
+        wanted = [selector.get("matchLabels") or {} for selector in selectors]
+        for entry in self._store.items(f"clusterroles{_RBAC}"):
+            if any(labels and labels.items() <= entry.labels.items() for labels in wanted):
+                rules += self.role_rules("ClusterRole", entry.name, "")
+        return rules
+
+    def _read_bindings(self) -> Iterator[_Binding]:
+        for plural in ("clusterrolebindings", "rolebindings"):
+            for entry in self._store.items(f"{plural}{_RBAC}"):
+                obj = entry.load()
+                subjects = tuple(
+                    (s.get("kind", ""), s.get("namespace", ""), s.get("name", "")) for s in obj.get("subjects") or ()
+                )
+                role = obj.get("roleRef") or {}
+                yield _Binding(entry.name, entry.namespace, role.get("kind", ""), role.get("name", ""), subjects)
+
+
+def refusal(user: User, wanted: Attributes, reason: str = "") -> ApiError:
+    """The 403 for somebody who may not; `reason` is what kept the server from knowing better."""
+    more = f": {reason}" if reason else ""
+    if not wanted.resource:
+        return forbidden("", "", "", f'User "{user.name}" cannot {wanted.verb} path "{wanted.path}"{more}')
+    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    what = f'resource "{wanted.full_resource}" in API group "{wanted.group}"'
+    why = f'User "{user.name}" cannot {wanted.verb} {what} {where}{more}'
+    return forbidden(wanted.resource, wanted.group, wanted.name, why)

@@ -1,0 +1,87 @@
+"""What the server holds only a part of: lists of it say so, or are refused, instead of looking whole.
+
+Of a cluster that was made from somebody's records a kind without objects may have been empty, or not recorded. Two
+ConfigMaps in kube-system say which kinds that is true of, by their resource (`poddisruptionbudgets.policy`) with the
+reason: `not-collected` (none is known) and `partly-collected` (some are). Without them nothing here does anything.
+A warning that a list is not whole begins as clients expect it to (kubekit.kube.warnings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from kubekit.kube.warnings import INCOMPLETE
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.store import Event, Store
+
+NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"
+OWN = "sandbox.runup.dev/own-namespaces"
+"""Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
+ANYWAY = "sandbox.runup.dev/told-anyway"
+"""Annotation: users that are told nothing of what is absent of some kinds, as JSON: the name and the resources."""
+CONTROLLERS = "system:sandbox-controllers"
+"""Who keeps the cluster running is told everything that there is."""
+_VERBS = frozenset({"list", "watch"})
+_MAPS = "configmaps"
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the ConfigMaps say."""
+
+    absent: Mapping[str, str]
+    partly: Mapping[str, str]
+    own: frozenset[str]
+    anyway: Mapping[str, Sequence[str]]
+
+
+class Collected:
+    """Looks at lists and watches before they are answered."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._told: _Told | None = None
+        store.subscribe(_MAPS, self._changed)
+
+    def _changed(self, event: Event) -> None:
+        if event.entry.name in {ABSENT, PARTLY}:
+            self._told = None
+
+    def require(self, request: Request, target: Target, kind: Kind) -> None:
+        """Raise ApiError 403 for a list of what is not known; warn of one that is known in part.
+
+        An administrator gets what there is all the same, if there is anything, with the warning.
+        """
+        if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
+            return
+        told = self._read()
+        if target.namespace in told.own:
+            return
+        if why := told.partly.get(kind.resource):
+            request.warnings.append(INCOMPLETE + why)
+        if kind.resource in told.anyway.get(request.user.name, ()):
+            return
+        if why := told.absent.get(kind.resource):
+            if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
+                raise errors.forbidden(kind.plural, kind.group, "", why)
+            request.warnings.append(INCOMPLETE + why)
+
+    def _read(self) -> _Told:
+        if self._told is None:
+            (absent, annotations), (partly, _) = self._map(ABSENT), self._map(PARTLY)
+            own, anyway = annotations.get(OWN, ""), annotations.get(ANYWAY, "{}")
+            self._told = _Told(absent, partly, frozenset(own.split()), orjson.loads(anyway))
+        return self._told
+
+    def _map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        entry = self._store.get(_MAPS, NAMESPACE, name)
+        if entry is None:
+            return {}, {}
+        obj = entry.load()
+        return obj.get("data") or {}, obj["metadata"].get("annotations") or {}

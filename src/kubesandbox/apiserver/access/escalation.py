@@ -1,0 +1,136 @@
+"""Nobody gives rights that they do not have: the check before a Role or a binding is stored.
+
+In: who writes, what is written. Raises ApiError 403 naming the missing rights, unless the writer may `escalate` the
+role, or `bind` it. Follows k8s.io/kubernetes/pkg/registry/rbac.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.access.authz import Attributes, Authorizer, covers_path
+from kubesandbox.apiserver.http.messages import User
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import meta
+
+JSON = dict[str, Any]
+
+_GROUP = "rbac.authorization.k8s.io"
+_ROLES = frozenset({"Role", "ClusterRole"})
+_BINDINGS = frozenset({"RoleBinding", "ClusterRoleBinding"})
+# What the garbage collector changes: it needs no rights of the role's.
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
+
+
+class Escalation:
+    """The check, for every writer."""
+
+    def __init__(self, authz: Authorizer) -> None:
+        self._authz = authz
+
+    def check(self, user: User | None, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> None:
+        """Refuse what would give `user` more than they have; the server itself (no user) may all."""
+        if user is None or kind.group != _GROUP or "system:masters" in user.groups:
+            return
+        if old is not None and _essence(obj) == _essence(old):
+            return
+        rules = self._given(user, kind, namespace, obj, old)
+        held = self._authz.rules(user, namespace)
+        missing = [part for rule in rules for part in _parts(rule) if not any(_covers(each, part) for each in held)]
+        if missing:
+            groups = " ".join(json.dumps(group) for group in user.groups)
+            why = (
+                f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
+            )
+            why += "\n".join(sorted(map(_shown, _compact(missing))))
+            raise errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+
+    def _given(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
+        """The rules that the writer must hold."""
+        if kind.kind in _ROLES:
+            name = meta(obj).get("name", "") if old is not None else ""
+            allowed = self._authz.allowed(user, Attributes("escalate", _GROUP, kind.plural, "", namespace, name))
+            return [] if allowed else list(obj.get("rules") or ())
+        if kind.kind not in _BINDINGS:
+            return []
+        ref = obj.get("roleRef") or {}
+        role, name = ref.get("kind") or "", ref.get("name") or ""
+        if self._authz.allowed(user, Attributes("bind", _GROUP, f"{role.lower()}s", "", namespace, name)):
+            return []
+        if not self._authz.has_role(role, name, namespace):
+            # Worded so: what is written is told, not what is missed.
+            raise errors.not_found(kind.plural, _GROUP, name)
+        return list(self._authz.role_rules(role, name, namespace))
+
+
+def _essence(obj: JSON) -> JSON:
+    metadata = {key: value for key, value in meta(obj).items() if key not in _COLLECTED}
+    return {**obj, "metadata": metadata}
+
+
+def _parts(rule: JSON) -> Iterator[JSON]:
+    """The rule as rules of one verb on one thing each."""
+    for verb in rule.get("verbs") or ():
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                part = {"verbs": [verb], "apiGroups": [group], "resources": [resource]}
+                names = rule.get("resourceNames") or ()
+                yield from ({**part, "resourceNames": [name]} for name in names)
+                if not names:
+                    yield part
+        for url in rule.get("nonResourceURLs") or ():
+            yield {"verbs": [verb], "nonResourceURLs": [url]}
+
+
+def _covers(rule: JSON, part: JSON) -> bool:
+    return (
+        _has(rule, part, "verbs")
+        and _has(rule, part, "apiGroups")
+        and all(_covers_resource(rule, resource) for resource in part.get("resources") or ())
+        and all(any(covers_path(own, url) for own in rule.get("nonResourceURLs") or ()) for url in _urls(part))
+        and (not rule.get("resourceNames") or _has(rule, part, "resourceNames", needed=True))
+    )
+
+
+def _urls(part: JSON) -> list[str]:
+    return part.get("nonResourceURLs") or []
+
+
+def _has(rule: JSON, part: JSON, key: str, *, needed: bool = False) -> bool:
+    held, wanted = rule.get(key) or [], part.get(key) or []
+    if needed and not wanted:
+        return False
+    return ("*" in held and key != "resourceNames") or {*wanted} <= {*held}
+
+
+def _covers_resource(rule: JSON, resource: str) -> bool:
+    held = rule.get("resources") or []
+    _, slash, subresource = resource.partition("/")
+    return "*" in held or resource in held or bool(slash and f"*/{subresource}" in held)
+
+
+def _compact(parts: list[JSON]) -> list[JSON]:
+    """Rules that differ in their verb alone as one."""
+    found: dict[str, JSON] = {}
+    for part in parts:
+        key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
+        known = found.setdefault(key, {**part, "verbs": []})
+        known["verbs"] = [*known["verbs"], *(verb for verb in part["verbs"] if verb not in known["verbs"])]
+    return list(found.values())
+
+
+_SHOWN = {
+    "apiGroups": "APIGroups",
+    "resources": "Resources",
+    "nonResourceURLs": "NonResourceURLs",
+    "resourceNames": "ResourceNames",
+    "verbs": "Verbs",
+}
+
+
+def _shown(rule: JSON) -> str:
+    parts = [f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _SHOWN.items() if rule.get(key)]
+    return f"{{{', '.join(parts)}}}"

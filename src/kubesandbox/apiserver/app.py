@@ -1,0 +1,191 @@
+"""From a request to its answer: identify, authorize, find the handler, and put every failure into a Status.
+
+No web framework here: `App.handle` takes and returns values, so the whole server can be driven without a socket.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.access.audit import AuditLog
+from kubesandbox.apiserver.access.authn import Authenticator
+from kubesandbox.apiserver.access.authz import Attributes, Authorizer
+from kubesandbox.apiserver.access.collected import Collected
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http import endpoints
+from kubesandbox.apiserver.http.accept import negotiate
+from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
+from kubesandbox.apiserver.http.options import check_timeout
+from kubesandbox.apiserver.http.routing import Target, parse
+from kubesandbox.apiserver.kinds import Kind, KindTable
+from kubesandbox.apiserver.objects import strategies
+from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.published.discovery import VERSION, Discovery
+from kubesandbox.apiserver.subresources.places import Subresources
+
+Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
+
+_LOG = logging.getLogger(__name__)
+_HEALTH = frozenset(f"/{probe}{part}" for probe in ("healthz", "livez", "readyz") for part in ("", "/ping", "/log"))
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the server is made of."""
+
+    clock: Clock
+    kinds: KindTable
+    rest: Rest
+    subresources: Subresources
+    authn: Authenticator
+    authz: Authorizer
+    collected: Collected
+    discovery: Discovery
+    audit: AuditLog
+    documents: Callable[[Request], Response | None]
+
+
+class App:
+    """The whole server, short of the socket."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        parts.rest.patching.authorize = self._authorize_as
+        self._verbs = parts.rest.verbs
+
+    async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
+        """The answer to one request; never raises. `uri` is the path with its query as the audit log shows it."""
+        parts = self._parts
+        received = parts.audit.time()
+        target = parse(request.method, request.path, request.query)
+        who: User | None = None
+        acting: User | None = None
+        failure: ApiError | None = None
+        audit_id = request.header("audit-id") or str(uuid.uuid4())
+        try:
+            check_timeout(target, request.query)
+            who = parts.authn.identify(request, certificate)
+            acting = self._impersonated(request, who)
+            request.user = acting or who
+            parts.authz.require(request.user, Attributes.of(target))
+            response = await self._dispatch(request, target)
+        except ApiError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - one bug must not take the server down
+            _LOG.exception("%s %s", request.method, uri)
+            failure = errors.internal(f"{type(error).__name__}: {error}")
+        if failure is not None:
+            response = json_response(failure.status(), failure.code, failure.headers)
+        response = replace(response, headers=_with_extra(response.headers, request, audit_id))
+        parts.audit.write(
+            request,
+            target,
+            uri,
+            response.status,
+            received,
+            stage="ResponseStarted" if response.stream else "ResponseComplete",
+            audit_id=audit_id,
+            user=who,
+            impersonated=acting,
+            reason=failure.reason if failure else "",
+            message=failure.message if failure else "",
+        )
+        return response
+
+    async def _dispatch(self, request: Request, target: Target) -> Response:
+        if not target.is_resource:
+            return self._document(request)
+        parts = self._parts
+        kind = parts.kinds.find(target.group, target.version, target.resource)
+        if kind is None or not endpoints.is_custom_place(target, kind):
+            return self._document(request)
+        if failure := endpoints.refusal(request.method, target, kind):
+            raise failure
+        if target.resource == "namespaces":
+            target = replace(target, namespace="")
+        if text := strategies.deprecation(kind):
+            request.warnings.append(text)
+        if target.subresource:
+            return await parts.rest.reading.known(lambda: parts.subresources.handle(request, target, kind))
+        if review := parts.subresources.review(kind):
+            return await review(request, target)
+        parts.collected.require(request, target, kind)
+        return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
+
+    def _document(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        if path in _HEALTH:
+            return text_response("ok")
+        if path == "/":
+            return json_response({"paths": self._paths()})
+        if found := self._parts.documents(request):
+            return found
+        found = json_response(VERSION) if path == "/version" else self._discovered(request, path)
+        if found is not None:
+            # The group handlers of the aggregator look at no method.
+            if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
+                return found
+            raise errors.method_not_allowed("", "")
+        if endpoints.in_builtin_group(path):
+            known = self._parts.kinds.find(*endpoints.resource_of(path))
+            raise errors.method_not_allowed("", "") if known else endpoints.not_there()
+        return text_response("404 page not found\n", 404)
+
+    def _discovered(self, request: Request, path: str) -> Response | None:
+        if path.split("/")[1] not in {"api", "apis"}:
+            return None
+        return self._parts.discovery.serve(path, negotiate(request.header("accept")).form)
+
+    def _paths(self) -> list[str]:
+        groups = self._parts.kinds.groups()
+        found = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
+        for group, versions in groups.items():
+            if group:
+                found += [f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)]
+        return sorted(found)
+
+    # -- impersonation -----------------------------------------------------------------------------------------------
+
+    def _impersonated(self, request: Request, who: User) -> User | None:
+        name = request.header("impersonate-user")
+        groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
+        if not name:
+            if groups or request.header("impersonate-uid"):
+                raise errors.internal("requested impersonation without impersonating a user")
+            return None
+        self._require_impersonation(who, name, groups)
+        if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
+            namespace = name.split(":")[2]
+            groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+        if name != "system:anonymous" and "system:authenticated" not in groups:
+            groups = (*groups, "system:authenticated")
+        return User(name, request.header("impersonate-uid"), groups)
+
+    def _require_impersonation(self, who: User, name: str, groups: tuple[str, ...]) -> None:
+        authz = self._parts.authz
+        if name.startswith("system:serviceaccount:") and name.count(":") == 3:
+            _, _, namespace, account = name.split(":")
+            authz.require(who, Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account))
+        else:
+            authz.require(who, Attributes("impersonate", "", "users", name=name))
+        for group in groups:
+            authz.require(who, Attributes("impersonate", "", "groups", name=group))
+
+    def _authorize_as(self, request: Request, target: Target) -> None:
+        if request.user is not None:
+            self._parts.authz.require(request.user, Attributes.of(target))
+
+
+def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
+    found = [*headers, ("Audit-Id", audit_id)]
+    if not any(name == "Cache-Control" for name, _ in headers):
+        found.append(("Cache-Control", "no-cache, private"))
+    found += [("Warning", f"299 - {orjson.dumps(text).decode()}") for text in request.warnings]
+    return tuple(found)

@@ -1,0 +1,53 @@
+"""Where a Service of the cluster is answered, for the API server itself: which of its pods, at which port.
+
+There is no network of services in the sandbox: pods listen on the machine's own addresses, which their status has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.store import Store
+
+JSON = dict[str, Any]
+
+
+class Unreachable(Exception):
+    """Nobody answers for the Service; the message says why, as a real server's would."""
+
+
+def backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, int]:
+    """Host and port of a ready pod behind a Service's port; raises Unreachable."""
+    entry = store.get("services", namespace, name)
+    if entry is None:
+        raise Unreachable(f'service "{name}" not found')
+    spec = entry.load().get("spec") or {}
+    chosen = next((each for each in spec.get("ports") or () if each.get("port") == port), None)
+    if chosen is None:
+        raise Unreachable(f'no service port {port} found for service "{name}"')
+    selector = spec.get("selector") or {}
+    for found in store.items("pods", namespace):
+        if selector and selector.items() <= found.labels.items():
+            pod = found.load()
+            at = _port(pod, chosen.get("targetPort") or port)
+            if at and _is_ready(pod):
+                return pod["status"]["podIP"], at
+    raise Unreachable(f'no endpoints available for service "{name}"')
+
+
+def _is_ready(pod: JSON) -> bool:
+    status = pod.get("status") or {}
+    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
+    return ready and bool(status.get("podIP")) and not pod["metadata"].get("deletionTimestamp")
+
+
+def _port(pod: JSON, target: int | str) -> int:
+    if isinstance(target, int):
+        return target
+    return next((int(port["containerPort"]) for port in _ports(pod) if port.get("name") == target), 0)
+
+
+def _ports(pod: JSON) -> Iterator[JSON]:
+    for container in (pod.get("spec") or {}).get("containers") or ():
+        yield from container.get("ports") or ()

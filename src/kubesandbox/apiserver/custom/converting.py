@@ -1,0 +1,195 @@
+"""Asks the conversion webhook of a definition: the question, who is asked and trusted, and what an answer must be.
+
+In: objects, and the version that is wanted. Out: the objects in it, each with its own metadata but for labels and
+annotations. Words and checks follow apiextensions-apiserver (conversion/webhook_converter.go). A Service of the cluster
+is reached through the pods that it selects, on this machine: the sandbox has no network of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+
+from kubesandbox.apiserver.custom.backends import Unreachable, backend
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.store import Store
+
+JSON = dict[str, Any]
+GROUP = "apiextensions.k8s.io"
+_TIMEOUT_S = 30
+_FOLDERS = ("labels", "annotations")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Where the question goes: `shown` is the address in errors, `host` another name that the certificate is for."""
+
+    url: str
+    shown: str
+    host: str
+    context: ssl.SSLContext
+
+
+class _Failed(Exception):
+    """Why the webhook did not convert."""
+
+
+class Converting:
+    """Asks; one for the whole server."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def ask(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
+        """`objects` in `version`; raises ApiError 500 with the words of a real server."""
+        first = objects[0]
+        group_kind = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
+        webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
+        question = _question(webhook.get("conversionReviewVersions") or (), objects, version)
+        try:
+            answer = await _post(self._call(webhook.get("clientConfig") or {}), question)
+            made = _objects_of(question, answer)
+        except _Failed as error:
+            raise ApiError(500, "", f"{group_kind} failed: {error}") from None
+        if len(made) != len(objects):
+            raise ApiError(500, "", f"{group_kind} returned {len(made)} objects, expected {len(objects)}")
+        try:
+            return [_checked(*pair, version) for pair in zip(objects, made, strict=True)]
+        except _Failed as error:
+            raise ApiError(500, "", f"{group_kind} returned {error}") from None
+
+    def _call(self, client: JSON) -> Call:
+        context = _trusting(client.get("caBundle") or "")
+        service = client.get("service")
+        if not service:
+            url = f"{client.get('url', '')}?timeout={_TIMEOUT_S}s"
+            return Call(url, url, "", context)
+        name = f"{service['name']}.{service['namespace']}.svc"
+        port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
+        shown = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
+        try:
+            host, at = backend(self._store, service["namespace"], service["name"], port)
+        except Unreachable as error:
+            raise _Failed(f'Post "{shown}": {error}') from None
+        return Call(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown, name, context)
+
+
+def _question(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
+    version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
+    request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
+    return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
+
+
+def _trusting(bundle: str) -> ssl.SSLContext:
+    try:
+        pem = base64.b64decode(bundle).decode().strip()
+        return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
+    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
+        raise _Failed(f"unable to load root certificates: {error}") from error
+
+
+async def _post(call: Call, question: JSON) -> Any:
+    post = f'Post "{call.shown}": '
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S)) as session,
+            session.post(
+                call.url,
+                data=orjson.dumps(question),
+                headers={"Content-Type": "application/json", "Accept": "application/json"},
+                ssl=call.context,
+                server_hostname=call.host or None,
+                allow_redirects=False,
+            ) as response,
+        ):
+            body = await response.read()
+            if response.status >= 300:
+                raise _Failed('an error on the server ("unknown") has prevented the request from succeeding')
+    except aiohttp.ClientConnectorCertificateError as error:
+        raise _Failed(f"{post}tls: failed to verify certificate: {_go_words(error)}") from None
+    except aiohttp.ClientConnectorError as error:
+        why = os.strerror(error.os_error.errno) if error.os_error.errno else str(error)
+        raise _Failed(f"{post}dial tcp {error.host}:{error.port}: connect: {why.lower()}") from None
+    except TimeoutError:
+        raise _Failed(f"{post}context deadline exceeded") from None
+    except (aiohttp.ClientError, ValueError) as error:
+        raise _Failed(f"{post}{error}") from None
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise _Failed(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def _go_words(error: aiohttp.ClientConnectorCertificateError) -> str:
+    cause = error.certificate_error
+    text = getattr(cause, "verify_message", "") or str(cause)
+    if "self-signed" in text or "unable to get local issuer" in text:
+        return "x509: certificate signed by unknown authority"
+    return f"x509: {text}"
+
+
+def _objects_of(question: JSON, answer: Any) -> list[Any]:
+    """What was converted; raises _Failed."""
+    asked_in = question["apiVersion"]
+    if not isinstance(answer, dict) or answer.get("kind") != "ConversionReview":
+        kind = answer.get("kind") if isinstance(answer, dict) else answer
+        raise _Failed(f'no kind "{kind}" is registered for version "{asked_in}"')
+    response = answer.get("response")
+    if asked_in.endswith("/v1") and answer.get("apiVersion") != asked_in:
+        kind = f"{GROUP}/v1, Kind=ConversionReview"
+        raise _Failed(f"expected webhook response of {kind}, got {answer.get('apiVersion')}, Kind=ConversionReview")
+    if not isinstance(response, dict):
+        raise _Failed("no response provided")
+    expected, uid = question["request"]["uid"], response.get("uid", "")
+    if asked_in.endswith("/v1") and uid != expected:
+        raise _Failed(f'expected response.uid="{expected}", got "{uid}"')
+    result = response.get("result") or {}
+    if result.get("status") != "Success":
+        raise _Failed(
+            result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
+        )
+    return list(response.get("convertedObjects") or ())
+
+
+def _checked(given: JSON, made: Any, version: str) -> JSON:
+    """The converted object with the metadata that it may not change put right; raises _Failed."""
+    made = made if isinstance(made, dict) else {}
+    where = "invalid object at index 0: "
+    if made.get("apiVersion") != version:
+        raise _Failed(f"{where}invalid groupVersion (expected {version}, received {made.get('apiVersion', '')})")
+    if made.get("kind") != given["kind"]:
+        raise _Failed(f"{where}invalid kind (expected {given['kind']}, received {made.get('kind', '')})")
+    before, after = given["metadata"], made.get("metadata")
+    for key, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+        has = after.get(key, "") if isinstance(after, dict) else ""
+        if before.get(key, "") != has:
+            raise _Failed(f"invalid object: must have the same {shown}: {before.get(key, '')} != {has}")
+    if not isinstance(after, dict):
+        raise _Failed("invalid metadata: missing metadata in converted object")
+    kept = {key: value for key, value in before.items() if key not in _FOLDERS}
+    return {**made, "metadata": kept | {key: _texts(key, after[key]) for key in _FOLDERS if after.get(key)}}
+
+
+def _texts(folder: str, values: Any) -> JSON:
+    if not isinstance(values, dict):
+        raise _Failed(f"invalid metadata: invalid metadata.{folder} of type {_go_type(values)} in converted object")
+    for key, value in values.items():
+        if not isinstance(value, str):
+            of = f"metadata.{folder}[{key}] must be a string, but is {_go_type(value)} in converted object"
+            raise _Failed(f"invalid metadata: {of}")
+    return values
+
+
+def _go_type(value: Any) -> str:
+    known = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}", type(None): "<nil>"}
+    return known.get(type(value), "map[string]interface {}")

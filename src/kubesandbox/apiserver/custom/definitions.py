@@ -1,0 +1,124 @@
+"""Custom resources come and go with their definitions: watches CustomResourceDefinitions and keeps the kinds served."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.custom import kinds as crds
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind, KindTable
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects.admission import CRD_FINALIZER
+from kubesandbox.apiserver.objects.deleting import DeleteOptions
+from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.store import Event, Store
+
+JSON = dict[str, Any]
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Definitions:
+    """Keeps `KindTable` in step with the stored definitions, and empties those that are being deleted."""
+
+    def __init__(self, store: Store, kinds: KindTable, schemas: Schemas, rest: Rest, clock: Clock) -> None:
+        self._store, self._kinds, self._schemas, self._rest, self._clock = store, kinds, schemas, rest, clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        for entry in store.items(CRDS):
+            self._serve(entry.load())
+        store.subscribe(CRDS, self._changed)
+
+    async def stop(self) -> None:
+        """End the clean-ups that are going on; they go on at the next start."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _changed(self, event: Event) -> None:
+        crd = event.entry.load()
+        if event.type == "DELETED":
+            self._end_watches(meta(crd)["name"], {})
+            self._forget(meta(crd)["name"])
+            self._kinds.set_custom(meta(crd)["name"], ())
+        else:
+            self._serve(crd)
+
+    def _serve(self, crd: JSON) -> None:
+        name = meta(crd)["name"]
+        self._end_watches(name, crd["spec"])
+        self._forget(name)
+        self._kinds.set_custom(name, crds.kinds_of(crd))
+        if meta(crd).get("deletionTimestamp") and name not in self._tasks:
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._clean(name))
+
+    def _end_watches(self, name: str, spec: JSON) -> None:
+        # A real server makes a new storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
+        for kind in self._kinds.custom().get(name, ())[:1]:
+            if kind.crd is not None and kind.crd["spec"] != spec:
+                self._rest.reading.end_watches(kind.storage)
+
+    def _forget(self, name: str) -> None:
+        for kind in self._kinds.custom().get(name, ()):
+            self._schemas.forget(kind)
+
+    async def _clean(self, name: str) -> None:
+        # Objects with finalizers of their own go when somebody removes those; until then the definition stays.
+        try:
+            kinds = self._kinds.custom().get(name, ())
+            # In the version in which they lie: no webhook has to be there for their end.
+            stored = [kind for kind in kinds if kind.api_version == kind.stored_version] or kinds
+            if stored:
+                await self._delete_all(stored[0])
+            await self._release(name)
+        finally:
+            self._tasks.pop(name, None)
+
+    async def _delete_all(self, kind: Kind) -> None:
+        changed = asyncio.Event()
+        stop = self._store.subscribe(kind.storage, lambda _: changed.set())
+        try:
+            while entries := self._store.items(kind.storage):
+                changed.clear()
+                for entry in entries:
+                    # Somebody else was faster. Anything else is a bug, and ends the task for all to see.
+                    with contextlib.suppress(ApiError):
+                        await self._rest.deleting.delete_one(kind, entry.namespace, entry.name, DeleteOptions())
+                if self._store.count(kind.storage):
+                    await changed.wait()
+        finally:
+            stop()
+
+    async def _release(self, name: str) -> None:
+        kind = self._kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        if kind is None or self._store.get(CRDS, "", name) is None:
+            return
+
+        def without_finalizer(crd: JSON) -> JSON:
+            metadata = meta(crd)
+            metadata["finalizers"] = [f for f in metadata.get("finalizers") or () if f != CRD_FINALIZER]
+            return crd
+
+        target = Target("update", "", kind.group, kind.version, "", kind.plural, "", name)
+        options = WriteOptions(manager="kube-apiserver", validation="Ignore")
+        await self._rest.change(kind, target, without_finalizer, options)
+
+    def conflict(self, crd: JSON) -> str:
+        """Why the names of a definition cannot be had, empty when they can."""
+        spec = crd["spec"]
+        for kind in self._kinds:
+            if kind.group != spec["group"] or (kind.crd and meta(kind.crd)["name"] == meta(crd)["name"]):
+                continue
+            if kind.plural == spec["names"]["plural"]:
+                return f'"{kind.plural}" is already in use'
+            if kind.kind == spec["names"]["kind"]:
+                return f'"{kind.kind}" is already in use'
+        return ""
+
+    def complete(self, crd: JSON) -> None:
+        """Fill what the server fills in a definition."""
+        crds.complete(crd, self._clock.now(), self.conflict(crd))

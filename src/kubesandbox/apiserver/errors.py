@@ -1,0 +1,212 @@
+"""Every error that the server answers, as the Status object a real kube-apiserver would send, word for word.
+
+The mistake this prevents: a client that branches on `reason`, or a person who searches for a message, meeting ours
+instead of Kubernetes'. Texts follow k8s.io/apimachinery/pkg/api/errors and the registries that raise them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+JSON = dict[str, Any]
+
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause in `details.causes`; `text` is its part of the Status message (`field: message` by default)."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+    def to_dict(self) -> JSON:
+        """As it stands in the Status."""
+        pairs = (("reason", self.reason), ("message", self.message), ("field", self.field))
+        return {key: value for key, value in pairs if value}
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class ApiError(Exception):
+    """An answer that is a failure Status; `headers` go with it."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: JSON | None = None,
+        causes: Sequence[Cause] = (),
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = dict(details) if details is not None else None
+        if causes:
+            self.details = {**(self.details or {}), "causes": [cause.to_dict() for cause in causes]}
+        self.headers = headers
+
+    def status(self) -> JSON:
+        """The Status object."""
+        body: JSON = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details is not None:
+            body["details"] = self.details
+        body["code"] = self.code
+        return {key: value for key, value in body.items() if value != ""}
+
+
+def qualified(resource: str, group: str) -> str:
+    """`deployments.apps`, or `pods` for the core group."""
+    return f"{resource}.{group}" if group else resource
+
+
+def _about(resource: str, group: str, name: str) -> JSON:
+    pairs = (("name", name), ("group", group), ("kind", resource))
+    return {key: value for key, value in pairs if value}
+
+
+def not_found(resource: str, group: str, name: str) -> ApiError:
+    """404: there is no such object."""
+    message = f'{qualified(resource, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, details=_about(resource, group, name))
+
+
+def already_exists(resource: str, group: str, name: str) -> ApiError:
+    """409 AlreadyExists."""
+    message = f'{qualified(resource, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, details=_about(resource, group, name))
+
+
+def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiError:
+    """409 Conflict: the object is not what the writer thinks it is."""
+    message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_about(resource, group, name))
+
+
+def apply_conflict(message: str, causes: Sequence[Cause]) -> ApiError:
+    """409 Conflict of a server-side apply: other managers own the fields."""
+    return ApiError(409, "Conflict", message, details={}, causes=causes)
+
+
+def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
+    """403; `why` as the authorizer or an admission plugin words it."""
+    about = _about(resource, group, name)
+    if not resource:
+        return ApiError(403, "Forbidden", f"forbidden: {why}", details={})
+    subject = f'{qualified(resource, group)} "{name}"' if name else qualified(resource, group)
+    return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details=about)
+
+
+def unauthorized() -> ApiError:
+    """401: no identity, or credentials that do not hold."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+class FieldFault(Protocol):
+    """What is wrong with one field, as `kubesandbox.apiserver.schema` reports it."""
+
+    @property
+    def reason(self) -> str: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def field(self) -> str: ...
+
+
+def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> ApiError:
+    """422: the object breaks its rules; one cause each."""
+    texts = list(dict.fromkeys(str(fault) for fault in faults))
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    message = f'{qualified(kind, group)} "{name}" is invalid: {joined}'
+    causes = [Cause(fault.reason, fault.body, fault.field) for fault in faults]
+    return ApiError(422, "Invalid", message, details=_about(kind, group, name), causes=causes)
+
+
+def bad_request(message: str) -> ApiError:
+    """400."""
+    return ApiError(400, "BadRequest", message)
+
+
+def method_not_allowed(resource: str, group: str, verb: str = "") -> ApiError:
+    """405: the resource has no such verb; without `verb`, the path has no such method."""
+    if not verb:
+        message = "the server does not allow this method on the requested resource"
+    else:
+        message = f"{verb} is not supported on resources of kind {qualified(resource, group)!r}".replace("'", '"')
+    return ApiError(405, "MethodNotAllowed", message, details=_about(resource, group, ""))
+
+
+def expired(message: str) -> ApiError:
+    """410: the revision asked for has been compacted away."""
+    return ApiError(410, "Expired", message)
+
+
+_MEDIA_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+def not_acceptable() -> ApiError:
+    """406: no media type of the header."""
+    message = f"406: Not Acceptable\n\nAvailable representations: {_MEDIA_TYPES}, {_STREAMS}"
+    return ApiError(406, "NotAcceptable", message, details={})
+
+
+def only_media_types() -> ApiError:
+    """406: a media type of the header, but none of the forms that it asks for."""
+    message = f"only the following media types are accepted: {_MEDIA_TYPES}"
+    return ApiError(406, "NotAcceptable", message)
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
+    """415 of a body."""
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unsupported_patch_type() -> ApiError:
+    """415 of a patch, which is refused before its body is looked at."""
+    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+
+
+def too_large_resource_version(asked: int, current: int) -> ApiError:
+    """504: a revision that has not happened yet."""
+    return ApiError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        details={"retryAfterSeconds": 1},
+        causes=(Cause("ResourceVersionTooLarge", "Too large resource version"),),
+        headers=(("Retry-After", "1"),),
+    )
+
+
+def too_many_requests(message: str, retry_after_s: int = 0, causes: Sequence[Cause] = ()) -> ApiError:
+    """429; an eviction that a disruption budget refuses is one of these."""
+    details = {"retryAfterSeconds": retry_after_s} if retry_after_s else {}
+    headers = (("Retry-After", str(retry_after_s)),) if retry_after_s else ()
+    return ApiError(429, "TooManyRequests", message, details=details, causes=causes, headers=headers)
+
+
+def internal(why: str) -> ApiError:
+    """500."""
+    return ApiError(500, "InternalError", f"Internal error occurred: {why}", details={}, causes=(Cause("", why),))
+
+
+def too_large(limit: int) -> ApiError:
+    """413."""
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")

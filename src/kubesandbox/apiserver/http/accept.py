@@ -1,0 +1,59 @@
+"""Which form of an answer a client accepts: the object itself, a table for printing, or metadata alone."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from typing import NamedTuple
+
+from kubesandbox.apiserver.errors import not_acceptable, only_media_types
+
+
+class Form(Enum):
+    """What stands in the body."""
+
+    OBJECT = "object"
+    TABLE = "Table"
+    PARTIAL = "PartialObjectMetadata"
+    PARTIAL_LIST = "PartialObjectMetadataList"
+    DISCOVERY = "APIGroupDiscoveryList"
+
+
+class Accepted(NamedTuple):
+    """The form of the answer; `version` is that of `meta.k8s.io` where the form is one of its kinds."""
+
+    form: Form = Form.OBJECT
+    as_yaml: bool = False
+    version: str = "v1"
+
+
+_JSON_LIKE = frozenset({"application/json", "application/*", "*/*", "application/yaml"})
+_META, _DISCOVERY = ("meta.k8s.io", ("v1", "v1beta1")), ("apidiscovery.k8s.io", ("v2",))
+# Form -> its group, and the versions of it that the server has.
+_FORMS = {
+    "Table": (Form.TABLE, *_META),
+    "PartialObjectMetadata": (Form.PARTIAL, *_META),
+    "PartialObjectMetadataList": (Form.PARTIAL_LIST, *_META),
+    "APIGroupDiscoveryList": (Form.DISCOVERY, *_DISCOVERY),
+}
+
+
+@lru_cache(maxsize=256)
+def negotiate(accept: str) -> Accepted:
+    """The first form of an Accept header that the server has; raises ApiError 406."""
+    if not accept:
+        return Accepted()
+    refusal = not_acceptable
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        if media not in _JSON_LIKE:
+            continue
+        refusal = only_media_types
+        options = dict(part.split("=", 1) for part in parameters if "=" in part)
+        as_yaml = media == "application/yaml"
+        if not options.get("as"):
+            return Accepted(as_yaml=as_yaml)
+        form, group, versions = _FORMS.get(options["as"], (Form.OBJECT, "", ()))
+        if (version := options.get("v", "")) in versions and options.get("g") == group:
+            return Accepted(form, as_yaml, version)
+    raise refusal()

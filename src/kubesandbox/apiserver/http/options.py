@@ -1,0 +1,195 @@
+"""The query parameters of reads and writes, checked as the real server checks them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesandbox.apiserver.errors import ApiError, Cause, bad_request
+from kubesandbox.apiserver.http.go_syntax import duration_fault
+from kubesandbox.apiserver.http.messages import Request, User, is_true
+from kubesandbox.apiserver.http.routing import Target
+
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_MANAGER_BYTES = 128
+
+
+def not_supported(name: str, value: Any, supported: Iterable[str]) -> Cause:
+    """A value that is none of those that the field takes; a text, or a list of texts."""
+    words = ", ".join(f'"{word}"' for word in supported)
+    text = f"Unsupported value: {json.dumps(value, separators=(',', ':'))}: supported values: {words}"
+    return Cause("FieldValueNotSupported", text, name)
+
+
+def dry_run_faults(values: Sequence[str]) -> list[Cause]:
+    """`All` is the only dry run that there is."""
+    return [] if set(values) <= {"All"} else [not_supported("dryRun", list(values), ("All",))]
+
+
+def _manager_faults(manager: str) -> Iterator[Cause]:
+    if len(manager.encode()) > _MANAGER_BYTES:
+        yield Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_BYTES} bytes", "fieldManager")
+    for at, character in enumerate(manager):
+        if not character.isprintable():
+            shown = f"U+{ord(character):04X}"
+            text = f"Invalid value: {json.dumps(manager)}: invalid character {shown} (at position {at})"
+            yield Cause("FieldValueInvalid", text, "fieldManager")
+
+
+def _forbidden(name: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", name)
+
+
+def invalid_options(kind: str, causes: list[Cause]) -> ApiError:
+    """422: the options of a request are not what they should be."""
+    texts = [str(cause) for cause in causes]
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = {"group": "meta.k8s.io", "kind": kind}
+    message = f'{kind}.meta.k8s.io "" is invalid: {joined}'
+    return ApiError(422, "Invalid", message, details=details, causes=causes)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is to be done."""
+
+    dry_run: bool = False
+    manager: str = "unknown"
+    validation: str = "Warn"
+    force: bool = False
+    user: User | None = None  # who writes; None for the server itself
+    warnings: list[str] = field(default_factory=list, compare=False)  # of the answer: what is added here is sent
+
+    @property
+    def strict(self) -> bool:
+        """Whether unknown and duplicate fields refuse the write."""
+        return self.validation == "Strict"
+
+
+def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+    """The options of a create, update or patch; `kind` names them in errors (`PatchOptions`). Raises ApiError 422."""
+    query, causes = request.query, []
+    force = query.get("force", "")
+    if force and kind == "PatchOptions" and not apply:
+        causes.append(_forbidden("force", "may not be specified for non-apply patch"))
+    manager = query.get("fieldManager", "")
+    if apply and not manager:
+        causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
+    causes += _manager_faults(manager)
+    dry_run = query.get("dryRun", "")
+    causes += dry_run_faults([dry_run] if dry_run else [])
+    validation = query.get("fieldValidation", "") or "Warn"
+    if validation not in _VALIDATIONS:
+        causes.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
+    if causes:
+        raise invalid_options(kind, causes)
+    who = manager or _agent(request)
+    return WriteOptions(bool(dry_run), who, validation, is_true(force), request.user, request.warnings)
+
+
+def _agent(request: Request) -> str:
+    agent = request.header("user-agent").split("/")[0]
+    return "".join(char for char in agent if char.isprintable())[:128] or "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """What a list or watch asks for. `resource_version` is None when the client named none."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_: str = ""
+    resource_version: int | None = None
+    match: str = ""
+    timeout_s: float | None = None
+    bookmarks: bool = False
+    initial_events: bool = False
+
+
+def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
+    """The options of a list, watch or deletecollection; raises ApiError 400 or 422."""
+    version = query.get("resourceVersion", "")
+    limit, timeout_s = _number(query, "limit") or 0, _number(query, "timeoutSeconds")
+    if causes := _watch_faults(query) if watch else _list_faults(query):
+        raise invalid_options("ListOptions", causes)
+    if version and not version.isdigit():
+        raise _odd_version(version, watch=watch)
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        limit=max(0, limit),
+        continue_=query.get("continue", ""),
+        resource_version=int(version) if version else None,
+        match=query.get("resourceVersionMatch", ""),
+        timeout_s=timeout_s,
+        bookmarks=is_true(query.get("allowWatchBookmarks", "")),
+        initial_events=is_true(query.get("sendInitialEvents", "")),
+    )
+
+
+# Subresources whose requests last as long as their clients like.
+_LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+
+
+def check_timeout(target: Target, query: Mapping[str, str]) -> None:
+    """Refuse a `timeout` that is no duration, whatever is asked for; raises ApiError 400.
+
+    Watches and the like have one of their own (k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go).
+    """
+    text = query.get("timeout", "")
+    if not text or target.verb in {"watch", "proxy"} or target.subresource in _LONG_RUNNING:
+        return
+    if why := duration_fault(text):
+        raise bad_request(f"invalid timeout specified in the request URL - {why}")
+
+
+def _odd_version(version: str, *, watch: bool) -> ApiError:
+    text = f'Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+    if not watch:
+        return bad_request(f"invalid resource version: resourceVersion: {text}")
+    return ApiError(500, "", f"resourceVersion: {text}")
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def _list_faults(query: Mapping[str, str]) -> list[Cause]:
+    name, faults = "resourceVersionMatch", []
+    if match := query.get(name, ""):
+        if not query.get("resourceVersion"):
+            faults.append(_forbidden(name, f"{name} is forbidden unless resourceVersion is provided"))
+        if query.get("continue"):
+            faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+        if match not in {"Exact", "NotOlderThan"}:
+            faults.append(not_supported(name, match, ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and query.get("resourceVersion") == "0":
+            faults.append(_forbidden(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
+    if "sendInitialEvents" in query:
+        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return faults
+
+
+def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
+    name, faults = "resourceVersionMatch", []
+    sends, match = "sendInitialEvents" in query, query.get(name, "")
+    if sends and match != "NotOlderThan":
+        faults.append(_forbidden(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
+    if match and not sends:
+        faults.append(_forbidden(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
+    if match and match != "NotOlderThan":
+        faults.append(not_supported(name, match, ("NotOlderThan",)))
+    # A watch from nothing is one with initial events, which has a match (SetListOptionsDefaults).
+    from_nothing = not sends and query.get("resourceVersion", "") in {"", "0"}
+    if query.get("continue") and (match or from_nothing):
+        faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+    return faults

@@ -1,0 +1,197 @@
+"""Request bodies in Kubernetes' protobuf encoding: bytes in, the dict that the same object is in JSON out.
+
+Newer clients in Go send built-in kinds this way whatever the server prefers (`kubectl create`, `kubectl auth can-i`).
+Answers need no protobuf: every client takes JSON. Field numbers are in `protobuf_fields.json`, which
+`tools/generate_protobuf_fields.py` makes from the struct tags of Kubernetes' own modules.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+JSON = dict[str, Any]
+# k8s.io/apimachinery/pkg/runtime/serializer/protobuf: every body begins with these bytes, then a runtime.Unknown.
+MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_ZERO: dict[str, Any] = {"string": "", "bool": False, "int": 0, "double": 0.0, "bytes": ""}
+# Every group has these types as its own (metav1.AddToGroupVersion), so clients send `apps/v1, Kind=DeleteOptions` too.
+_OPTIONS = {"DeleteOptions": "meta/v1.DeleteOptions"}
+
+
+class ProtobufError(ValueError):
+    """The body is no protobuf object of a kind that the table has."""
+
+
+def decode(body: bytes) -> JSON:
+    """The object in `body`; raises ProtobufError."""
+    if not body.startswith(MAGIC):
+        raise ProtobufError("the body does not begin with the protobuf prefix of Kubernetes")
+    try:
+        envelope = dict(_fields(body[len(MAGIC) :]))
+        type_meta = {number: bytes(value).decode() for number, value in _fields(envelope.get(1, b""))}
+        api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
+        if envelope.get(4, b"").startswith(b"application/json"):
+            return _object(orjson.loads(envelope.get(2, b"")))
+        root = _OPTIONS.get(kind) or _table()["roots"].get(f"{api_version}/{kind}")
+        if root is None:
+            raise ProtobufError(f'no protobuf encoding is known for kind "{kind}" in version "{api_version}"')
+        return {"apiVersion": api_version, "kind": kind} | _message(root, envelope.get(2, b""))
+    except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, orjson.JSONDecodeError) as error:
+        raise ProtobufError(f"the protobuf body cannot be read: {error}") from error
+
+
+@cache
+def _table() -> JSON:
+    text = files("kubesandbox.apiserver.http").joinpath("protobuf_fields.json").read_text()
+    return _object(json.loads(text))
+
+
+@cache
+def _by_number(message: str) -> dict[int, list[str]]:
+    return {row[0]: row[1:] for row in _table()["messages"][message]}
+
+
+def _object(value: Any) -> JSON:
+    if not isinstance(value, dict):
+        raise ProtobufError("the body is not an object")
+    return value
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Field numbers and raw values: an int for a varint, bytes for the rest."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        wire = key & 7
+        if wire == _VARINT:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+            continue
+        if wire == _BYTES:
+            size, at = _varint(data, at)
+        else:
+            size = {_FIXED64: 8, _FIXED32: 4}.get(wire, -1)
+        if size < 0 or at + size > len(data):
+            raise ProtobufError("the protobuf body is cut off or damaged")
+        yield key >> 3, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ProtobufError("a number in the protobuf body is too long")
+
+
+def _message(name: str, data: bytes) -> JSON:
+    known = _by_number(name)
+    result: JSON = {}
+    for number, raw in _fields(data):
+        if number not in known:
+            continue  # a field newer than the table
+        json_name, kind, *omit = known[number]
+        if kind.startswith("[]"):
+            if not isinstance(result.get(json_name), list):
+                result[json_name] = []
+            result[json_name].append(_value(kind[2:], raw))
+        elif kind.startswith("{}"):
+            entry = dict(_fields(raw))
+            result.setdefault(json_name, {})[entry.get(1, b"").decode()] = _entry(kind[2:], entry)
+        else:
+            _set(result, json_name, _value(kind, raw), zero=_ZERO.get(kind) if omit else None)
+    return result
+
+
+def _entry(kind: str, entry: dict[int, Any]) -> Any:
+    return _value(kind, entry.get(2, b"")) if 2 in entry or kind.startswith("@") else _ZERO.get(kind)
+
+
+def _set(result: JSON, name: str, value: Any, zero: Any) -> None:
+    if value is None or (zero is not None and value == zero):
+        return
+    if not name:
+        result.update(value)  # inlined in JSON
+    elif name == "@items":
+        result.setdefault(name, []).append(value)
+    else:
+        result[name] = value
+
+
+def _value(kind: str, raw: Any) -> Any:
+    if kind.startswith("@"):
+        decoded = _message(kind[1:], raw)
+        if "@items" in _names(kind[1:]):
+            return decoded.get("@items", [])
+        return decoded.get("@value") if "@value" in _names(kind[1:]) else decoded
+    return _SCALARS[kind](raw)
+
+
+@cache
+def _names(message: str) -> frozenset[str]:
+    return frozenset(row[1] for row in _table()["messages"][message])
+
+
+def _int(raw: int) -> int:
+    return raw - (1 << 64) if raw >= 1 << 63 else raw
+
+
+def _time(raw: bytes) -> str | None:
+    parts = dict(_fields(raw))
+    if not parts.get(1):
+        return None  # the zero time is null in JSON
+    return datetime.fromtimestamp(_int(parts[1]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _microtime(raw: bytes) -> str | None:
+    parts = dict(_fields(raw))
+    whole = _time(raw)
+    return f"{whole[:-1]}.{parts.get(2, 0) // 1000:06d}Z" if whole else None
+
+
+def _quantity(raw: bytes) -> str:
+    return bytes(dict(_fields(raw)).get(1, b"")).decode()
+
+
+def _int_or_string(raw: bytes) -> int | str:
+    parts = dict(_fields(raw))
+    return bytes(parts.get(3, b"")).decode() if parts.get(1) else _int(parts.get(2, 0))
+
+
+def _raw(raw: bytes) -> Any:
+    text = dict(_fields(raw)).get(1, b"")
+    return orjson.loads(text) if text else None
+
+
+def _duration(raw: bytes) -> str:
+    return f"{_int(dict(_fields(raw)).get(1, 0)) / 1e9:g}s"
+
+
+_SCALARS: dict[str, Any] = {
+    "string": lambda raw: raw.decode(),
+    "bool": bool,
+    "int": _int,
+    "double": lambda raw: struct.unpack("<d", raw)[0],
+    "bytes": lambda raw: base64.b64encode(raw).decode(),
+    "time": _time,
+    "microtime": _microtime,
+    "duration": _duration,
+    "quantity": _quantity,
+    "intorstring": _int_or_string,
+    "raw": _raw,
+}

@@ -1,0 +1,76 @@
+"""What a path means: the verb and the resource that authorization, audit and handlers speak of.
+
+Follows k8s.io/apiserver's RequestInfo: `/api/v1/...` and `/apis/GROUP/VERSION/...` are resource requests, others not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubesandbox.apiserver.http.messages import is_true
+
+_VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+# Their "namespace" is their own name: /api/v1/namespaces/x/finalize is about the namespace x.
+_NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request is about. For anything but a resource, `resource` is empty and `verb` the method in lower case."""
+
+    verb: str
+    path: str
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    rest: str = ""
+
+    @property
+    def is_resource(self) -> bool:
+        """Whether the path names a resource."""
+        return bool(self.resource)
+
+
+def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
+    """Read a path; never fails: what is no resource path is a non-resource target."""
+    parts = [part for part in path.split("/") if part]
+    plain = Target(method.lower(), path)
+    if len(parts) >= 3 and parts[0] == "api":
+        group, version, parts = "", parts[1], parts[2:]
+    elif len(parts) >= 4 and parts[0] == "apis":
+        group, version, parts = parts[1], parts[2], parts[3:]
+    else:
+        return plain
+    verb = _VERBS.get(method)
+    if verb is None:
+        return plain
+    if parts[0] == "watch" and len(parts) > 1:
+        verb, parts = "watch", parts[1:]
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    resource, name, subresource = (*parts, "", "")[:3]
+    rest = "/".join(parts[3:])
+    verb = _refine(verb, name, query)
+    if verb in {"list", "watch"}:
+        name = name or _only_name(query.get("fieldSelector", ""))
+    return Target(verb, path, group, version, namespace, resource, subresource, name, rest)
+
+
+def _only_name(selector: str) -> str:
+    """The one name that a field selector admits: rights to that object are rights to such a list."""
+    terms = (part.strip().partition("=") for part in selector.split(",") if "!=" not in part)
+    return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
+
+
+def _refine(verb: str, name: str, query: Mapping[str, str]) -> str:
+    # An object has no watch of its own: that is a list with a field selector.
+    if verb == "get" and not name:
+        return "watch" if is_true(query.get("watch", "")) else "list"
+    return "deletecollection" if verb == "delete" and not name else verb

@@ -1,0 +1,135 @@
+"""What every kind has in common: metadata set by the server, generations, what counts as a change. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from kubesandbox.apiserver.kinds import Kind
+
+JSON = dict[str, Any]
+
+# Set by the server alone: what a client writes there is put back.
+_SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+
+
+def rfc3339(when: datetime) -> str:
+    """`2026-01-31T12:00:00Z`."""
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def meta(obj: JSON) -> JSON:
+    """The object's metadata, made when there is none."""
+    value = obj.get("metadata")
+    if not isinstance(value, dict):
+        value = obj["metadata"] = {}
+    return value
+
+
+def key_of(obj: JSON) -> str:
+    """`namespace/name`, or the name alone."""
+    metadata = meta(obj)
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata.get("name", "")
+
+
+def encoder(kind: Kind) -> Callable[[JSON], bytes]:
+    """How objects of a kind are written as bytes.
+
+    Custom resources have their keys sorted, as Go writes maps; built-in kinds begin with kind and apiVersion, so that
+    a list can leave them out of its items by cutting a prefix (as a real server does).
+    """
+    if kind.custom:
+        return _encode_sorted
+    return _encode_builtin
+
+
+def _encode_sorted(obj: JSON) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+
+
+def _encode_builtin(obj: JSON) -> bytes:
+    ordered = {"kind": obj["kind"], "apiVersion": obj["apiVersion"], "metadata": obj["metadata"]}
+    return orjson.dumps(ordered | obj)
+
+
+def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
+    """A list of stored objects, none of them decoded."""
+    if kind.custom:
+        head = b'{"apiVersion":"%b","items":[' % kind.api_version.encode()
+        tail = b'],"kind":"%b","metadata":%b}' % (kind.list_name.encode(), orjson.dumps(metadata))
+        return head + b",".join(raws) + tail
+    head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+        kind.list_name.encode(),
+        kind.api_version.encode(),
+        orjson.dumps(metadata),
+    )
+    # As it stands in a list, an object does not say what it is.
+    named = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
+    start = len(named)
+    items = [b"{" + raw[start:] if raw.startswith(named) else raw for raw in raws]
+    return b"".join((head, b",".join(items), b"]}"))
+
+
+def stamp_new(kind: Kind, obj: JSON, *, uid: str, now: datetime) -> None:
+    """Set what the server sets on an object that it has not seen before."""
+    metadata = meta(obj)
+    for key in (*_SERVER_SET, "resourceVersion"):
+        if key != "generation":  # of kinds that do not count it, whatever the client says
+            metadata.pop(key, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = rfc3339(now)
+    if kind.generation or kind.custom:
+        metadata["generation"] = 1
+
+
+def carry_over(kind: Kind, new: JSON, old: JSON) -> None:
+    """Put back what an update cannot change, and count the generation when the wish (not the status) changed."""
+    new_meta, old_meta = meta(new), meta(old)
+    for key in _SERVER_SET:
+        if key in old_meta:
+            new_meta[key] = old_meta[key]
+        else:
+            new_meta.pop(key, None)
+    new_meta["resourceVersion"] = old_meta.get("resourceVersion", "")
+    new_meta["name"] = old_meta["name"]
+    if old_meta.get("generateName") and "generateName" not in new_meta:
+        new_meta["generateName"] = old_meta["generateName"]
+    if old_meta.get("namespace"):
+        new_meta["namespace"] = old_meta["namespace"]
+    if "generation" in old_meta and wish(kind, new) != wish(kind, old):
+        new_meta["generation"] = int(old_meta["generation"]) + 1
+
+
+def wish(kind: Kind, obj: JSON) -> JSON:
+    """The part of an object whose changes its generation counts."""
+    if kind.custom:
+        left_out = {"metadata", "apiVersion", "kind", *(("status",) if kind.has_status else ())}
+        return {key: value for key, value in obj.items() if key not in left_out}
+    if kind.group == "admissionregistration.k8s.io" or "spec" not in obj:
+        left_out = {"metadata", "apiVersion", "kind", "status"}
+        return {key: value for key, value in obj.items() if key not in left_out}
+    if kind.resource == "deployments.apps":  # of these the annotations count too (registry/apps/deployment/strategy.go)
+        return {"spec": obj.get("spec"), "annotations": meta(obj).get("annotations")}
+    return {"spec": obj.get("spec")}
+
+
+def same(a: JSON, b: JSON) -> bool:
+    """Whether two states differ in nothing but revision and the times in managedFields: no write is due then."""
+    return _essence(a) == _essence(b)
+
+
+def _essence(obj: JSON) -> JSON:
+    metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "resourceVersion"}
+    if fields := metadata.get("managedFields"):
+        metadata["managedFields"] = [{key: value for key, value in entry.items() if key != "time"} for entry in fields]
+    return {**obj, "metadata": {key: value for key, value in metadata.items() if value not in ({}, [], None)}}
+
+
+def drop_empty_meta(obj: JSON) -> None:
+    """Remove metadata members that mean nothing (null, empty maps and lists), as a typed decoder does."""
+    metadata = meta(obj)
+    for key in [key for key, value in metadata.items() if value is None or value in ({}, [], "")]:
+        del metadata[key]

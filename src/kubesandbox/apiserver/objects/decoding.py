@@ -1,0 +1,198 @@
+"""From a request's body to an object of the kind that its path names.
+
+In: what was read out of the body. Out: the object without fields that its type does not know. Raises ApiError in the
+words of a real server: for creates and updates, for patches and for applies they differ. Field validation (Ignore,
+Warn, Strict) is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.body import (
+    Members,
+    decode_applied,
+    media_type,
+    members,
+    read_object,
+    summary,
+    yaml_duplicates,
+)
+from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import BUILTIN, Kind
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.patch.typed_config import refusal
+from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
+
+JSON = dict[str, Any]
+
+
+class Decoding:
+    """Decodes for every kind; one for the whole server."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def body(self, request: Request, kind: Kind, options: WriteOptions) -> JSON:
+        """The object in the body of a create or an update; raises ApiError 400."""
+        obj = read_object(request, kind.kind)
+        _check_kind_given(kind, obj, request.body)
+        version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
+        why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
+        pruned, unknown = self._typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
+        seen = _duplicates(request, options)
+        faults = _after_decoding(unknown, seen) if kind.custom else _as_met(unknown, seen)
+        if options.validation != "Ignore" and media_type(request).endswith("yaml"):
+            faults += filter(None, [yaml_duplicates(request.body)])
+        _report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
+        return pruned
+
+    def patched(
+        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str, duplicates: list[str]
+    ) -> JSON:
+        """What a patch made of an object; raises ApiError 400, or 422 quoting `shown`."""
+        pruned, unknown = self._typed(kind, new, lambda text: _invalid_patch(shown, text))
+        faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
+        _report(request, faults, options, lambda text: _invalid_patch(shown, text))
+        return pruned
+
+    def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
+        """An applied configuration. A field that its type does not know can have no owner: it is always refused."""
+        config = decode_applied(request.body)
+        if options.validation != "Ignore" and (text := yaml_duplicates(request.body)):
+            why = f"error strict decoding YAML: error converting YAML to JSON: {text}"
+            if options.strict:
+                raise errors.bad_request(why)
+            request.warnings.append(f"error converting YAML to JSON: {text}")
+        _check_applied(kind, config, target.name)
+        if why := refusal(self._schemas.tree(kind), kind, config):
+            raise ApiError(500, "", why)
+        return config
+
+    def stored_form(self, kind: Kind, obj: JSON) -> JSON:
+        """What an apply made of an object (checked before), as it is stored."""
+        if kind.custom:
+            return obj
+        try:
+            return self._schemas.decode(kind, obj)[0]
+        except DecodeError as error:
+            raise errors.bad_request(str(error)) from None
+
+    def _typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
+        obj["apiVersion"], obj["kind"] = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.kind
+        if (obj["apiVersion"], obj["kind"]) != (kind.api_version, kind.kind):
+            raise _other_type(kind, obj, refuse)
+        try:
+            return self._schemas.decode(kind, obj)
+        except DecodeError as error:
+            raise refuse(str(error)) from None
+
+
+def check_named(obj: JSON, name: str) -> None:
+    """Refuse an object that has lost its name; raises ApiError 400."""
+    if not meta(obj).get("name"):
+        raise errors.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+
+
+def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
+    """Give an object the namespace and name of its path; raises ApiError 400 when it names others."""
+    metadata = meta(obj)
+    given = metadata.get("namespace") or ""
+    if kind.namespaced:
+        if given and given != namespace:
+            raise errors.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    if name and metadata.get("name") not in {None, "", name}:
+        raise errors.bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
+        )
+    if name:
+        metadata["name"] = name
+
+
+def _check_applied(kind: Kind, config: JSON, name: str) -> None:
+    """Refuse a configuration that cannot be applied to the object of that name; raises ApiError 400."""
+    version = config.get("apiVersion") or ""
+    if (version, config.get("kind")) != (kind.api_version, kind.kind):
+        group = version if "/" in version else f"/{version}"
+        raise errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
+    if meta(config).get("managedFields") is not None:
+        raise errors.bad_request("metadata.managedFields must be nil")
+    if meta(config).get("name") not in {None, "", name}:
+        raise errors.bad_request(
+            f"the name of the object ({meta(config)['name']}) does not match the name on the URL ({name})"
+        )
+
+
+def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
+    """Unstructured objects must say what they are; built-in ones are what their path says."""
+    if kind.custom and not obj.get("kind"):
+        why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
+        raise errors.bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summary(body)})"
+        )
+
+
+# Group of built-in kinds -> the package of their internal types, where that is not the group's first word.
+_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac", "events.k8s.io": "core"}
+_REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
+
+
+def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> ApiError:
+    version, name = obj["apiVersion"], obj["kind"]
+    if not kind.custom and (version, name) in _REGISTERED:
+        package = _PACKAGES.get(kind.group, kind.group.partition(".")[0])
+        bare = version.rpartition("/")[2]
+        return refuse(f"converting ({bare}.{name}) to ({package}.{kind.kind}): unknown conversion")
+    if not kind.custom:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        return refuse(f'no kind "{name}" is registered for version "{version}" in scheme "{scheme}"')
+    if version != kind.api_version:
+        return errors.bad_request(
+            f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
+        )
+    fault = FieldError(Fault.INVALID, "kind", name, f"must be {kind.kind}")
+    return errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
+
+
+def _duplicates(request: Request, options: WriteOptions) -> Members:
+    if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
+        return Members()
+    return members(request.body)
+
+
+def _after_decoding(unknown: list[str], seen: Members) -> list[str]:
+    """Duplicate fields, which a decoder finds, then the unknown ones of a custom resource, which pruning finds."""
+    return [*(f'duplicate field "{path}"' for path in seen.again), *(f'unknown field "{path}"' for path in unknown)]
+
+
+def _as_met(unknown: list[str], seen: Members) -> list[str]:
+    """Unknown and duplicate fields as Go's decoder meets them."""
+    faults = [(seen.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
+    faults += [(place, f'duplicate field "{path}"') for path, place in seen.again.items()]
+    return [text for _, text in sorted(faults, key=itemgetter(0))]
+
+
+def _report(request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]) -> None:
+    if not faults or options.validation == "Ignore":
+        return
+    if options.strict:
+        raise refusal_(f"strict decoding error: {', '.join(faults)}")
+    request.warnings.extend(fault for fault in faults if fault not in request.warnings)
+
+
+def _invalid_patch(shown: str, why: str) -> ApiError:
+    return errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])

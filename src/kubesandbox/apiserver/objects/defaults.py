@@ -1,0 +1,179 @@
+"""What registries and admission plugins add to built-in objects: addresses, protections, selectors, first statuses.
+
+In: a resource and an object with the defaults of its types (`schema/go_defaults.py`). Out: the same object, completed
+in place. Called after the owners of its fields are written down: nobody owns what is set here, as with a real server.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from kubesandbox.apiserver.metadata import meta, rfc3339
+
+JSON = dict[str, Any]
+
+_PVC_PROTECTION = "kubernetes.io/pvc-protection"
+_PV_PROTECTION = "kubernetes.io/pv-protection"
+_STAY_S = 300
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
+
+def of_new(resource: str, obj: JSON, now: datetime) -> None:
+    """Complete a new object of the built-in `resource` (`deployments.apps`)."""
+    if fill := _NEW.get(resource):
+        fill(obj, now)
+
+
+def of_changed(resource: str, new: JSON, old: JSON) -> None:
+    """Complete a changed object."""
+    if fill := _CHANGED.get(resource):
+        fill(new, old)
+
+
+def from_text(resource: str, obj: JSON) -> JSON:
+    """A Secret with its `stringData` in `data`, before anything else sees it; other objects as they are."""
+    if resource != "secrets" or not obj.get("stringData"):
+        return obj
+    encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in obj["stringData"].items()}
+    return {key: value for key, value in obj.items() if key != "stringData"} | {
+        "data": {**(obj.get("data") or {}), **encoded}
+    }
+
+
+# -- new objects -------------------------------------------------------------------------------------------------------
+
+
+def _namespace(obj: JSON, _now: datetime) -> None:
+    finalizers = list(obj["spec"].get("finalizers") or ())
+    obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
+
+
+def _pod(obj: JSON, _now: datetime) -> None:
+    spec = obj["spec"]
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_missing_tolerations(spec)]
+    obj["status"] = {"phase": "Pending", "qosClass": qos(spec)}
+
+
+def _missing_tolerations(spec: JSON) -> Iterator[JSON]:
+    """What the DefaultTolerationSeconds plugin adds: a pod stays five minutes on a node that is not ready."""
+    tolerations = spec.get("tolerations") or ()
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(each, key) for each in tolerations):
+            yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_S}
+
+
+def _tolerates(toleration: JSON, key: str) -> bool:
+    return toleration.get("key") in {None, "", key} and toleration.get("effect") in {None, "", "NoExecute"}
+
+
+def qos(spec: JSON) -> str:
+    """A pod's quality of service class."""
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    resources = [container.get("resources") or {} for container in containers]
+    pairs = [(one.get("requests") or {}, one.get("limits") or {}) for one in resources]
+    if not any(amounts.get(name) for pair in pairs for amounts in pair for name in ("cpu", "memory")):
+        return "BestEffort"
+    return "Guaranteed" if all(_is_even(*pair) for pair in pairs) else "Burstable"
+
+
+def _is_even(requests: JSON, limits: JSON) -> bool:
+    return all(limits.get(name) and requests.get(name, limits[name]) == limits[name] for name in ("cpu", "memory"))
+
+
+def _job(obj: JSON, _now: datetime) -> None:
+    """The selector and labels by which a new Job knows its pods (the job strategy's generateSelector)."""
+    spec, name, uid = obj["spec"], meta(obj)["name"], meta(obj)["uid"]
+    if spec.get("manualSelector"):
+        return
+    metadata = spec["template"].setdefault("metadata", {})
+    # In place: by default the Job's own labels are this very map.
+    labels = metadata.setdefault("labels", {})
+    for prefix in ("", "batch.kubernetes.io/"):
+        labels |= {f"{prefix}controller-uid": uid, f"{prefix}job-name": name}
+    selector = spec.get("selector") or {}
+    wanted = {"batch.kubernetes.io/controller-uid": uid}
+    spec["selector"] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **wanted}}
+    # The default of its type, once more, as when it is read from the store.
+    if not meta(obj).get("labels"):
+        meta(obj)["labels"] = dict(labels)
+
+
+def _service(obj: JSON, _now: datetime) -> None:
+    spec = obj["spec"]
+    if spec.get("type") == "ExternalName":
+        return
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = (spec.get("clusterIPs") or [_address(obj)])[0]
+    for key, value in (("clusterIPs", [spec["clusterIP"]]), ("ipFamilies", ["IPv4"])):
+        if not spec.get(key):
+            spec[key] = value
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def _address(obj: JSON) -> str:
+    # Nothing listens there; the same name has the same address so that a dry run shows what a run does.
+    key = f"{meta(obj).get('namespace')}/{meta(obj).get('name')}"
+    digest = hashlib.sha256(key.encode()).digest()
+    return f"10.96.{digest[0]}.{digest[1] % 254 + 1}"
+
+
+def _claim(obj: JSON, _now: datetime) -> None:
+    _protect(obj, _PVC_PROTECTION)
+    obj["status"] = {"phase": "Pending"}
+
+
+def _volume(obj: JSON, now: datetime) -> None:
+    _protect(obj, _PV_PROTECTION)
+    obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": rfc3339(now)}
+
+
+def _protect(obj: JSON, finalizer: str) -> None:
+    finalizers = meta(obj).get("finalizers") or []
+    if finalizer not in finalizers:
+        meta(obj)["finalizers"] = [*finalizers, finalizer]
+
+
+# -- changed objects ---------------------------------------------------------------------------------------------------
+
+
+def _daemon_set(new: JSON, old: JSON) -> None:
+    generation = (meta(old).get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
+    if new["spec"].get("template") != old["spec"].get("template"):
+        generation = str(int(generation) + 1)
+    meta(new)["annotations"] = {**(meta(new).get("annotations") or {}), _TEMPLATE_GENERATION: generation}
+
+
+def _changed_pod(new: JSON, old: JSON) -> None:
+    """An update that leaves out the priority keeps it (the Priority plugin)."""
+    for key in ("priority", "preemptionPolicy"):
+        if new["spec"].get(key) is None and (old.get("spec") or {}).get(key) is not None:
+            new["spec"][key] = old["spec"][key]
+
+
+def _changed_service(new: JSON, old: JSON) -> None:
+    """An update that leaves out what was allocated keeps it."""
+    before, after = old.get("spec") or {}, new["spec"]
+    if before.get("type") == "ExternalName" or after.get("type") == "ExternalName":
+        return
+    for key in ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"):
+        if not after.get(key) and before.get(key):
+            after[key] = before[key]
+
+
+_NEW: dict[str, Callable[[JSON, datetime], None]] = {
+    "namespaces": _namespace,
+    "pods": _pod,
+    "services": _service,
+    "persistentvolumeclaims": _claim,
+    "persistentvolumes": _volume,
+    "jobs.batch": _job,
+}
+_CHANGED: dict[str, Callable[[JSON, JSON], None]] = {
+    "daemonsets.apps": _daemon_set,
+    "pods": _changed_pod,
+    "services": _changed_service,
+}

@@ -1,0 +1,154 @@
+"""Label selectors as text: `a=b,c in (d,e),!f`, read by the grammar of k8s.io/apimachinery/pkg/labels.
+
+In: the text. Out: requirements; raises ApiError 400 in that parser's words. The mistake prevented: a selector that a
+real server refuses being read as one that selects everything.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kubesandbox.apiserver.errors import bad_request
+from kubesandbox.apiserver.schema import object_meta
+
+_TOKEN = re.compile(r"\s*(==|!=|=|>|<|!|,|\(|\)|[^\s=!<>(),]+)")
+_SYMBOLS = frozenset({"==", "!=", "=", ">", "<", "!", ",", "(", ")", ""})
+_OPERATORS = {"=": "=", "==": "=", "!=": "!=", "in": "in", "notin": "notin", ">": "gt", "<": "lt"}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One part of a label selector. `operator` is =, !=, in, notin, exists, !, gt or lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: dict[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "=" | "in":
+                return value is not None and value in self.values
+            case "!=" | "notin":
+                return value is None or value not in self.values
+            case "exists":
+                return value is not None
+            case "!":
+                return value is None
+        if value is None or not _INTEGER.fullmatch(value):
+            return False
+        return int(value) > int(self.values[0]) if self.operator == "gt" else int(value) < int(self.values[0])
+
+
+class _Unparsable(Exception):
+    """A requirement that is none; the message says what was found instead."""
+
+
+class _Tokens:
+    def __init__(self, text: str) -> None:
+        self._items: list[str] = _TOKEN.findall(text)
+        self._at = 0
+
+    def peek(self) -> str:
+        return self._items[self._at] if self._at < len(self._items) else ""
+
+    def next(self) -> str:
+        word = self.peek()
+        self._at += 1
+        return word
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """The requirements of a selector; raises ApiError 400."""
+    tokens, found = _Tokens(text), []
+    while (word := tokens.peek()) != "":
+        if word in _SYMBOLS and word != "!":
+            raise bad_request(f"found '{word}', expected: !, identifier, or 'end of string'")
+        try:
+            found.append(_requirement(tokens))
+        except _Unparsable as error:
+            raise bad_request(f"unable to parse requirement: {error}") from None
+        after = tokens.next()
+        if after == ",":
+            if tokens.peek() in _SYMBOLS and tokens.peek() != "!":
+                raise bad_request(f"found '{tokens.peek()}', expected: identifier after ','")
+        elif after:
+            raise bad_request(f"found '{after}', expected: ',' or 'end of string'")
+    return tuple(found)
+
+
+def _requirement(tokens: _Tokens) -> Requirement:
+    absent = tokens.peek() == "!"
+    if absent:
+        tokens.next()
+    key = tokens.next()
+    if key in _SYMBOLS:
+        raise _Unparsable(f"found '{key}', expected: identifier")
+    if whys := object_meta.qualified_name(key):
+        raise _Unparsable(f'<nil>: Invalid value: "{key}": {"; ".join(whys)}')
+    if tokens.peek() in {"", ","}:
+        return Requirement(key, "!" if absent else "exists")
+    given = tokens.next()
+    if given not in _OPERATORS:
+        raise _Unparsable(f"found '{given}', expected: in, notin, =, ==, !=, gt, lt")
+    operator = _OPERATORS[given]
+    values = _listed(tokens) if operator in {"in", "notin"} else (_exact(tokens),)
+    _check(key, operator, values)
+    return Requirement(key, operator, values)
+
+
+def _exact(tokens: _Tokens) -> str:
+    if tokens.peek() in {"", ","}:
+        return ""
+    value = tokens.next()
+    if value in _SYMBOLS:
+        raise _Unparsable(f"found '{value}', expected: identifier")
+    return value
+
+
+def _listed(tokens: _Tokens) -> tuple[str, ...]:
+    if (word := tokens.next()) != "(":
+        raise _Unparsable(f"found '{word}' expected: '('")
+    if tokens.peek() == ")":
+        tokens.next()
+        return ("",)
+    if tokens.peek() in _SYMBOLS and tokens.peek() != ",":
+        raise _Unparsable(f"found '{tokens.peek()}', expected: ',', ')' or identifier")
+    found: set[str] = set()
+    while True:
+        word = tokens.next()
+        if word == ",":
+            _comma(tokens, found)
+        elif word not in _SYMBOLS:
+            found.add(word)
+            if tokens.peek() not in {",", ")"}:
+                raise _Unparsable(f"found '{tokens.peek()}', expected: ',' or ')'")
+        else:
+            raise _Unparsable(f"found '{word}', expected: ',', or identifier")
+        if tokens.peek() == ")":
+            tokens.next()
+            return tuple(sorted(found))
+
+
+def _comma(tokens: _Tokens, found: set[str]) -> None:
+    """A comma with nothing before or behind it stands for an empty value too."""
+    if not found or tokens.peek() == ")":
+        found.add("")
+    elif tokens.peek() == ",":
+        tokens.next()
+        found.add("")
+
+
+def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
+    whys = []
+    for index, value in enumerate(values):
+        if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            whys.append(f'values[{index}]: Invalid value: "{value}": {why}')
+        faults = object_meta.labels({"k": value}, "")
+        whys += [f'values[{index}][{key}]: Invalid value: "{value}": {fault.detail}' for fault in faults]
+    if whys:
+        raise _Unparsable(whys[0] if len(whys) == 1 else f"[{', '.join(whys)}]")

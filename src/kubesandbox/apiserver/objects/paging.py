@@ -1,0 +1,59 @@
+"""Continue tokens: where a list goes on, and at which revision. Opaque to clients, checked like any input."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any
+
+import orjson
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.go_syntax import json_error
+
+JSON = dict[str, Any]
+
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter."
+)
+
+_VERSION = "meta.k8s.io/v1"
+_BASE64 = re.compile(r"[A-Za-z0-9_-]*")
+
+
+def token(rv: int, key: str) -> str:
+    """The token of the page after `key`, in a list at revision `rv`."""
+    text = orjson.dumps({"v": _VERSION, "rv": rv, "start": f"{key}\u0000"})
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def read_token(given: str) -> tuple[int, str]:
+    """Revision and last key of a token; raises ApiError 400."""
+    try:
+        text = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        at = len(given) - len(_BASE64.sub("", given, count=1))
+        raise _invalid(f"illegal base64 data at input byte {at}") from None
+    value = _parsed(text)
+    if value.get("v") != _VERSION:
+        raise _invalid(f"server does not recognize this encoded version {value.get('v') or ''}")
+    if not isinstance(value.get("rv"), int) or not value["rv"]:
+        raise _invalid(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    start = value.get("start")
+    if not isinstance(start, str) or not start:
+        raise _invalid(f"encoded start key empty (version {_VERSION})")
+    return value["rv"], start.rstrip("\u0000")
+
+
+def _parsed(text: bytes) -> JSON:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise _invalid(json_error(text) or str(error)) from None
+    return value if isinstance(value, dict) else {}
+
+
+def _invalid(why: str) -> errors.ApiError:
+    return errors.bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -1,0 +1,160 @@
+"""PATCH in any of the four ways: JSON patch, merge patch, strategic merge patch, server-side apply.
+
+In: a request. Out: the changed object. Each way says how the new object is computed from the old one; storing it is
+`Writing.change`'s, which computes again when another writer was quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, members
+from kubesandbox.apiserver.http.go_syntax import json_error
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
+from kubesandbox.apiserver.objects.reading import Reading
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.objects.writing import Change, Writing, revision
+from kubesandbox.apiserver.patch.apply import apply_patch
+from kubesandbox.apiserver.patch.json import apply_json_patch
+from kubesandbox.apiserver.patch.merge import merge
+from kubesandbox.apiserver.patch.strategic import strategic_merge
+from kubesandbox.apiserver.patch.typed_config import go_plain
+
+JSON = dict[str, Any]
+
+_JSON_PATCH, _MERGE, _STRATEGIC, _APPLY = PATCH_TYPES
+
+
+class Patching:
+    """The patch verb; one for the whole server."""
+
+    def __init__(self, schemas: Schemas, decoding: Decoding, reading: Reading, writing: Writing, clock: Clock) -> None:
+        self._schemas, self._decoding = schemas, decoding
+        self._reading, self._writing, self._clock = reading, writing, clock
+        # Set by the server: creating by apply needs the right to create.
+        self.authorize: Callable[[Request, Target], None] | None = None
+
+    async def patch(self, request: Request, target: Target, kind: Kind) -> Response:
+        """PATCH by its content type; raises ApiError."""
+        type_ = media_type(request)
+        accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
+        if type_ not in PATCH_TYPES:
+            raise errors.unsupported_patch_type()
+        if type_ not in accepted:
+            raise errors.unsupported_media_type(accepted)
+        if type_ == _APPLY:
+            return await self._apply(request, target, kind)
+        options = write_options(request, "PatchOptions")
+        compute = self._change(request, target, kind, options, _read_patch(request, type_))
+        entry = await self._writing.change(kind, target, compute, options)
+        return self._reading.answer(request, kind, entry)
+
+    def _change(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
+        type_ = media_type(request)
+        duplicates = _duplicates(request, type_)
+
+        def compute(old: JSON) -> JSON:
+            new = self._patched(kind, old, type_, patch)
+            if not isinstance(new, dict):
+                raise errors.bad_request("the patch does not leave an object")
+            shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
+            decoded = self._decoding.patched(request, kind, new, options, shown, duplicates)
+            check_named(decoded, target.name)
+            check_place(kind, target.namespace, target.name, decoded)
+            return decoded
+
+        return compute
+
+    def _patched(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
+        # What a client sees has no revision of its own to insist on unless the patch says so.
+        before = meta(old).pop("resourceVersion", "")
+        if type_ == _MERGE:
+            return merge(old, patch)
+        if type_ == _STRATEGIC:
+            return strategic_merge(self._schemas.tree(kind), old, patch)
+        meta(old)["resourceVersion"] = before
+        new = apply_json_patch(old, patch)
+        if isinstance(new, dict) and meta(new).get("resourceVersion") == before:
+            meta(new).pop("resourceVersion", None)
+        return new
+
+    # -- apply -----------------------------------------------------------------------------------------------------
+
+    async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
+        options = write_options(request, "PatchOptions", apply=True)
+        if target.subresource:
+            await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
+        config = self._decoding.applied(request, kind, target, options)
+        named = bool(meta(config).get("name"))
+        check_place(kind, target.namespace, target.name, config)
+        compute = self._applied(target, kind, config, options)
+        if self._writing.exists(kind, target):
+            asked = revision(meta(config).get("resourceVersion"))
+            entry = await self._writing.change(kind, target, compute, options, asked=asked, applying=True)
+            return self._reading.answer(request, kind, entry)
+        _check_new(kind, target, config, named=named)
+        if self.authorize is not None:
+            # With the name, unlike a POST: a rule with resourceNames can allow it.
+            self.authorize(request, replace(target, verb="create", subresource=""))
+        entry = await self._writing.create_applied(kind, target.namespace, compute(None), options)
+        return self._reading.answer(request, kind, entry, 201)
+
+    def _applied(
+        self, target: Target, kind: Kind, config: JSON, options: WriteOptions
+    ) -> Callable[[JSON | None], JSON]:
+        def stored_form(obj: JSON) -> JSON:
+            return self._decoding.stored_form(kind, obj)
+
+        def compute(live: JSON | None) -> JSON:
+            applied = apply_patch(
+                self._schemas.tree(kind),
+                kind,
+                live,
+                config,
+                manager=options.manager,
+                force=options.force,
+                now=self._clock.now(),
+                subresource=target.subresource,
+                empty=self._schemas.empty(kind),
+                default=lambda obj: self._schemas.default(kind, stored_form(obj)),
+            )
+            return stored_form(applied)
+
+        return compute
+
+
+def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
+    """Refuse to create by apply what is not meant to be new; raises ApiError."""
+    check_named(config if named else {}, target.name)
+    if uid := meta(config).get("uid"):
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise errors.conflict(kind.plural, kind.group, target.name, why)
+
+
+def _read_patch(request: Request, type_: str) -> Any:
+    try:
+        patch = orjson.loads(request.body)
+    except orjson.JSONDecodeError as error:
+        why = json_error(request.body) or str(error)
+        raise errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+    if type_ == _MERGE and not isinstance(patch, dict):
+        why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
+        raise errors.bad_request(f"error decoding patch: {why}")
+    return patch
+
+
+def _duplicates(request: Request, type_: str) -> list[str]:
+    """The duplicate fields of a patch's text, as errors and warnings name them."""
+    prefix = "json patch " if type_ == _JSON_PATCH else ""
+    return [f'{prefix}duplicate field "{path}"' for path in members(request.body).again]

@@ -1,0 +1,178 @@
+"""get, list, watch: stored objects in the form that a client accepts.
+
+In: a `Request`, what its path means, and the `Kind`. Out: a `Response`; for a watch one that goes on. Objects are sent
+as the bytes that are stored wherever they can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import orjson
+import yaml
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.accept import negotiate
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.options import ListOptions, list_options
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import encoder, key_of
+from kubesandbox.apiserver.objects import paging
+from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.objects.selectors import parse_selector
+from kubesandbox.apiserver.objects.views import to_stored
+from kubesandbox.apiserver.objects.watch import DEFAULT_TIMEOUT_S, Watch, Watcher
+from kubesandbox.apiserver.store import Entries, Entry, Expired, Store
+
+JSON = dict[str, Any]
+T = TypeVar("T")
+
+
+class Reading:
+    """The reading verbs; one for the whole server."""
+
+    def __init__(self, store: Store, schemas: Schemas, renderer: Renderer, clock: Clock) -> None:
+        self._store, self._schemas, self._renderer, self._clock = store, schemas, renderer, clock
+        self._watchers: set[Watcher] = set()
+
+    def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """The stored object; raises ApiError 404."""
+        found = self._store.get(kind.storage, namespace, name)
+        if found is None:
+            raise errors.not_found(kind.plural, kind.group, name)
+        return self._schemas.seen(kind, found)
+
+    def entries(self, kind: Kind, namespace: str) -> list[Entry]:
+        """All stored objects of a namespace, or of all."""
+        return self._schemas.all_seen(kind, self._store.items(kind.storage, namespace))
+
+    async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
+        """What reads give, once a webhook has converted what they need; raises ApiError."""
+        return await self._schemas.conversions.known(attempt)
+
+    # -- one object ------------------------------------------------------------------------------------------------
+
+    def get(self, request: Request, target: Target, kind: Kind) -> Response:
+        """One object."""
+        return self.answer(request, kind, self.entry(kind, target.namespace, target.name))
+
+    def answer(self, request: Request, kind: Kind, entry: Entry, status: int = 200) -> Response:
+        """One stored object in the form that the client accepts."""
+        accepted = negotiate(request.header("accept"))
+        raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
+        return _body(raw, status, as_yaml=accepted.as_yaml)
+
+    def answer_dict(self, request: Request, kind: Kind, obj: JSON, status: int = 200) -> Response:
+        """An object that is not (or no longer) stored, in the form that the client accepts."""
+        raw = encoder(kind)(to_stored(kind, obj))
+        return self.answer(request, kind, Entry(kind.storage, key_of(obj), 0, raw), status)
+
+    # -- lists -----------------------------------------------------------------------------------------------------
+
+    def list_(self, request: Request, target: Target, kind: Kind) -> Response:
+        """A list or a page of it."""
+        options = list_options(request.query, watch=False)
+        selector = parse_selector(kind, options.label_selector, options.field_selector)
+        rv, candidates = self._candidates(kind, target.namespace, options)
+        rest = 0
+        if options.limit and not selector:
+            rest, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
+        entries = self._schemas.all_seen(kind, list(candidates))
+        if selector:
+            entries = [entry for entry in entries if selector.matches(entry)]
+            rest = max(len(entries) - options.limit, 0) if options.limit else 0
+            entries = entries[: options.limit or None]
+        # Lists of custom resources name both members always, as Go's unstructured lists do.
+        metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
+        if rest:
+            metadata["continue"] = paging.token(rv, entries[-1].key)
+            # With a selector the real server does not know how many remain.
+            if not selector:
+                metadata["remainingItemCount"] = rest
+        return self.answer_many(request, kind, entries, metadata)
+
+    def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
+        """A list of stored objects in the form that the client accepts."""
+        accepted = negotiate(request.header("accept"))
+        raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
+        return _body(raw, 200, as_yaml=accepted.as_yaml)
+
+    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
+        current = self._store.rv
+        try:
+            if options.continue_:
+                if options.resource_version:
+                    raise errors.bad_request("specifying resource version is not allowed when using continue")
+                rv, after = paging.read_token(options.continue_)
+                return rv, self._store.entries_at(kind.storage, rv, namespace, after)
+            wanted = options.resource_version
+            if wanted and wanted > current:
+                raise errors.too_large_resource_version(wanted, current)
+            exact = options.match == "Exact" or (options.limit and wanted and not options.match)
+            if wanted and exact:
+                return wanted, self._store.entries_at(kind.storage, wanted, namespace)
+        except Expired as error:
+            raise errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
+        return current, self._store.entries(kind.storage, namespace)
+
+    # -- watches ---------------------------------------------------------------------------------------------------
+
+    def watch(self, request: Request, target: Target, kind: Kind) -> Response:
+        """A watch: a response that goes on."""
+        accepted = negotiate(request.header("accept"))
+        options = list_options(request.query, watch=True)
+        fields = options.field_selector
+        if target.name:
+            fields = ",".join(filter(None, (fields, f"metadata.name={target.name}")))
+        include = request.query.get("includeObject", "")
+        watch = Watch(
+            kind=kind,
+            namespace=target.namespace,
+            selector=parse_selector(kind, options.label_selector, fields),
+            since=self._since(request, options),
+            bookmarks=options.bookmarks,
+            initial_bookmark=options.initial_events and options.bookmarks,
+            timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
+            form=f"{accepted.form.value}/{accepted.version}/{include}",
+            seen=lambda entry: self._schemas.seen(kind, entry),
+            convert=self._schemas.conversions.convert,
+            render=self._renderer.for_watch(kind, accepted, include),
+        )
+        return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))
+
+    def _since(self, request: Request, options: ListOptions) -> int | None:
+        """The revision that a watch begins after, None to begin with what is there."""
+        since = options.resource_version or None
+        if "sendInitialEvents" not in request.query:
+            return since
+        return None if options.initial_events else (since or self._store.rv)
+
+    async def _stream(self, watcher: Watcher) -> AsyncIterator[bytes]:
+        self._watchers.add(watcher)
+        try:
+            async for chunk in watcher.run():
+                yield chunk
+        finally:
+            self._watchers.discard(watcher)
+
+    def end_watches(self, storage: str) -> None:
+        """End the watches of a kind after what they have to tell: it is no longer served as it was."""
+        for watcher in tuple(self._watchers):
+            if watcher.storage == storage:
+                watcher.stop()
+
+    def stop_watches(self) -> None:
+        """End every watch, so that a shutdown waits for nobody."""
+        for watcher in tuple(self._watchers):
+            watcher.stop()
+
+
+def _body(raw: bytes, status: int, *, as_yaml: bool) -> Response:
+    if as_yaml:
+        text = yaml.safe_dump(orjson.loads(raw), sort_keys=True, default_flow_style=False)
+        return Response(status, text.encode(), "application/yaml")
+    return Response(status, raw)

@@ -1,0 +1,64 @@
+"""The verbs on stored resources, put together: reading, writing, patching, deleting.
+
+In: the store and what is known of kinds. Out: one object through which subresources and the server reach the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind, KindTable
+from kubesandbox.apiserver.objects.admission import Admission
+from kubesandbox.apiserver.objects.decoding import Decoding
+from kubesandbox.apiserver.objects.deleting import Deleting
+from kubesandbox.apiserver.objects.patching import Patching
+from kubesandbox.apiserver.objects.reading import Reading
+from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.objects.writing import Change, Writing
+from kubesandbox.apiserver.store import Entry, Store
+
+JSON = dict[str, Any]
+Handler = Callable[[Request, Target, Kind], Response | Awaitable[Response]]
+
+
+class Rest:
+    """The generic handlers; one for the whole server."""
+
+    def __init__(
+        self, store: Store, kinds: KindTable, schemas: Schemas, admission: Admission, renderer: Renderer, clock: Clock
+    ) -> None:
+        self.store = store
+        self.kinds = kinds
+        self.decoding = decoding = Decoding(schemas)
+        self.reading = Reading(store, schemas, renderer, clock)
+        self.writing = Writing(store, schemas, admission, decoding, self.reading, clock)
+        self.patching = Patching(schemas, decoding, self.reading, self.writing, clock)
+        self.deleting = Deleting(store, admission, self.reading, self.writing, clock)
+
+    @property
+    def verbs(self) -> Mapping[str, Handler]:
+        """Verb -> its handler."""
+        return {
+            "get": self.reading.get,
+            "list": self.reading.list_,
+            "watch": self.reading.watch,
+            "create": self.writing.create,
+            "update": self.writing.update,
+            "patch": self.patching.patch,
+            "delete": self.deleting.delete,
+            "deletecollection": self.deleting.delete_collection,
+        }
+
+    def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
+        """The stored object; raises ApiError 404."""
+        return self.reading.entry(kind, namespace, name)
+
+    async def change(self, kind: Kind, target: Target, compute: Change, options: WriteOptions) -> Entry:
+        """Read, compute, compare, store; raises ApiError."""
+        return await self.writing.change(kind, target, compute, options)

@@ -1,0 +1,130 @@
+"""Where the handlers meet the schema engine: the schema of a kind, found once and kept.
+
+A kind without a schema (a custom one whose definition has none) is taken as it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesandbox.apiserver.errors import FieldFault
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import drop_empty_meta, encoder
+from kubesandbox.apiserver.objects import defaults
+from kubesandbox.apiserver.objects.conversions import Conversions
+from kubesandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
+from kubesandbox.apiserver.store import Entry
+from kubesandbox.apiserver.validation import custom_scale
+
+JSON = dict[str, Any]
+# In an entry's cache: it is not what is stored, so that even a write that changes nothing is one.
+COMPLETED = "completed"
+
+
+class Schemas:
+    """Schemas by kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[Kind, Schema | None] = {}
+        self._others: dict[tuple[Kind, str], Schema | None] = {}
+        self.conversions = Conversions(self._stored_default)
+
+    def of(self, kind: Kind) -> Schema | None:
+        """The compiled schema of a custom kind, None when it has none."""
+        if kind not in self._known:
+            self._known[kind] = _compile(kind.crd, kind.version) if kind.crd else None
+        return self._known[kind]
+
+    def forget(self, kind: Kind) -> None:
+        """Drop a kind that is no longer served."""
+        self._known.pop(kind, None)
+        for other in [key for key in self._others if key[0] is kind]:
+            del self._others[other]
+
+    def tree(self, kind: Kind) -> Structural | None:
+        """What server-side apply and strategic merge know of the kind's lists and maps."""
+        schema = self.of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.root if schema else None
+
+    def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` without the fields that its type does not know, and their paths; may raise DecodeError."""
+        if kind.custom:
+            return self._decode_custom(kind, obj)
+        schema = builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.decode(obj) if schema else (obj, [])
+
+    def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        schema = self.of(kind)
+        if schema is None:
+            return obj, []
+        coerced, unknown = schema.coerce(obj)
+        pruned, dropped = schema.prune(coerced)
+        return schema.drop_nulls(pruned), [*unknown, *dropped]
+
+    def default(self, kind: Kind, obj: JSON) -> JSON:
+        """`obj` with its schema's defaults, or with what the server fills into objects of its built-in kind."""
+        if kind.custom:
+            schema = self.of(kind)
+            completed = schema.default(obj) if schema else obj
+            drop_empty_meta(completed)
+            return completed
+        obj = defaults.from_text(kind.resource, obj)
+        known = builtin_schema(kind.group, kind.version, kind.kind)
+        return known.complete(obj) if known else obj
+
+    def seen(self, kind: Kind, entry: Entry) -> Entry:
+        """A stored object as it is read: with the defaults that its definition has got since it was stored.
+
+        Raises Unconverted where a webhook must be asked first.
+        """
+        if kind.converts and (other := self.conversions.seen(kind, [entry])[0]) is not entry:
+            return other
+        schema = self.of(kind) if kind.custom else None
+        if schema is None or not schema.has_defaults:
+            return entry
+        if schema not in entry.cache:
+            entry.cache[schema] = _with_defaults(kind, schema, entry)
+        found: Entry = entry.cache[schema]
+        return found
+
+    def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
+        """`seen` of each; what a webhook must be asked for is asked for at once."""
+        if kind.converts:
+            self.conversions.seen(kind, entries)
+        if not kind.custom:
+            return entries
+        return [self.seen(kind, entry) for entry in entries]
+
+    def _stored_default(self, kind: Kind, version: str, obj: JSON) -> JSON:
+        key = (kind, version)
+        if key not in self._others:
+            served = kind.crd is not None and any(v["name"] == version for v in kind.crd["spec"]["versions"])
+            self._others[key] = _compile(kind.crd, version) if kind.crd and served else None
+        schema = self._others[key]
+        return schema.default(obj) if schema else obj
+
+    def empty(self, kind: Kind) -> JSON:
+        """The object in which nothing is set: what a new one is compared with to find out who owns what."""
+        schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        return schema.empty() if schema else {"metadata": {}}
+
+    def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
+        """What a custom resource's schema finds wrong, transition rules included when there is an old object."""
+        schema = self.of(kind) if kind.custom else None
+        return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
+
+
+def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
+    stored = entry.load()
+    completed = schema.default(stored)
+    if completed == stored:
+        return entry
+    seen = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(completed))
+    seen.cache[COMPLETED] = True
+    return seen
+
+
+def _compile(crd: JSON, name: str) -> Schema | None:
+    version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
+    schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    return compile_schema(schema) if schema else None

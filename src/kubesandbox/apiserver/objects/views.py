@@ -1,0 +1,46 @@
+"""The same stored object seen through different kinds: other versions of a custom resource, and events.k8s.io's Events.
+
+Custom resources convert by changing apiVersion alone (`conversion.strategy: None`). Events lie in core's form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+
+JSON = dict[str, Any]
+
+# core/v1 Event field -> events.k8s.io/v1 Event field
+_EVENT_FIELDS = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_EVENT_FIELDS_BACK = {new: old for old, new in _EVENT_FIELDS.items()}
+
+
+def is_view(kind: Kind, obj: JSON) -> bool:
+    """Whether a stored object must be changed before `kind` may serve it."""
+    return obj.get("apiVersion") != kind.api_version
+
+
+def from_stored(kind: Kind, obj: JSON) -> JSON:
+    """A stored object as `kind` serves it."""
+    if not is_view(kind, obj):
+        return obj
+    if kind.group == "events.k8s.io":
+        obj = {_EVENT_FIELDS.get(key, key): value for key, value in obj.items()}
+    return {**obj, "apiVersion": kind.api_version}
+
+
+def to_stored(kind: Kind, obj: JSON) -> JSON:
+    """An object of `kind` as it is stored."""
+    if kind.group == "events.k8s.io":
+        obj = {_EVENT_FIELDS_BACK.get(key, key): value for key, value in obj.items()}
+        return {**obj, "apiVersion": "v1"}
+    return obj

@@ -1,0 +1,314 @@
+"""create and update: how an object gets into the store.
+
+In: a request, or an object and options. Out: the stored entry. One rule runs through all writes: read the object with
+its revision, compute the new one, store it only if that revision is still current, else begin again. What is special
+about a kind is in its `Kind` row, in `Admission`, in `strategies` and in its schema.
+"""
+
+from __future__ import annotations
+
+import copy
+import secrets
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.messages import Request, Response, User
+from kubesandbox.apiserver.http.options import WriteOptions, write_options
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import carry_over, encoder, key_of, meta, same, stamp_new
+from kubesandbox.apiserver.objects import restoring, strategies
+from kubesandbox.apiserver.objects.admission import Admission
+from kubesandbox.apiserver.objects.conversions import lies_elsewhere
+from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
+from kubesandbox.apiserver.objects.reading import Reading
+from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
+from kubesandbox.apiserver.objects.views import from_stored, to_stored
+from kubesandbox.apiserver.patch import managed
+from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.store import Conflict, Entry, Store, StoreError
+from kubesandbox.apiserver.validation import warnings
+
+JSON = dict[str, Any]
+# Computes the new state of an object from a copy of the old one.
+Change = Callable[[JSON], JSON]
+# Refuses, by an ApiError, what a user may not write: the user, the kind, its namespace, the new object and the old.
+Guard = Callable[[User | None, Kind, str, JSON, JSON | None], None]
+
+# As often as k8s.io/apiserver retries a patch that met another writer.
+RETRIES = 5
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_PREFIX = 58
+
+
+class Writing:
+    """The writing verbs' common part; one for the whole server."""
+
+    def __init__(
+        self, store: Store, schemas: Schemas, admission: Admission, decoding: Decoding, reading: Reading, clock: Clock
+    ) -> None:
+        self._store, self._schemas, self._admission = store, schemas, admission
+        self._decoding, self._reading, self._clock = decoding, reading, clock
+        # Who may not give rights away; set once the server is put together.
+        self.guard: Guard | None = None
+
+    # -- create ----------------------------------------------------------------------------------------------------
+
+    async def create(self, request: Request, target: Target, kind: Kind) -> Response:
+        """POST of a new object."""
+        options = write_options(request, "CreateOptions")
+        obj = self._decoding.body(request, kind, options)
+        entry = await self.create_object(kind, target.namespace, obj, options)
+        return self._reading.answer(request, kind, entry, 201)
+
+    async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        """Store a new object (already decoded); raises ApiError."""
+        check_place(kind, namespace, "", obj)
+        self._guard(kind, namespace, obj, None, options)
+        if meta(obj).get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        if not meta(obj).get("name") and meta(obj).get("generateName"):
+            meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _suffix()
+        if restoring.is_restored(obj, options.user):
+            return await self._restore(kind, namespace, obj, options)
+        obj = self._prepared(kind, obj)
+        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
+        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
+        return await self._store_new(kind, namespace, obj, options)
+
+    async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        """Store what an apply made out of nothing, with the owners that it named; raises ApiError."""
+        self._guard(kind, namespace, obj, None, options)
+        fields = meta(obj).get("managedFields")
+        obj = self._prepared(kind, obj)
+        if fields:
+            meta(obj)["managedFields"] = fields
+        return await self._store_new(kind, namespace, obj, options)
+
+    async def _restore(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        """Store an object as it was elsewhere; raises ApiError."""
+        restoring.stamp(kind, obj, self._clock.now())
+        obj = self._schemas.default(kind, obj)
+        name = meta(obj)["name"]
+        if (there := self._store.get(kind.storage, namespace, name)) is not None:
+            raise _already_there(kind, name, there)
+        tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
+        managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
+        try:
+            return await self.put(kind, namespace, name, to_stored(kind, obj), 0)
+        except Conflict:
+            raise errors.already_exists(kind.plural, kind.group, name) from None
+
+    def _guard(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
+        if self.guard is not None:
+            self.guard(options.user, kind, namespace, obj, old)
+
+    def _prepared(self, kind: Kind, obj: JSON) -> JSON:
+        stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self._clock.now())
+        strategies.for_create(kind, obj)
+        return self._schemas.default(kind, obj)
+
+    async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        # After the owners are written down: nobody owns what registries and admission plugins add.
+        self._admission.before_create(kind, obj, self._clock.now())
+        self._validate(kind, obj, None)
+        options.warnings.extend(warnings.of(kind, obj, None))
+        name = meta(obj)["name"]
+        if (there := self._store.get(kind.storage, namespace, name)) is not None:
+            raise _already_there(kind, name, there)
+        obj = to_stored(kind, obj)
+        if options.dry_run:
+            return await self._as_stored(kind, obj, 0)
+        try:
+            return await self.put(kind, namespace, name, obj, 0)
+        except Conflict:
+            raise errors.already_exists(kind.plural, kind.group, name) from None
+
+    def _validate(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+        faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
+        if faults:
+            raise errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
+
+    # -- update ----------------------------------------------------------------------------------------------------
+
+    async def update(self, request: Request, target: Target, kind: Kind) -> Response:
+        """PUT of a whole object, or of its status."""
+        options = write_options(request, "UpdateOptions")
+        body = self._decoding.body(request, kind, options)
+        check_named(body, target.name)
+        check_place(kind, target.namespace, target.name, body)
+        if kind.custom and not meta(body).get("resourceVersion"):
+            await self._entry(kind, target)
+            raise errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
+        if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
+            entry = await self.create_object(kind, target.namespace, body, options)
+            return self._reading.answer(request, kind, entry, 201)
+        asked = revision(meta(body).get("resourceVersion"))
+        entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked, putting=True)
+        return self._reading.answer(request, kind, entry)
+
+    async def _entry(self, kind: Kind, target: Target) -> Entry:
+        return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
+
+    def exists(self, kind: Kind, target: Target) -> bool:
+        """Whether the object of the path is there."""
+        return self._store.get(kind.storage, target.namespace, target.name) is not None
+
+    async def change(
+        self,
+        kind: Kind,
+        target: Target,
+        compute: Change,
+        options: WriteOptions,
+        *,
+        asked: int = 0,
+        applying: bool = False,
+        putting: bool = False,
+        subresource: str | None = None,
+    ) -> Entry:
+        """Read, compute, compare, store; again when another writer was quicker. Raises ApiError.
+
+        `asked` is the revision that the client insists on. `compute` gets the object as the client sees it.
+        """
+        part = target.subresource if subresource is None else subresource
+        for attempt in range(RETRIES):
+            entry = await self._entry(kind, target)
+            old = from_stored(kind, entry.load())
+            new = compute(copy.deepcopy(old))
+            if putting:
+                _check_put_uid(kind, entry, old, new)
+            _check_revision(kind, target.name, entry, new, asked)
+            _check_uid(kind, target.name, old, new)
+            new = self._finished(kind, old, new, options, part, applying=applying)
+            try:
+                return await self._store_change(kind, entry, old, new, options)
+            except Conflict as error:
+                if asked or not error.current or attempt == RETRIES - 1:
+                    break
+        if not self.exists(kind, target):
+            raise errors.not_found(kind.plural, kind.group, target.name)
+        raise errors.conflict(kind.plural, kind.group, target.name)
+
+    def _finished(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool) -> JSON:
+        new["apiVersion"], new["kind"] = kind.api_version, kind.kind
+        new = self._schemas.default(kind, new)
+        carry_over(kind, new, old)
+        new = strategies.only(kind, part, new, old)
+        self._guard(kind, meta(old).get("namespace", ""), new, old, options)
+        if not applying:
+            tree, now = self._schemas.tree(kind), self._clock.now()
+            managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
+        self._admission.before_update(kind, new, old)
+        self._validate(kind, new, old)
+        options.warnings.extend(warnings.of(kind, new, old))
+        return new
+
+    async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
+        if same(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
+            return entry
+        stored = to_stored(kind, new)
+        if options.dry_run:
+            stored["metadata"]["resourceVersion"] = str(entry.rv)
+            return await self._as_stored(kind, stored, entry.rv)
+        metadata = meta(new)
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers") and _may_go(kind, new):
+            return await self.remove(kind, entry, stored)
+        return await self.put(kind, entry.namespace, entry.name, stored, entry.rv)
+
+    def _lies_elsewhere(self, kind: Kind, entry: Entry) -> bool:
+        stored = self._store.get(kind.storage, entry.namespace, entry.name)
+        return stored is not None and stored.rv == entry.rv and lies_elsewhere(kind, stored)
+
+    # -- the store -------------------------------------------------------------------------------------------------
+
+    async def put(self, kind: Kind, namespace: str, name: str, obj: JSON, expected: int) -> Entry:
+        """Store an object over revision `expected` (0: none); raises Conflict, or ApiError 500.
+
+        The entry is the new one as `kind` sees it.
+        """
+        obj = await self._schemas.conversions.stored(kind, obj)
+        try:
+            entry = await self._store.put(kind.storage, namespace, name, obj, expected=expected, encode=encoder(kind))
+        except StoreError as error:
+            raise errors.internal(f"storage: {error}") from error
+        return await self._seen(kind, entry)
+
+    async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
+        """An object of a dry run, as if it had been stored."""
+        stored = await self._schemas.conversions.stored(kind, obj)
+        return await self._seen(kind, Entry(kind.storage, key_of(obj), rv, encoder(kind)(stored)))
+
+    async def _seen(self, kind: Kind, entry: Entry) -> Entry:
+        if not kind.converts:
+            return entry
+        return await self._reading.known(lambda: self._schemas.conversions.seen(kind, [entry])[0])
+
+    async def remove(self, kind: Kind, entry: Entry, obj: JSON) -> Entry:
+        """Remove an object whose last state is `obj`; raises Conflict, or ApiError 500."""
+        obj = await self._schemas.conversions.stored(kind, obj)
+        try:
+            gone = await self._store.delete(
+                kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder(kind)
+            )
+        except StoreError as error:
+            raise errors.internal(f"storage: {error}") from error
+        return await self._seen(kind, gone)
+
+
+_WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
+
+
+def revision(value: Any) -> int:
+    """A resourceVersion as a number, 0 for none; raises ApiError 500 for what is none."""
+    text = str(value or "0")
+    if not text.isdigit():
+        raise ApiError(500, "", f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
+    error = errors.already_exists(kind.plural, kind.group, name)
+    if meta(there.load()).get("deletionTimestamp"):
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) -> None:
+    """Refuse a change of another revision; raises ApiError 409."""
+    asked = asked or revision(meta(new).get("resourceVersion"))
+    if asked and asked != entry.rv:
+        raise errors.conflict(kind.plural, kind.group, name)
+
+
+def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
+    """Refuse a change of another object of the same name; raises ApiError 422."""
+    uid = meta(new).get("uid")
+    if uid and uid != meta(old).get("uid"):
+        # Twice, as the registry and the kind's own rules both look at it.
+        fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
+        raise errors.invalid(kind.kind, kind.group, name, [fault, fault])
+
+
+def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
+    """A PUT's uid is a precondition of the storage; raises ApiError 409."""
+    uid, is_uid = meta(new).get("uid"), meta(old).get("uid")
+    if uid and uid != is_uid:
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {strategies.registry_key(kind, entry.key)}, ResourceVersion: "
+            f"0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
+        )
+        raise errors.conflict(kind.plural, kind.group, entry.name, why)
+
+
+def _may_go(kind: Kind, obj: JSON) -> bool:
+    if kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers"):
+        return False
+    return not meta(obj).get("deletionGracePeriodSeconds")
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))

@@ -1,0 +1,136 @@
+"""Server-side apply: the configuration is laid over the live object, what it no longer names goes, owners are asked.
+
+In: the live object (None when there is none), the applied configuration, who applies. Out: the new object with its
+managedFields. Raises ApiError 409 naming every owner that would be overruled, unless `force`.
+Follows structured-merge-diff's merge/update.go.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from kubesandbox.apiserver.errors import ApiError, Cause, apply_conflict
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.patch import managed
+from kubesandbox.apiserver.patch.fields import compare, field_set, merged, typed_root, without
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
+from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
+from kubesandbox.apiserver.patch.paths import in_order, with_structs
+from kubesandbox.apiserver.schema import Structural
+
+JSON = dict[str, Any]
+
+
+def apply_patch(
+    tree: Structural | None,
+    kind: Kind,
+    live: JSON | None,
+    config: JSON,
+    *,
+    manager: str,
+    force: bool,
+    now: datetime,
+    subresource: str = "",
+    empty: JSON | None = None,
+    default: Callable[[JSON], JSON] = lambda obj: obj,
+) -> JSON:
+    """The object after `manager` applied `config`; `live` is not changed."""
+    root = typed_root(tree)
+    config = copy.deepcopy(config)
+    for name in ("managedFields", "resourceVersion", "uid"):
+        meta(config).pop(name, None)
+    managers = managed.read(live)
+    if live is not None and not managers:
+        managers = managed.everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
+    me = _applier(managers, manager, kind, subresource)
+    before = managers.pop(me, None)
+    mine = managed.tracked(kind, field_set(root, config), subresource)
+    new: JSON = copy.deepcopy(merged(root, live or {}, config))
+    if before is not None:
+        new = _pruned(root, new, before.paths, mine, managers)
+    changes = compare(root, live or {}, new)
+    taken = _conflicts(managers, changes.changed)
+    if taken and not force:
+        raise _refusal(taken)
+    managers = managed.released(managers, changes.changed | changes.removed)
+    managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(
+        mine, _time(before, mine, live, new, default, now)
+    )
+    managed.write(new, managers)
+    return new
+
+
+def _applier(managers: Managers, manager: str, kind: Kind, subresource: str) -> Manager:
+    for known in managers:
+        if known.applies and known.name == manager and known.subresource == subresource:
+            return known
+    return Manager(manager, "Apply", kind.api_version, subresource)
+
+
+def _time(
+    before: Ownership | None,
+    mine: FieldSet,
+    live: JSON | None,
+    new: JSON,
+    default: Callable[[JSON], JSON],
+    now: datetime,
+) -> str:
+    # An apply that changes nothing must not be a write, so it keeps its time.
+    if before is not None and before.paths == mine and live is not None:
+        left = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
+        right = {key: value for key, value in live.items() if key != "metadata"}
+        if left == right and _plain(new) == _plain(live):
+            return before.time
+    return rfc3339(now)
+
+
+def _plain(obj: JSON) -> JSON:
+    return {key: value for key, value in meta(obj).items() if key != "managedFields"}
+
+
+def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
+    """`new` without what this applier owned and no longer names, unless somebody else owns it or something in it.
+
+    A struct of which nothing is named any more goes as a whole, with what nobody owns in it.
+    """
+    owned: set[Path] = set(mine)
+    for ownership in others.values():
+        owned |= ownership.paths
+    within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
+    surplus = {path for path in with_structs(root, before) if path not in within}
+    if not surplus:
+        return new
+    result = without(root, new, surplus)
+    return result if isinstance(result, dict) else {}
+
+
+def _conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
+    found = [(manager, in_order(owned.paths & changed)) for manager, owned in managers.items()]
+    return [(manager, paths) for manager, paths in found if paths]
+
+
+def _refusal(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
+    pairs = [(_show_manager(manager), show(path)) for manager, paths in sorted(conflicts, key=_name) for path in paths]
+    causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in pairs]
+    if len(pairs) == 1:
+        return apply_conflict(f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}", causes)
+    lines: list[str] = []
+    for manager in dict.fromkeys(manager for manager, _ in pairs):
+        lines.append(f"conflicts with {manager}:")
+        lines += [f"- {path}" for owner, path in pairs if owner == manager]
+    return apply_conflict(f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines), causes)
+
+
+def _name(conflict: tuple[Manager, list[Path]]) -> str:
+    return _show_manager(conflict[0])
+
+
+def _show_manager(manager: Manager) -> str:
+    text = f'"{manager.name}"'
+    if manager.subresource:
+        text = f'{text} with subresource "{manager.subresource}"'
+    return text if manager.applies else f"{text} using {manager.version}"

@@ -1,0 +1,74 @@
+"""JSON patch (RFC 6902), with errors worded as the server words them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jsonpatch
+
+from kubesandbox.apiserver.errors import ApiError, bad_request
+from kubesandbox.apiserver.schema.validate import type_name
+
+# Kubernetes' own bound (maxJSONPatchOperations in k8s.io/apiserver).
+MAX_OPERATIONS = 10_000
+_NEEDS_VALUE = frozenset({"add", "replace", "test"})
+_ADDING = frozenset({"add", "move", "copy"})
+
+
+def apply_json_patch(obj: Any, operations: Any) -> Any:
+    """`obj` after the operations, itself unchanged; raises ApiError 400, 413 or 422."""
+    if not isinstance(operations, list):
+        kind = type_name(operations)
+        raise bad_request(
+            f"error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
+        )
+    if len(operations) > MAX_OPERATIONS:
+        message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+    result = copy.deepcopy(obj)
+    for operation in operations:
+        result = _apply_one(result, operation)
+    return result
+
+
+def _apply_one(obj: Any, operation: Any) -> Any:
+    if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
+        raise _refused()
+    if operation.get("op") in _NEEDS_VALUE and "value" not in operation:
+        operation = {**operation, "value": None}
+    try:
+        return jsonpatch.JsonPatch([_as_rfc(obj, operation)]).apply(obj, in_place=True)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError):
+        raise _refused() from None
+
+
+def _as_rfc(obj: Any, operation: dict[str, Any]) -> dict[str, Any]:
+    """What the server's library understands beyond RFC 6902: indices from the end, and a replacement that adds."""
+    made = {**operation, "path": _counted(obj, operation["path"], adding=operation.get("op") in _ADDING)}
+    if isinstance(operation.get("from"), str):
+        made["from"] = _counted(obj, operation["from"], adding=False)
+    parent, _, _ = made["path"].rpartition("/")
+    if operation.get("op") == "replace" and isinstance(jsonpatch.JsonPointer(parent).resolve(obj, None), dict):
+        made["op"] = "add"
+    return made
+
+
+def _counted(obj: Any, path: str, *, adding: bool) -> str:
+    """`/words/-1` as `/words/2`."""
+    parts = path.split("/")
+    here = obj
+    for at, part in enumerate(parts[1:], 1):
+        if isinstance(here, list) and part.lstrip("-").isdigit() and part.startswith("-"):
+            size = len(here) + (1 if adding and at == len(parts) - 1 else 0)
+            parts[at] = part = str(size + int(part))
+        if isinstance(here, list):
+            here = here[int(part)] if part.isdigit() and int(part) < len(here) else None
+        else:
+            here = here.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(here, dict) else None
+    return "/".join(parts)
+
+
+def _refused() -> ApiError:
+    # The real server does not say which operation failed either.
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details={})

@@ -1,0 +1,178 @@
+"""`metadata.managedFields`: who owns which field, kept by every write.
+
+In: the object before and after, and who writes. Out: the entries, in Kubernetes' order. Rules of
+k8s.io/apimachinery/pkg/util/managedfields: an update takes what it changed from everybody else; what nobody set
+is owned by nobody; an object that was never tracked stays untracked until somebody applies to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import meta, rfc3339
+from kubesandbox.apiserver.patch.fields import compare, typed_root
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
+from kubesandbox.apiserver.schema import Structural
+
+JSON = dict[str, Any]
+
+# As many updaters as are kept apart (maxUpdateManagers); the oldest are thrown together beyond that.
+_MAX_UPDATERS = 10
+_ANCIENT = "ancient-changes"
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+_SERVER_FIELDS = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", f"f:{name}")
+        for name in ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation",
+                     "managedFields", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds")
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """The identity of an entry; two writes with the same one share it."""
+
+    name: str
+    operation: str
+    version: str
+    subresource: str = ""
+
+    @property
+    def applies(self) -> bool:
+        """Whether it is an applier."""
+        return self.operation == "Apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What one manager owns, and since when."""
+
+    paths: FieldSet
+    time: str
+
+
+Managers = dict[Manager, Ownership]
+
+
+def read(obj: JSON | None) -> Managers:
+    """The managers of an object; an applier is the same one whatever version it applies in."""
+    found: Managers = {}
+    for entry in (meta(obj).get("managedFields") or ()) if obj else ():
+        if not entry.get("manager") and not entry.get("operation"):
+            continue
+        manager = Manager(
+            entry.get("manager", ""),
+            entry.get("operation", ""),
+            entry.get("apiVersion", ""),
+            entry.get("subresource", ""),
+        )
+        found[manager] = Ownership(from_fields_v1(entry.get("fieldsV1") or {}), entry.get("time") or "")
+    return found
+
+
+def write(obj: JSON, managers: Managers) -> None:
+    """Put the entries into the object's metadata."""
+    entries = [_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
+    entries.sort(
+        key=lambda e: (e["operation"], e.get("time") or "", e["manager"], e["apiVersion"], e.get("subresource", ""))
+    )
+    if entries:
+        meta(obj)["managedFields"] = entries
+    else:
+        meta(obj).pop("managedFields", None)
+
+
+def _entry(manager: Manager, owned: Ownership) -> JSON:
+    entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
+    if owned.time:
+        entry["time"] = owned.time
+    entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_fields_v1(owned.paths)}
+    if manager.subresource:
+        entry["subresource"] = manager.subresource
+    return entry
+
+
+def tracked(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
+    """Those of `paths` that a write through `subresource` can own."""
+    kept = (path for path in paths if path and path not in _SERVER_FIELDS)
+    if not kind.has_status:
+        return frozenset(kept)
+    if subresource == "status":
+        return frozenset(path for path in kept if path[0] == "f:status" or _is_annotation(kind, path))
+    return frozenset(path for path in kept if path[0] != "f:status")
+
+
+def _is_annotation(kind: Kind, path: Path) -> bool:
+    return not kind.custom and path[:2] in {("f:metadata", "f:annotations"), ("f:metadata", "f:labels")}
+
+
+def on_update(
+    tree: Structural | None,
+    kind: Kind,
+    old: JSON | None,
+    new: JSON,
+    *,
+    manager: str,
+    now: datetime,
+    subresource: str,
+    empty: JSON | None = None,
+) -> None:
+    """Record a create, update or patch (not apply) in `new`.
+
+    `empty` is what a new object is compared with: the structs that Go has in it anyway belong to nobody.
+    """
+    given = meta(new).get("managedFields")
+    if given == [{}]:
+        meta(new).pop("managedFields")
+        return
+    managers = (read(new) if given and old is not None else {}) or read(old)
+    if old is not None and not managers:
+        meta(new).pop("managedFields", None)
+        return
+    root = typed_root(tree)
+    changes = compare(root, old or empty or {"metadata": {}}, new)
+    managers = released(managers, changes.changed | changes.removed)
+    mine = tracked(kind, changes.changed, subresource)
+    if mine:
+        me = Manager(manager, "Update", kind.api_version, subresource)
+        before = managers.get(me)
+        managers[me] = Ownership(mine | before.paths if before else mine, rfc3339(now))
+    write(new, _capped(managers))
+
+
+def released(managers: Managers, paths: set[Path]) -> Managers:
+    """`managers` without `paths`; who owns nothing any more is gone."""
+    left = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
+    return {manager: owned for manager, owned in left.items() if owned.paths}
+
+
+def _capped(managers: Managers) -> Managers:
+    updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
+    surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
+    if not surplus:
+        return managers
+    surplus = updaters[: len(surplus) + 1]
+    kept = {manager: owned for manager, owned in managers.items() if manager not in surplus}
+    ancient = Manager(_ANCIENT, "Update", surplus[0].version)
+    paths = frozenset[Path]().union(*(managers[m].paths for m in surplus))
+    kept[ancient] = Ownership(paths, managers[surplus[-1]].time)
+    return kept
+
+
+def everything(
+    tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
+) -> Managers:
+    """The owner of an object that nobody tracked until now, when somebody applies to it: as if it were made now.
+
+    Through a subresource it is that one's fields alone that get an owner.
+    """
+    paths = tracked(kind, compare(typed_root(tree), empty, live).changed, subresource)
+    owner = Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)
+    return {owner: Ownership(paths, rfc3339(now))} if paths else {}

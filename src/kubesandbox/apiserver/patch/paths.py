@@ -1,0 +1,36 @@
+"""Sets of paths: which structs lead to them, and in which order they are told.
+
+In: a schema's root and paths. Out: more paths, or the same in order. Follows structured-merge-diff's fieldpath.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kubesandbox.apiserver.patch.fields import child, is_declared
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path
+from kubesandbox.apiserver.schema import Structural
+
+
+def with_structs(root: Structural, paths: FieldSet) -> set[Path]:
+    """The paths, and those of the structs' fields that lead to them (not those of maps' keys and lists' items)."""
+    found = set(paths)
+    for path in paths:
+        node: Structural | None = root
+        for length, part in enumerate(path[:-1], 1):
+            name = part.removeprefix("f:")
+            if name != part and is_declared(node, name):
+                found.add(path[:length])
+            below = child(node, name) if name != part else node.items if node else None
+            node = below
+    return found
+
+
+def in_order(paths: Collection[Path]) -> list[Path]:
+    """Paths as structured-merge-diff lists them: at each level first those that end there, then what is below."""
+    ends = sorted(path for path in paths if len(path) == 1)
+    below: dict[str, set[Path]] = {}
+    for path in paths:
+        if len(path) > 1:
+            below.setdefault(path[0], set()).add(path[1:])
+    return [*ends, *((part, *rest) for part in sorted(below) for rest in in_order(below[part]))]

@@ -1,0 +1,163 @@
+"""Strategic merge patch: a merge patch that knows which lists are keyed, for built-in kinds.
+
+Understands `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/x`, `$setElementOrder/x` and `$retainKeys`.
+Keys and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernetes-patch-strategy`).
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kubesandbox.apiserver.errors import ApiError, bad_request
+from kubesandbox.apiserver.patch.fields import child, typed_root
+from kubesandbox.apiserver.patch.typed_config import go_plain
+from kubesandbox.apiserver.schema import Structural
+
+JSON = dict[str, Any]
+
+_DELETE_PREFIX = "$deleteFromPrimitiveList/"
+_ORDER_PREFIX = "$setElementOrder/"
+# ObjectMeta's lists, which every kind has.
+_META_KEYS = {"ownerReferences": "uid", "finalizers": ""}
+
+
+def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
+    """`obj` with `patch` merged into it, neither changed; raises ApiError for a patch that makes no sense."""
+    if not isinstance(patch, dict):
+        raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
+    return _map(typed_root(tree), copy.deepcopy(obj), patch)
+
+
+def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
+    match patch.get("$patch"):
+        case "replace":
+            replaced: JSON = _clean({key: value for key, value in patch.items() if key != "$patch"})
+            return replaced
+        case "delete":
+            return {}
+        case None | "merge":
+            pass
+        case other:
+            raise _senseless(f"unknown patch type: {other} in map: {go_plain(patch)}")
+    result = original
+    if "$retainKeys" in patch:
+        result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_PREFIX):
+            name = key.removeprefix(_DELETE_PREFIX)
+            if isinstance(result.get(name), list):
+                result[name] = [item for item in result[name] if item not in value]
+        elif not key.startswith("$"):
+            _member(node, result, key, value, patch.get(f"{_ORDER_PREFIX}{key}"))
+    for key, order in patch.items():
+        name = key.removeprefix(_ORDER_PREFIX)
+        if name != key and name not in patch and isinstance(result.get(name), list):
+            merge_key = _merge_key(name, child(node, name)) or ""
+            result[name] = _ordered(result[name], order, result[name], merge_key)
+    return result
+
+
+def _member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
+    below = child(node, key)
+    current = result.get(key)
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, dict):
+        if current is None and value.get("$patch") == "delete":
+            return
+        result[key] = _map(below, current if isinstance(current, dict) else {}, value)
+        if value.get("$patch") == "delete":
+            result.pop(key, None)
+    elif isinstance(value, list):
+        before = current if isinstance(current, list) else []
+        result[key] = _list(key, below, before, value)
+        if isinstance(order, list):
+            merge_key = _merge_key(key, below) or ""
+            _check_order(value, order, merge_key)
+            result[key] = _ordered(result[key], order, before, merge_key)
+    else:
+        result[key] = value
+
+
+def _merge_key(key: str, node: Structural | None) -> str | None:
+    """The key of a keyed list, empty for a list merged as a set, None for one that is replaced."""
+    if key in _META_KEYS and (node is None or not node.patch_merge_key):
+        return _META_KEYS[key]
+    if node is None or "merge" not in node.patch_strategy.split(","):
+        return None
+    return node.patch_merge_key
+
+
+def _list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
+    merge_key = _merge_key(key, node)
+    if merge_key is None:
+        return _clean_list(patch)
+    if merge_key == "":
+        both = original + [item for item in patch if item not in original]
+        return _ordered(list(dict.fromkeys(both)), patch, original, "")
+    if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
+        return _clean_list([item for item in patch if item.get("$patch") != "replace"])
+    result = list(original)
+    for item in patch:
+        if not isinstance(item, dict) or merge_key not in item:
+            raise _senseless(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
+        _merge_item(node, result, item, merge_key)
+    kept = [item for item in patch if item.get("$patch") != "delete"]
+    return _ordered(result, kept, original, merge_key)
+
+
+def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
+    at = next((index for index, old in enumerate(result) if _place(old, merge_key) == item[merge_key]), None)
+    if item.get("$patch") == "delete":
+        if at is not None:
+            del result[at]
+    elif at is None:
+        result.append(_map(node.items if node else None, {}, item))
+    else:
+        result[at] = _map(node.items if node else None, result[at], item)
+
+
+def _senseless(why: str) -> ApiError:
+    return ApiError(500, "", why)
+
+
+# -- the order of lists ------------------------------------------------------------------------------------------------
+
+
+def _place(item: Any, merge_key: str) -> Any:
+    """What an item of a list is known by."""
+    return item.get(merge_key) if merge_key and isinstance(item, dict) else item
+
+
+def _ordered(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
+    """The items that are wanted in the wanted order, the others where they were before them, else behind."""
+    order = [_place(item, merge_key) for item in wanted]
+    known = [_place(item, merge_key) for item in before]
+    mine = sorted((i for i in items if _place(i, merge_key) in order), key=lambda i: order.index(_place(i, merge_key)))
+    others = [item for item in items if _place(item, merge_key) not in order]
+    result: list[Any] = []
+    while others and mine:
+        left, right = _place(others[0], merge_key), _place(mine[0], merge_key)
+        first = left in known and right in known and known.index(left) < known.index(right)
+        result.append((others if first else mine).pop(0))
+    return [*result, *others, *mine]
+
+
+def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """The items of a patch stand in its own `$setElementOrder`, in that order."""
+    kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
+    rest = iter([_place(item, merge_key) for item in order])
+    if not all(_place(item, merge_key) in rest for item in kept):
+        why = f"The order in patch list:\n{go_plain(patch)}\n doesn't match $setElementOrder list:\n{go_plain(order)}\n"
+        raise _senseless(why)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _clean(member) for key, member in value.items() if member is not None and not key.startswith("$")}
+    return value
+
+
+def _clean_list(items: list[Any]) -> list[Any]:
+    return [_clean(item) for item in items]

@@ -1,0 +1,138 @@
+"""What structured-merge-diff's typed parser refuses in an applied configuration, in its words.
+
+In: the schema's root and the configuration. Out: faults as `.path: message`, in the order met. A field that the schema
+does not declare can have no owner, and an item without its key no place: such a configuration is refused as a whole.
+Follows sigs.k8s.io/structured-merge-diff, typed/{validate,helpers}.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.patch.fields import element, is_atomic, typed_root
+from kubesandbox.apiserver.patch.fields_v1 import Path, show
+from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.schema.fields import RESOURCE_FIELDS
+
+JSON = dict[str, Any]
+Faults = Iterator[str]
+
+
+def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
+    """Why the configuration cannot be taken, empty when it can."""
+    found = list(_value(typed_root(tree), config, ()))
+    if not found:
+        return ""
+    metadata = config.get("metadata") or {}
+    group = f"{kind.group}/{kind.version}"
+    where = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
+    text = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(found))
+    return f"failed to create typed patch object ({where}): {text}"
+
+
+def _value(node: Structural | None, value: Any, path: Path) -> Faults:
+    if node is None or value is None:
+        return
+    if node.type == "object":
+        yield from _map(node, value, path)
+    elif node.type == "array":
+        yield from _list(node, value, path)
+    elif node.type == "string":
+        if not isinstance(value, str):
+            yield f"{show(path)}: expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
+    elif node.type == "boolean":
+        if not isinstance(value, bool):
+            yield f"{show(path)}: expected boolean, got &{{{go_plain(value)}}}"
+    elif node.type and (isinstance(value, bool) or not isinstance(value, int | float)):
+        yield f"{show(path)}: expected numeric (int or float), got {_go_name(value)}"
+
+
+def _map(node: Structural, value: Any, path: Path) -> Faults:
+    if not isinstance(value, dict):
+        yield f"{show(path)}: expected map, got &{{{go_plain(value)}}}"
+        return
+    for name, member in value.items():
+        here = (*path, f"f:{name}")
+        child = node.field(name)
+        if child is None and _is_closed(node) and not (node.embedded and name in RESOURCE_FIELDS):
+            yield f"{show(here)}: field not declared in schema"
+        else:
+            yield from _value(child, member, here)
+
+
+def _is_closed(node: Structural) -> bool:
+    return bool(node.properties) and not node.preserve_unknown and not node.additional_any
+
+
+def _list(node: Structural, value: Any, path: Path) -> Faults:
+    if not isinstance(value, list):
+        yield f"{show(path)}: expected list, got &{{{go_plain(value)}}}"
+        return
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        key = f"i:{index}"
+        if not is_atomic(node, value):
+            if why := _unplaceable(node, item):
+                yield f"{show(path)}: element {index}: {why}"
+                return
+            key = element(node, item)
+            if key in seen:
+                yield f"{show(path)}: duplicate entries for key {show((key,))}"
+            seen.add(key)
+        yield from _value(node.items, item, (*path, key))
+
+
+def _unplaceable(node: Structural, item: Any) -> str:
+    """Why an item has no place of its own in a set or a list-map."""
+    if node.list_type == "set":
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        kinds = ((dict, "that's a map type"), (type(None), "that's an explicit null"))
+        return next(
+            (f"associative list without keys has an element {text}" for kind, text in kinds if isinstance(item, kind)),
+            "",
+        )
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    # One key is enough: an item without another is another item.
+    if any(name in item or _has_default(node, name) for name in node.list_keys):
+        return ""
+    keys = " ".join(f'"{name}"' for name in node.list_keys)
+    return (
+        f"associative list with keys has an element that omits all key fields [{keys}] (and doesn't have default "
+        "values for any key fields)"
+    )
+
+
+def _has_default(node: Structural, name: str) -> bool:
+    member = node.items.properties.get(name) if node.items else None
+    return member is not None and member.has_default
+
+
+def go_syntax(value: Any) -> str:
+    """A value out of YAML as Go's `%#v` prints it."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{json.dumps(key)}:{go_syntax(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+    return "interface {}(nil)" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def go_plain(value: Any) -> str:
+    """A value as Go's `%v` prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{key}:{go_plain(value[key])}' for key in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_plain, value))}]"
+    return "<nil>" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _go_name(value: Any) -> str:
+    names = {dict: "map[string]interface {}", list: "[]interface {}", bool: "bool"}
+    return names.get(type(value), "string")

@@ -1,0 +1,195 @@
+"""OpenAPI documents of the kinds that are served: what kubectl asks before it applies, explains and validates.
+
+In: kinds, custom ones with their definitions. Out: the v3 index, one v3 document a group-version, and one v2 document
+of everything, as dicts. Only what clients read is there: schemas, and the paths whose operations say which kind they
+are for and that they take fieldValidation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.schema.builtin import definition_name, definitions
+
+JSON = dict[str, Any]
+
+_V3 = "#/components/schemas/"
+_V2 = "#/definitions/"
+_INFO = {"title": "Kubernetes", "version": "v1.34.0"}
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+# kubectl takes a server for one with field validation only when its PATCH names the parameter.
+_PARAMETERS = [
+    {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
+    for name in ("dryRun", "fieldManager", "fieldValidation")
+]
+_VERBS = {
+    "item": {"get": "get", "put": "update", "patch": "patch", "delete": "delete"},
+    "collection": {"get": "list", "post": "create", "delete": "deletecollection"},
+}
+
+
+def prefix(kind: Kind) -> str:
+    """`api/v1` or `apis/group/version`: where a kind is served, and the key of its v3 document."""
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def v3_address(key: str, content: str) -> str:
+    """Where the v3 document of a group-version with that hash is."""
+    return f"/openapi/v3/{key}?hash={content}"
+
+
+def v3_index(hashes: Mapping[str, str]) -> JSON:
+    """The answer of `/openapi/v3`: each document's address, with the hash of its content."""
+    return {"paths": {key: {"serverRelativeURL": v3_address(key, content)} for key, content in hashes.items()}}
+
+
+def content_hash(body: bytes) -> str:
+    """A hash that changes when the document does: SHA-512 in upper-case hex, as kube-openapi's."""
+    return hashlib.sha512(body).hexdigest().upper()
+
+
+def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
+    """Group-version -> its kinds, sorted by name."""
+    groups: dict[str, list[Kind]] = {}
+    for kind in kinds:
+        groups.setdefault(prefix(kind), []).append(kind)
+    return {key: tuple(found) for key, found in sorted(groups.items())}
+
+
+def build_group(kinds: Iterable[Kind]) -> JSON:
+    """The v3 document of one group-version's kinds."""
+    found = list(kinds)
+    schemas = _with_references({name: schema for kind in found for name, schema in _schemas(kind)})
+    paths = {path: item for kind in found for path, item in _paths(kind)}
+    return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
+
+
+def build_v2(kinds: Iterable[Kind]) -> JSON:
+    """The one v2 document."""
+    found = list(kinds)
+    schemas = _with_references({name: schema for kind in found for name, schema in _schemas(kind)})
+    paths = {path: item for kind in found for path, item in _paths(kind)}
+    return {
+        "swagger": "2.0",
+        "info": _INFO,
+        "paths": _as_v2(paths),
+        "definitions": {name: _as_v2(schema) for name, schema in schemas.items()},
+    }
+
+
+def _schemas(kind: Kind) -> Iterator[tuple[str, JSON]]:
+    name = schema_name(kind)
+    gvk = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
+    yield name, {**_schema(kind), "x-kubernetes-group-version-kind": gvk}
+    list_gvk = [{"group": kind.group, "kind": kind.list_name, "version": kind.version}]
+    items = {"type": "array", "items": {"allOf": [{"$ref": _V3 + name}]}}
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "items": items,
+        "metadata": {"type": "object"},
+    }
+    yield (
+        f"{name}List",
+        {
+            "type": "object",
+            "description": f"{kind.list_name} is a list of {kind.kind}.",
+            "required": ["items"],
+            "properties": properties,
+            "x-kubernetes-group-version-kind": list_gvk,
+        },
+    )
+
+
+def schema_name(kind: Kind) -> str:
+    """The name of a kind's schema: a built-in one's as Kubernetes has it, a custom one's from its group reversed."""
+    known = "" if kind.custom else definition_name(kind.group, kind.version, kind.kind)
+    return known or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
+
+
+def _schema(kind: Kind) -> JSON:
+    if kind.crd is None:
+        known = definitions().get(definition_name(kind.group, kind.version, kind.kind))
+        return known or _with_metadata({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
+    written = (version.get("schema") or {}).get("openAPIV3Schema")
+    return _with_metadata(written or {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+
+
+_TYPE_META = {
+    "apiVersion": {"type": "string", "description": "The group and version that the object is written in."},
+    "kind": {"type": "string", "description": "What the object is."},
+    "metadata": {"description": "Name, labels and the like.", "allOf": [{"$ref": _V3 + _META}]},
+}
+
+
+def _with_metadata(schema: JSON) -> JSON:
+    properties = {**schema.get("properties", {}), "metadata": _TYPE_META["metadata"]}
+    return {**schema, "properties": {**_TYPE_META, **properties}}
+
+
+def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
+    """`schemas` and whatever they refer to, sorted by name."""
+    result, known = dict(schemas), definitions()
+    waiting = list(schemas.values())
+    while waiting:
+        for name in _references(waiting.pop()):
+            if name not in result and name in known:
+                result[name] = known[name]
+                waiting.append(known[name])
+    return dict(sorted(result.items()))
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].rsplit("/", 1)[1]
+        for child in value.values():
+            yield from _references(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _references(child)
+
+
+def _paths(kind: Kind) -> Iterator[tuple[str, JSON]]:
+    space = "namespaces/{namespace}/" if kind.namespaced else ""
+    collection = f"/{prefix(kind)}/{space}{kind.plural}"
+    for path, role in ((collection, "collection"), (f"{collection}/{{name}}", "item")):
+        operations = {
+            method: _operation(kind, method, action) for method, action in _VERBS[role].items() if action in kind.verbs
+        }
+        if operations:
+            yield path, operations
+
+
+def _operation(kind: Kind, method: str, action: str) -> JSON:
+    return {
+        "operationId": f"{action}{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}",
+        "parameters": _PARAMETERS if method in ("post", "put", "patch") else [],
+        "responses": {
+            "200": {
+                "description": "OK",
+                "content": {"application/json": {"schema": {"$ref": _V3 + schema_name(kind)}}},
+            }
+        },
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": {"group": kind.group, "kind": kind.kind, "version": kind.version},
+    }
+
+
+# Words that OpenAPI v2 does not know.
+_NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable", "content")
+
+
+def _as_v2(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_v2(item) for item in value]
+    if not isinstance(value, dict):
+        return value.replace(_V3, _V2) if isinstance(value, str) else value
+    all_of = value.get("allOf")
+    if isinstance(all_of, list) and len(all_of) == 1 and "$ref" in all_of[0]:
+        value = {**{key: item for key, item in value.items() if key != "allOf"}, **all_of[0]}
+    return {key: _as_v2(item) for key, item in value.items() if key not in _NOT_IN_V2 or isinstance(item, str)}

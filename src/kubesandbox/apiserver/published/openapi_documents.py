@@ -1,0 +1,111 @@
+"""The OpenAPI documents of what is served now: built when asked for, and kept until a kind of theirs comes or goes.
+
+In: the served kinds and a request. Out: the document with its ETag, 304 for a client that has it, 301 to the current
+address for one that asks by an old hash (as kube-openapi's handler3). The mistake prevented: a cluster of a hundred
+definitions building every document anew at every `kubectl apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import format_datetime
+
+import orjson
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver.http.messages import JSON_TYPE, Request, Response
+from kubesandbox.apiserver.kinds import Kind, KindTable
+from kubesandbox.apiserver.published import openapi, openapi_protobuf
+
+# A client may keep a document that it asked for by its hash: the hash is of the content.
+_KEEP = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document as it is sent."""
+
+    body: bytes
+    hash: str
+    type: str = JSON_TYPE
+
+    @property
+    def etag(self) -> str:
+        """The hash as HTTP writes it."""
+        return f'"{self.hash}"'
+
+
+def _document(content: openapi.JSON) -> Document:
+    body = orjson.dumps(content)
+    return Document(body, openapi.content_hash(body))
+
+
+class OpenApiDocuments:
+    """`/openapi/v2` and `/openapi/v3`."""
+
+    def __init__(self, kinds: KindTable, clock: Clock) -> None:
+        self._kinds = kinds
+        self._clock = clock
+        # Group-version -> the kinds that a document was made of, and the document.
+        self._groups: dict[str, tuple[tuple[Kind, ...], Document]] = {}
+        self._whole: dict[str, tuple[int, Document]] = {}
+
+    def serve(self, request: Request) -> Response | None:
+        """The document at a path, or None."""
+        path = request.path
+        if path == "/openapi/v2" and openapi_protobuf.is_wanted(request.header("accept")):
+            return _answer(request, self._v2_protobuf())
+        if path == "/openapi/v2":
+            return _answer(request, self._at_once(path, lambda: openapi.build_v2(self._kinds)))
+        if path == "/openapi/v3":
+            return _answer(request, self._at_once(path, self._index))
+        if not path.startswith("/openapi/v3/"):
+            return None
+        key = path.removeprefix("/openapi/v3/")
+        kinds = openapi.by_group(self._kinds).get(key)
+        return self._group_answer(request, key, self._group(key, kinds)) if kinds else Response(404)
+
+    def _group_answer(self, request: Request, key: str, document: Document) -> Response:
+        asked = request.query.get("hash", "")
+        if not asked:
+            return _answer(request, document)
+        if asked != document.hash:
+            headers = (("Location", openapi.v3_address(key, document.hash)), ("Etag", document.etag))
+            return Response(301, headers=headers)
+        until = format_datetime(self._clock.now() + _KEEP, usegmt=True)
+        return _answer(request, document, (("Cache-Control", "public, immutable"), ("Expires", until)))
+
+    def _at_once(self, path: str, build: Callable[[], openapi.JSON]) -> Document:
+        generation = self._kinds.generation
+        known = self._whole.get(path)
+        if known is None or known[0] != generation:
+            known = self._whole[path] = (generation, _document(build()))
+        return known[1]
+
+    def _v2_protobuf(self) -> Document:
+        key, generation = openapi_protobuf.MEDIA_TYPE, self._kinds.generation
+        known = self._whole.get(key)
+        if known is None or known[0] != generation:
+            body = openapi_protobuf.encode(openapi.build_v2(self._kinds))
+            known = self._whole[key] = (generation, Document(body, openapi.content_hash(body), key))
+        return known[1]
+
+    def _index(self) -> openapi.JSON:
+        groups = openapi.by_group(self._kinds)
+        self._groups = {key: kept for key, kept in self._groups.items() if key in groups}
+        return openapi.v3_index({key: self._group(key, kinds).hash for key, kinds in groups.items()})
+
+    def _group(self, key: str, kinds: tuple[Kind, ...]) -> Document:
+        known = self._groups.get(key)
+        if known is None or known[0] != kinds:
+            known = self._groups[key] = (kinds, _document(openapi.build_group(kinds)))
+        return known[1]
+
+
+def _answer(request: Request, document: Document, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    headers = (("Etag", document.etag), ("Vary", "Accept"), *headers)
+    if document.etag in request.header("if-none-match"):
+        return Response(304, headers=headers)
+    return Response(body=document.body, content_type=document.type, headers=headers)

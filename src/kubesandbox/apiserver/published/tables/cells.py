@@ -1,0 +1,289 @@
+"""The cells of tables: functions from an object and the present time to what stands in a column.
+
+The texts are those of kube-apiserver's printers (pkg/printers/internalversion), which people know from `kubectl get`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from kubesandbox.apiserver.published.tables.jsonpath import find
+
+JSON = dict[str, Any]
+Cell = Callable[[JSON, datetime], Any]
+
+_NONE = "<none>"
+
+
+def duration(seconds: float) -> str:
+    """As kubectl shortens ages (apimachinery's HumanDuration): two units while the first is small."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 0:
+        return "0s"
+    if whole < 120:
+        return f"{whole}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 10:
+        return f"{minutes}m{whole % 60}s" if whole % 60 else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    if days < 730:
+        return f"{days}d"
+    years, rest = days // 365, days % 365
+    return f"{years}y{rest}d" if days < 8 * 365 and rest else f"{years}y"
+
+
+def since(text: str | None, now: datetime) -> str:
+    """The age of a time, `<unknown>` where there is none."""
+    if not text:
+        return "<unknown>"
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        return "<invalid>"
+    return duration((now - then) / timedelta(seconds=1))
+
+
+def age(obj: JSON, now: datetime) -> str:
+    """The object's age."""
+    return since(obj["metadata"].get("creationTimestamp"), now)
+
+
+def at(path: str, otherwise: Any = "") -> Cell:
+    """What stands at a path."""
+
+    def cell(obj: JSON, _now: datetime) -> Any:
+        found = find(path, obj)
+        return found[0] if found and found[0] is not None else otherwise
+
+    return cell
+
+
+def count(path: str) -> Cell:
+    """How many members stand at a path."""
+    return lambda obj, _now: len((find(path, obj) or [{}])[0] or {})
+
+
+def of(path: str, total: str) -> Cell:
+    """`1/3`."""
+    return lambda obj, _now: f"{(find(path, obj) or [0])[0] or 0}/{(find(total, obj) or [0])[0] or 0}"
+
+
+def pod_ready(obj: JSON, _now: datetime) -> str:
+    """Containers that are ready, of all."""
+    statuses = (obj.get("status") or {}).get("containerStatuses") or ()
+    total = len((obj.get("spec") or {}).get("containers") or ())
+    return f"{sum(bool(each.get('ready')) for each in statuses)}/{total}"
+
+
+def pod_status(obj: JSON, _now: datetime) -> str:
+    """The phase, unless a container has something more particular to say (printers.go: printPod)."""
+    status = obj.get("status") or {}
+    text = status.get("reason") or status.get("phase") or "Pending"
+    for each in status.get("containerStatuses") or ():
+        state = each.get("state") or {}
+        if reason := (state.get("waiting") or {}).get("reason"):
+            text = reason
+        elif ended := state.get("terminated"):
+            text = ended.get("reason") or f"ExitCode:{ended.get('exitCode', 0)}"
+    return "Terminating" if obj["metadata"].get("deletionTimestamp") else text
+
+
+def pod_restarts(obj: JSON, _now: datetime) -> str:
+    """How often containers were restarted."""
+    statuses = (obj.get("status") or {}).get("containerStatuses") or ()
+    return str(sum(each.get("restartCount", 0) for each in statuses))
+
+
+def node_status(obj: JSON, _now: datetime) -> str:
+    """`Ready`, and whether pods may come."""
+    conditions = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
+    ready = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown")
+    return f"{ready},SchedulingDisabled" if (obj.get("spec") or {}).get("unschedulable") else ready
+
+
+def node_roles(obj: JSON, _now: datetime) -> str:
+    """The roles, by their labels."""
+    prefix = "node-role.kubernetes.io/"
+    roles = [key.removeprefix(prefix) for key in obj["metadata"].get("labels") or {} if key.startswith(prefix)]
+    return ",".join(sorted(roles)) or "<none>"
+
+
+def budget(key: str) -> Cell:
+    """A number or percentage of a budget."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        value = (obj.get("spec") or {}).get(key)
+        return "N/A" if value is None else str(value)
+
+    return cell
+
+
+def event_object(obj: JSON, _now: datetime) -> str:
+    """`pod/name`."""
+    involved = obj.get("involvedObject") or {}
+    return f"{involved.get('kind', '').lower()}/{involved.get('name', '')}"
+
+
+def event_seen(obj: JSON, now: datetime) -> str:
+    """How long ago it was seen last."""
+    return since(obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp"), now)
+
+
+def job_status(obj: JSON, _now: datetime) -> str:
+    """`Complete`, `Failed` or `Running`."""
+    done = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
+    return next((name for name in ("Complete", "Failed") if done.get(name) == "True"), "Running")
+
+
+def role_ref(obj: JSON, _now: datetime) -> str:
+    """`Role/name`."""
+    reference = obj.get("roleRef") or {}
+    return f"{reference.get('kind', '')}/{reference.get('name', '')}"
+
+
+def name(obj: JSON, _now: datetime) -> str:
+    """The object's name."""
+    return str(obj["metadata"]["name"])
+
+
+def or_none(path: str) -> Cell:
+    """What stands at a path, `<none>` where nothing does."""
+    return at(path, _NONE)
+
+
+def labels(path: str) -> Cell:
+    """`a=b,c=d`."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        found = (find(path, obj) or [None])[0] or {}
+        return ",".join(f"{key}={value}" for key, value in sorted(found.items())) or _NONE
+
+    return cell
+
+
+def selector(path: str) -> Cell:
+    """A label selector in its text form."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        found = (find(path, obj) or [None])[0]
+        if found is None:
+            return _NONE
+        parts = [f"{key}={value}" for key, value in sorted((found.get("matchLabels") or {}).items())]
+        return ",".join([*parts, *map(_requirement, found.get("matchExpressions") or ())]) or _NONE
+
+    return cell
+
+
+def _requirement(each: JSON) -> str:
+    key, operator = each.get("key", ""), each.get("operator")
+    if operator in ("In", "NotIn"):
+        return f"{key} {operator.lower()} ({','.join(sorted(each.get('values') or ()))})"
+    return key if operator == "Exists" else f"!{key}"
+
+
+def listed(path: str, member: str) -> Cell:
+    """One member of each item of a list."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        return ",".join(str(item.get(member, "")) for item in (find(path, obj) or [None])[0] or ())
+
+    return cell
+
+
+def subjects(kind: str) -> Cell:
+    """The subjects of a kind in a binding."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        found = [each for each in obj.get("subjects") or () if each.get("kind") == kind]
+        names = [f"{e.get('namespace', '')}/{e['name']}" if kind == "ServiceAccount" else e["name"] for e in found]
+        return ", ".join(names) if kind == "ServiceAccount" else ",".join(names)
+
+    return cell
+
+
+def pod_gates(obj: JSON, _now: datetime) -> str:
+    """Readiness gates that are open, of all."""
+    gates = (obj.get("spec") or {}).get("readinessGates") or ()
+    if not gates:
+        return _NONE
+    true = {c.get("type") for c in (obj.get("status") or {}).get("conditions") or () if c.get("status") == "True"}
+    return f"{sum(gate.get('conditionType') in true for gate in gates)}/{len(gates)}"
+
+
+def address(kind: str) -> Cell:
+    """A node's address of a kind."""
+
+    def cell(obj: JSON, _now: datetime) -> str:
+        addresses = (obj.get("status") or {}).get("addresses") or ()
+        return next((each["address"] for each in addresses if each.get("type") == kind), _NONE)
+
+    return cell
+
+
+def service_external(obj: JSON, _now: datetime) -> str:
+    """External addresses, `<pending>` for a balancer without one."""
+    spec = obj.get("spec") or {}
+    given = list(spec.get("externalIPs") or ())
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    if spec.get("type") == "LoadBalancer":
+        ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+        given = [*(each.get("ip") or each.get("hostname", "") for each in ingress), *given]
+        return ",".join(given) or "<pending>"
+    return ",".join(given) or _NONE
+
+
+def service_ports(obj: JSON, _now: datetime) -> str:
+    """`80:30080/TCP,443/TCP`."""
+    found = []
+    for port in (obj.get("spec") or {}).get("ports") or ():
+        node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        found.append(f"{port.get('port')}{node}/{port.get('protocol', 'TCP')}")
+    return ",".join(found) or _NONE
+
+
+def job_duration(obj: JSON, now: datetime) -> str:
+    """From the start to the end, or to now."""
+    status = obj.get("status") or {}
+    if not status.get("startTime"):
+        return ""
+    until = datetime.fromisoformat(status["completionTime"]) if status.get("completionTime") else now
+    return since(status["startTime"], until)
+
+
+def event_source(obj: JSON, _now: datetime) -> str:
+    """Who reported it, and where."""
+    source = obj.get("source") or {}
+    return ", ".join(filter(None, (source.get("component") or obj.get("reportingComponent"), source.get("host"))))
+
+
+def event_first(obj: JSON, now: datetime) -> str:
+    """How long ago it was seen first."""
+    return since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
+
+
+def event_count(obj: JSON, _now: datetime) -> int:
+    """How often it was seen."""
+    return int((obj.get("series") or {}).get("count") or obj.get("count") or 1)
+
+
+def data_count(obj: JSON, _now: datetime) -> int:
+    """How many keys, of both kinds of data."""
+    return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
+
+
+def last_schedule(obj: JSON, now: datetime) -> str:
+    """How long ago a job was made last."""
+    last = (obj.get("status") or {}).get("lastScheduleTime")
+    return since(last, now) if last else _NONE

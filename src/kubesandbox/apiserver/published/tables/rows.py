@@ -1,0 +1,73 @@
+"""Objects as the rows that `kubectl get` prints: the columns of Kubernetes' own printers, and those of a CRD."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.published.tables.cells import age, since
+from kubesandbox.apiserver.published.tables.columns import columns_of
+from kubesandbox.apiserver.published.tables.jsonpath import PathError, find
+
+JSON = dict[str, Any]
+NAME = {"name": "Name", "type": "string", "format": "name", "description": "The object's name.", "priority": 0}
+_BY_PATH = "Custom resource definition column (in JSONPath format)"
+
+
+class Tables:
+    """Columns and cells by kind."""
+
+    def columns(self, kind: Kind) -> list[JSON]:
+        """The column definitions."""
+        if kind.custom:
+            declared = _declared(kind)
+            shown = [
+                {
+                    "name": column["name"],
+                    "type": column["type"],
+                    "format": column.get("format", ""),
+                    "description": column.get("description") or f"{_BY_PATH}: {column['jsonPath']}",
+                    "priority": column.get("priority", 0),
+                }
+                for column in declared
+            ]
+            return [NAME, *shown] if declared else [NAME, _column("Age", "string")]
+        return [column.definition() for column in columns_of(kind)]
+
+    def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
+        """The cells of one object."""
+        name = obj["metadata"]["name"]
+        if kind.custom:
+            declared = _declared(kind)
+            return [name, *(_custom(column, obj, now) for column in declared)] if declared else [name, age(obj, now)]
+        return [column.cell(obj, now) for column in columns_of(kind)]
+
+
+def _column(name: str, type_: str) -> JSON:
+    return {"name": name, "type": type_, "format": "", "description": "", "priority": 0}
+
+
+def _declared(kind: Kind) -> list[JSON]:
+    versions = ((kind.crd or {}).get("spec") or {}).get("versions") or ()
+    for version in versions:
+        if version.get("name") == kind.version:
+            columns: list[JSON] = version.get("additionalPrinterColumns") or []
+            return columns
+    return []
+
+
+def _custom(column: JSON, obj: JSON, now: datetime) -> Any:
+    try:
+        found = find(column["jsonPath"], obj)
+    except PathError:
+        return None
+    if not found:
+        return None
+    if column["type"] == "date":
+        return since(found[0] if isinstance(found[0], str) else None, now)
+    if column["type"] in {"integer", "number", "boolean"}:
+        return found[0]
+    value = found[0]
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,45 @@
+"""Schemas as the API server uses them, of custom resources and of built-in kinds.
+
+    schema = compile_schema(openapi_v3_schema)           # once per CRD version; raises SchemaError
+    obj, unknown = schema.prune(obj)                     # unknown: ("spec.desiredUpdate.mode", ...)
+    obj = schema.default(obj)
+    errors = schema.validate(obj, old)                   # FieldErrors: structure, list-map keys, CEL rules
+    schema.root                                          # the merge tree for server-side apply: see Structural
+
+    errors, schemas = compile_crd(crd)                   # a CustomResourceDefinition: faults, version -> Schema
+    builtin = builtin_schema(group, version, kind)       # Pods, Deployments, ...: as Go's codec handles them
+    obj, unknown = builtin.decode(obj)                   # raises DecodeError in Go's words
+    obj = builtin.complete(obj)                          # with every zero that Go writes
+
+`unknown` become `unknown field "spec.x"` with `strict_errors`, for fieldValidation Strict and Warn.
+Nothing is changed in place: every function returns new dicts where it had to change something.
+"""
+
+from __future__ import annotations
+
+from kubesandbox.apiserver.schema import object_meta
+from kubesandbox.apiserver.schema.builtin import builtin_schema
+from kubesandbox.apiserver.schema.crd import compile_crd, validate_crd, validate_crd_update
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, aggregate, not_supported
+from kubesandbox.apiserver.schema.schema import Schema, compile_schema, strict_errors
+from kubesandbox.apiserver.schema.structural import SchemaError, Structural
+from kubesandbox.apiserver.schema.typed import DecodeError
+
+__all__ = [
+    "DecodeError",
+    "Fault",
+    "FieldError",
+    "Schema",
+    "SchemaError",
+    "Structural",
+    "Verbatim",
+    "aggregate",
+    "builtin_schema",
+    "compile_crd",
+    "compile_schema",
+    "not_supported",
+    "object_meta",
+    "strict_errors",
+    "validate_crd",
+    "validate_crd_update",
+]

@@ -1,0 +1,169 @@
+"""The schemas of built-in kinds, made from the table of types when first asked for.
+
+In: group, version and kind. Out: a `BuiltinSchema`, or None for a kind that the table does not have; and for the
+OpenAPI documents the definitions by their full names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from typing import Any
+
+from kubesandbox.apiserver.schema import builtin_table, typed
+from kubesandbox.apiserver.schema.builtin_descriptions import DESCRIPTIONS
+from kubesandbox.apiserver.schema.builtin_table import Field
+from kubesandbox.apiserver.schema.structural import Compiler, Structural
+
+JSON = dict[str, Any]
+
+_REFERENCE = "#/components/schemas/"
+_WORDS: dict[str, JSON] = {
+    "s": {"type": "string"},
+    "i32": {"type": "integer", "format": "int32"},
+    "i64": {"type": "integer", "format": "int64"},
+    "n": {"type": "number", "format": "double"},
+    "b": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+_ZEROS: dict[str, Any] = {"s": "", "i32": 0, "i64": 0, "n": 0, "b": False}
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+# Types that write themselves. Those without a type of their own take any JSON.
+_SPECIAL: dict[str, JSON] = {
+    f"{_META}.Time": {"type": "string", "format": "date-time"},
+    f"{_META}.MicroTime": {"type": "string", "format": "date-time"},
+    f"{_META}.FieldsV1": {"type": "object"},
+    # Any JSON object, owned as one (structured-merge-diff's untyped atomic).
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object", "x-kubernetes-map-type": "atomic"},
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+    f"{_EXTENSIONS}.CustomResourceSubresourceStatus": {"type": "object"},
+    f"{_EXTENSIONS}.JSON": {},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrArray": {},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrBool": {},
+    f"{_EXTENSIONS}.JSONSchemaPropsOrStringArray": {},
+}
+
+
+class BuiltinSchema:
+    """One kind: `root` for apply and strategic patches, and what Go's codec does with its objects."""
+
+    def __init__(self, name: str, shape: typed.Struct) -> None:
+        self._name = name
+        self._shape = shape
+
+    @cached_property
+    def root(self) -> Structural:
+        """The merge tree."""
+        return _compiler().node({"$ref": self._name})
+
+    def decode(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` as the server takes it, and the paths of its unknown fields; raises DecodeError."""
+        return typed.decode(self._shape, obj)
+
+    def complete(self, obj: JSON) -> JSON:
+        """`obj` with its defaults and every zero that the server writes, without those that it leaves out."""
+        result: JSON = self._shape.complete(obj)
+        return result
+
+    def empty(self) -> JSON:
+        """The object in which nothing is set."""
+        result: JSON = self._shape.complete({}, defaults=False)
+        return result
+
+
+@cache
+def builtin_schema(group: str, version: str, kind: str) -> BuiltinSchema | None:
+    """The schema of a built-in kind, None when the table has none. Made once."""
+    name = builtin_table.full_name(group, version, kind)
+    shape = typed.shape_of(name)
+    return BuiltinSchema(name, shape) if shape else None
+
+
+def definition_name(group: str, version: str, kind: str) -> str:
+    """The name of a kind's definition in OpenAPI documents, or nothing when the table has none."""
+    return builtin_table.full_name(group, version, kind)
+
+
+class Definitions(Mapping[str, JSON]):
+    """Every type by its full name as OpenAPI v3 writes it, made when first read."""
+
+    def __getitem__(self, name: str) -> JSON:
+        return _definition(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*builtin_table.names(), *_SPECIAL))
+
+    def __len__(self) -> int:
+        return len(builtin_table.names()) + len(_SPECIAL)
+
+
+def definitions() -> Mapping[str, JSON]:
+    """All of them; references are `#/components/schemas/NAME`."""
+    return Definitions()
+
+
+@cache
+def _definition(name: str) -> JSON:
+    if name in _SPECIAL:
+        return _SPECIAL[name]
+    found = builtin_table.find(name)
+    if found is None:
+        raise KeyError(name)
+    short = name.rpartition(".")[2]
+    result: JSON = {"description": DESCRIPTIONS[short]} if short in DESCRIPTIONS else {}
+    result |= {"type": "object", "properties": {field.name: _property(field) for field in found.fields}}
+    if required := [field.name for field in found.fields if field.required]:
+        result["required"] = required
+    if found.atomic:
+        result["x-kubernetes-map-type"] = "atomic"
+    return result
+
+
+def _property(field: Field) -> JSON:
+    result = _typed(field.type)
+    if field.default is not None:
+        result["default"] = field.default
+    elif field.written and not field.pointer and (zero := _document_zero(field.type)) is not None:
+        result["default"] = zero
+    if field.merge:
+        if field.type.startswith("[]"):
+            result["x-kubernetes-list-type"] = field.merge
+        else:
+            result["x-kubernetes-map-type"] = field.merge
+    if field.keys:
+        result["x-kubernetes-list-map-keys"] = list(field.keys)
+    if field.strategy:
+        result["x-kubernetes-patch-strategy"] = field.strategy
+    if field.merge_key:
+        result["x-kubernetes-patch-merge-key"] = field.merge_key
+    return result
+
+
+def _document_zero(word: str) -> Any:
+    """The default that the documents give a field which is always written: none for lists, maps and times."""
+    bare = word.partition("/")[0]
+    if bare in _ZEROS:
+        return _ZEROS[bare]
+    return {} if builtin_table.find(word) is not None else None
+
+
+def _typed(word: str) -> JSON:
+    if word.startswith("[]"):
+        return {"type": "array", "items": _typed(word[2:])}
+    if word.startswith("{}"):
+        return {"type": "object", "additionalProperties": _typed(word[2:])}
+    bare = word.partition("/")[0]
+    if bare in _WORDS:
+        return dict(_WORDS[bare])
+    # As a real document has it: what stands beside a reference is ignored, so the reference stands in an allOf.
+    return {"allOf": [{"$ref": f"{_REFERENCE}{word}"}]}
+
+
+@cache
+def _compiler() -> Compiler:
+    return Compiler(lambda reference: _definition(reference.removeprefix(_REFERENCE)))

@@ -1,0 +1,188 @@
+"""CustomResourceDefinitions: are they well-formed, and the schema of each version.
+
+In: a CRD (apiextensions.k8s.io/v1) as a dict. Out: FieldErrors as apiextensions-apiserver words them, and one
+compiled Schema a version. The mistake prevented: a CRD that is accepted and whose objects then cannot be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.crd_versions import versions
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.names import dns1035_label, dns1123_subdomain
+from kubesandbox.apiserver.schema.schema import Schema, compile_schema
+
+JSON = dict[str, Any]
+Errors = Iterator[FieldError]
+
+_PRESERVE_ALL: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def compile_crd(crd: JSON) -> tuple[list[FieldError], dict[str, Schema]]:
+    """The faults of `crd`, and for each version its Schema; no schemas where there are faults."""
+    errors = validate_crd(crd)
+    return errors, ({} if errors else schemas(crd))
+
+
+def schemas(crd: JSON) -> dict[str, Schema]:
+    """The Schema of each version, by its name. A version with none keeps everything."""
+    return {version["name"]: compile_schema(version_schema(version)) for version in crd["spec"]["versions"]}
+
+
+def version_schema(version: JSON) -> JSON:
+    """The OpenAPI v3 schema of one entry of `spec.versions`."""
+    schema: JSON = (version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVE_ALL
+    return schema
+
+
+def validate_crd(crd: JSON) -> list[FieldError]:
+    """What is wrong with `crd`, as creating it would say."""
+    spec = crd.get("spec") or {}
+    return [*_name(crd, spec), *_rest(crd, None)]
+
+
+def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
+    """What is wrong with changing `old` into `crd`: scope, group, plural and kind stay."""
+    errors = _rest(crd, old)
+    spec, former = crd.get("spec") or {}, old.get("spec") or {}
+    names, old_names = spec.get("names") or {}, former.get("names") or {}
+    for path, new_value, old_value in (
+        ("spec.scope", spec.get("scope"), former.get("scope")),
+        ("spec.names.kind", names.get("kind"), old_names.get("kind")),
+        ("spec.group", spec.get("group"), former.get("group")),
+        ("spec.names.plural", names.get("plural"), old_names.get("plural")),
+    ):
+        if new_value != old_value:
+            errors.append(FieldError(Fault.INVALID, path, new_value, "field is immutable"))
+    return errors
+
+
+def _rest(crd: JSON, old: JSON | None) -> list[FieldError]:
+    spec = crd.get("spec") or {}
+    return [*_spec(spec), *versions(spec), *_stored(crd), *_approval(crd, old)]
+
+
+def _name(crd: JSON, spec: JSON) -> Errors:
+    name = (crd.get("metadata") or {}).get("name", "")
+    expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    if name != expected:
+        yield FieldError(Fault.INVALID, "metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
+def _approval(crd: JSON, old: JSON | None) -> Errors:
+    """Kubernetes' own groups are for reviewed definitions."""
+    group = (crd.get("spec") or {}).get("group", "")
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return
+    said = _approved(crd)
+    why = f'protected groups must have approval annotation "{_APPROVAL}"'
+    where = f"metadata.annotations[{_APPROVAL}]"
+    if old is not None and _approved(old) == said:
+        return
+    if not said:
+        yield FieldError(Fault.REQUIRED, where, detail=f"{why}, see {_APPROVAL_RULES}")
+    elif not said.startswith(("unapproved", "http://", "https://")):
+        detail = f'{why} with either a URL or a reason starting with "unapproved", see {_APPROVAL_RULES}'
+        yield FieldError(Fault.INVALID, where, said, detail)
+
+
+def _approved(crd: JSON) -> str:
+    return str(((crd.get("metadata") or {}).get("annotations") or {}).get(_APPROVAL, ""))
+
+
+_APPROVAL = "api-approved.kubernetes.io"
+_APPROVAL_RULES = "https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def _spec(spec: JSON) -> Errors:
+    group, scope = spec.get("group", ""), spec.get("scope", "")
+    if not group:
+        yield FieldError(Fault.REQUIRED, "spec.group")
+    elif faults := dns1123_subdomain(group):
+        yield FieldError(Fault.INVALID, "spec.group", group, faults)
+    elif "." not in group:
+        yield FieldError(Fault.INVALID, "spec.group", group, "should be a domain with at least one dot")
+    if not scope:
+        yield FieldError(Fault.REQUIRED, "spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+    yield from _names(spec.get("names") or {})
+    yield from _conversion(spec.get("conversion") or {})
+    if spec.get("preserveUnknownFields"):
+        yield FieldError(
+            Fault.INVALID,
+            "spec.preserveUnknownFields",
+            True,
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        )
+
+
+def _names(names: JSON) -> Errors:
+    for key in ("plural", "singular", "kind", "listKind"):
+        value = names.get(key) or (_derived(names, key) if key in ("singular", "listKind") else "")
+        if not value:
+            yield FieldError(Fault.REQUIRED, f"spec.names.{key}")
+        elif faults := dns1035_label(value.lower() if key in ("kind", "listKind") else value):
+            mixed = "may have mixed case, but should otherwise match: " if key in ("kind", "listKind") else ""
+            yield FieldError(Fault.INVALID, f"spec.names.{key}", value, mixed + faults)
+    for key in ("shortNames", "categories"):
+        for index, value in enumerate(names.get(key) or ()):
+            if faults := dns1035_label(value):
+                yield FieldError(Fault.INVALID, f"spec.names.{key}[{index}]", value, faults)
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        detail = "kind and listKind may not be the same"
+        yield FieldError(Fault.INVALID, "spec.names.listKind", names["listKind"], detail)
+
+
+def _derived(names: JSON, key: str) -> str:
+    """What the server fills in by default."""
+    kind = str(names.get("kind") or "")
+    return kind.lower() if key == "singular" else (f"{kind}List" if kind else "")
+
+
+def _conversion(conversion: JSON) -> Errors:
+    strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
+    reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
+    if strategy not in ("None", "Webhook"):
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    if strategy == "Webhook":
+        where = "spec.conversion.webhookClientConfig"
+        if client is None:
+            yield FieldError(Fault.REQUIRED, where, detail="required when strategy is set to Webhook")
+        elif (client.get("url") is None) == (client.get("service") is None):
+            yield FieldError(Fault.REQUIRED, where, detail="exactly one of url or service is required")
+        if not reviews:
+            yield FieldError(Fault.REQUIRED, "spec.conversion.conversionReviewVersions")
+        elif not {"v1", "v1beta1"} & {*reviews}:
+            detail = "must include at least one of v1, v1beta1"
+            yield FieldError(Fault.INVALID, "spec.conversion.conversionReviewVersions", reviews, detail)
+        return
+    for value, name in ((client, "webhookClientConfig"), (reviews, "conversionReviewVersions")):
+        if value:
+            detail = "should not be set when strategy is not set to Webhook"
+            yield FieldError(Fault.FORBIDDEN, f"spec.conversion.{name}", detail=detail)
+
+
+def _stored(crd: JSON) -> Errors:
+    if "status" not in crd:
+        return
+    path, known = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()
+    stored = (crd.get("status") or {}).get("storedVersions") or []
+    if not stored:
+        yield FieldError(Fault.INVALID, path, None, "must have at least one stored version")
+        return
+    for version in known:
+        if version.get("storage") and version.get("name") not in stored:
+            yield FieldError(Fault.INVALID, path, stored, f"must have the storage version {version['name']}")
+    names = {version.get("name") for version in known}
+    for index, name in enumerate(stored):
+        if name not in names:
+            yield FieldError(Fault.INVALID, f"{path}[{index}]", name, _STILL_STORED.format(name))
+
+
+_STILL_STORED = (
+    "missing from spec.versions; {0} was previously a storage version, and must remain in spec.versions until a "
+    "storage migration ensures no data remains persisted in {0} and removes {0} from status.storedVersions"
+)

@@ -1,0 +1,171 @@
+"""Does the schema of a CustomResourceDefinition keep to the part of OpenAPI v3 that Kubernetes knows.
+
+In: a schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver's
+`ValidateCustomResourceDefinitionOpenAPISchema`, without those of rules, which `crd_rules` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
+
+JSON = dict[str, Any]
+Errors = Iterator[FieldError]
+# A node, its place, and the place of the list within which an item's old value cannot be told, if there is one.
+Rules = Callable[[JSON, str, str], Errors]
+
+_FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_LIST_TYPE, _LIST_KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_KEY_NEEDED = "this property is in x-kubernetes-list-map-keys, so it must"
+
+
+def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Errors:
+    """The faults of `schema` and of all below it; `rules` finds those of a node's rules."""
+    yield from _forbidden(schema, path)
+    if schema.get("uniqueItems"):
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.uniqueItems", detail=detail)
+    additional = schema.get("additionalProperties")
+    if schema.get("properties") and additional is not None and additional is not True:
+        detail = "additionalProperties and properties are mutual exclusive"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
+    for where, child in children(schema, path):
+        yield from openapi(child, where, rules, uncorrelated or _uncorrelated(schema, path, where))
+    if schema.get(_PRESERVE) is False:
+        yield FieldError(Fault.INVALID, f"{path}.{_PRESERVE}", False, "must be true or undefined")
+    yield from _map_type(schema, path)
+    yield from _list_type(schema, path)
+    yield from _map_keys(schema, path)
+    yield from rules(schema, path, uncorrelated)
+
+
+def _uncorrelated(schema: JSON, path: str, where: str) -> str:
+    """`path` if what stands at `where` cannot be found in an older object."""
+    within_list = where == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
+    within_map = where.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
+    return path if within_list or within_map else ""
+
+
+def children(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
+    """Every schema within a schema, with its place."""
+    for key in ("additionalProperties", "not", "items"):
+        if isinstance(schema.get(key), dict):
+            yield f"{path}.{key}", schema[key]
+    for name, child in (schema.get("properties") or {}).items():
+        yield f"{path}.properties[{name}]", child
+    for key in ("allOf", "oneOf", "anyOf"):
+        for index, child in enumerate(schema.get(key) or ()):
+            yield f"{path}.{key}[{index}]", child
+
+
+def can_be_structural(schema: JSON) -> bool:
+    """Whether there is nothing in it that a structural schema has no place for."""
+    if any(schema.get(key) for key in _FORBIDDEN) or isinstance(schema.get("items"), list):
+        return False
+    return all(can_be_structural(child) for _, child in children(schema, ""))
+
+
+def _forbidden(schema: JSON, path: str) -> Errors:
+    kind = schema.get("type") or ""
+    if kind and kind not in _TYPES:
+        yield not_supported(f"{path}.type", kind, _TYPES)
+    for key in _FORBIDDEN:
+        if schema.get(key):
+            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=f"{key} is not supported")
+    if kind == "null":
+        detail = "type cannot be set to null, use nullable as an alternative"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.type", detail=detail)
+    if isinstance(schema.get("items"), list):
+        detail = "items must be a schema object and not an array"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.items", detail=detail)
+
+
+def _of_type(schema: JSON, path: str, wanted: str, key: str) -> Errors:
+    kind = schema.get("type") or ""
+    if kind != wanted:
+        detail = f"must be {wanted} if {key} is specified"
+        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, f"{path}.type", kind, detail)
+
+
+def _map_type(schema: JSON, path: str) -> Errors:
+    map_type = schema.get(_MAP_TYPE)
+    if map_type is None:
+        return
+    yield from _of_type(schema, path, "object", _MAP_TYPE)
+    if map_type not in ("atomic", "granular"):
+        yield not_supported(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
+
+
+def _list_type(schema: JSON, path: str) -> Errors:
+    list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
+    where = f"{path}.{_LIST_TYPE}"
+    if list_type is not None:
+        found = list(_of_type(schema, path, "array", _LIST_TYPE))
+        yield from found
+        if not found and list_type == "set":
+            yield from _set_items(schema.get("items"), f"{path}.items")
+        if list_type not in ("atomic", "set", "map"):
+            yield not_supported(where, list_type, ("atomic", "set", "map"))
+    if keys and list_type != "map":
+        fault = Fault.REQUIRED if list_type is None else Fault.INVALID
+        yield FieldError(fault, where, list_type, f"must be map if {_LIST_KEYS} is non-empty")
+
+
+def _set_items(items: Any, path: str) -> Errors:
+    """An item of a set is compared as a whole."""
+    if not isinstance(items, dict):
+        return
+    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
+    if items.get("type") == "array" and items.get(_LIST_TYPE, "atomic") != "atomic":
+        yield FieldError(Fault.INVALID, f"{path}.{_LIST_TYPE}", items[_LIST_TYPE], detail)
+    if items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
+        yield FieldError(Fault.INVALID, f"{path}.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
+
+
+def _map_keys(schema: JSON, path: str) -> Errors:
+    list_type, keys, items = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or [], schema.get("items")
+    if list_type == "map":
+        yield from _listed_keys(keys, items, path)
+    if list_type not in ("map", "set") or not isinstance(items, dict):
+        return
+    if items.get("nullable"):
+        detail = f"cannot be nullable when x-kubernetes-list-type is {list_type}"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.items.nullable", detail=detail)
+    for key in keys if list_type == "map" else ():
+        member = (items.get("properties") or {}).get(key)
+        if member is None:
+            continue
+        where = f"{path}.items.properties[{key}]"
+        if key not in (items.get("required") or ()) and member.get("default") is None:
+            detail = f"{_KEY_NEEDED} have a default or be a required property"
+            yield FieldError(Fault.REQUIRED, f"{where}.default", detail=detail)
+        if member.get("nullable"):
+            detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
+            yield FieldError(Fault.FORBIDDEN, f"{where}.nullable", detail=detail)
+
+
+def _listed_keys(keys: list[str], items: Any, path: str) -> Errors:
+    where = f"{path}.{_LIST_KEYS}"
+    if not keys:
+        yield FieldError(Fault.REQUIRED, where, detail="must not be empty if x-kubernetes-list-type is map")
+    if not isinstance(items, dict):
+        detail = "must have a schema if x-kubernetes-list-type is map"
+        yield FieldError(Fault.REQUIRED, f"{path}.items", detail=detail)
+        return
+    if items.get("type") != "object":
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        yield FieldError(Fault.INVALID, f"{path}.items.type", items.get("type") or "", detail)
+        return
+    for index, key in enumerate(keys):
+        member = (items.get("properties") or {}).get(key)
+        if member is None:
+            yield FieldError(Fault.INVALID, where, keys, "entries must all be names of item properties")
+        elif member.get("type") in ("array", "object"):
+            detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            yield FieldError(Fault.INVALID, f"{path}.items.properties[{key}].type", items["type"], detail)
+        if key in keys[:index]:
+            yield FieldError(Fault.INVALID, where, keys, "must not contain duplicate entries")

@@ -1,0 +1,130 @@
+"""The rules of a CustomResourceDefinition's schema: can they be compiled, and what is said beside them.
+
+In: a node of a schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver. What rules may
+cost is not estimated, and of a rule's fields is not known which there are: docs/sandbox-differences.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubekit.lang.cel import CelError
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, not_supported
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.rules import CompiledRule
+from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
+
+JSON = dict[str, Any]
+Errors = Iterator[FieldError]
+
+_KEY = "x-kubernetes-validations"
+_REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+_ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
+
+
+def rules(schema: JSON, path: str, uncorrelated: str) -> Errors:
+    """The faults of the rules of one node; `uncorrelated` is the list within which its old value cannot be told."""
+    raws = schema.get("x-kubernetes-validations") or ()
+    found = [fault for index, raw in enumerate(raws) for fault in _said(schema, raw, f"{path}.{_KEY}[{index}]")]
+    yield from found
+    if not found:
+        yield from _compiled(schema, path, uncorrelated)
+
+
+def _said(schema: JSON, raw: JSON, where: str) -> Errors:
+    rule, message = raw.get("rule") or "", raw.get("message") or ""
+    if not rule.strip():
+        yield FieldError(Fault.REQUIRED, f"{where}.rule", detail="rule is not specified")
+    elif message and not message.strip():
+        yield FieldError(Fault.INVALID, f"{where}.message", message, "must be non-empty if specified")
+    elif "\n" in message.strip():
+        yield FieldError(Fault.INVALID, f"{where}.message", message, "must not contain line breaks")
+    elif "\n" in rule.strip() and not message:
+        detail = "message must be specified if rule contains line breaks"
+        yield FieldError(Fault.REQUIRED, f"{where}.message", detail=detail)
+    expression = raw.get("messageExpression") or ""
+    if expression and not expression.strip():
+        detail = "messageExpression must be non-empty if specified"
+        yield FieldError(Fault.REQUIRED, f"{where}.messageExpression", detail=detail)
+    if raw.get("reason") is not None and raw["reason"] not in _REASONS:
+        yield not_supported(f"{where}.reason", raw["reason"], _REASONS)
+    yield from _field_path(schema, raw.get("fieldPath") or "", f"{where}.fieldPath")
+
+
+def _field_path(schema: JSON, given: str, where: str) -> Errors:
+    if not given:
+        return
+    if not given.strip():
+        yield FieldError(Fault.INVALID, where, given, "must be non-empty if specified")
+    if "\n" in given:
+        yield FieldError(Fault.INVALID, where, given, "must not contain line breaks")
+    if not _is_path(schema, given):
+        yield FieldError(Fault.INVALID, where, given, "must be a valid path")
+
+
+def _is_path(schema: JSON, given: str) -> bool:
+    """Whether `.spec.size`, `['a-b']` and the like lead to a field."""
+    here: Any = schema
+    for name in _steps(given):
+        here = (here.get("properties") or {}).get(name) or here.get("additionalProperties")
+        if not isinstance(here, dict):
+            return False
+    return given[0] in ".["
+
+
+def _steps(given: str) -> Iterator[str]:
+    rest = given
+    while rest:
+        if rest.startswith("['"):
+            name, _, rest = rest[2:].partition("']")
+        else:
+            bare = rest[1:]
+            end = min((bare.index(sign) for sign in ".[" if sign in bare), default=len(bare))
+            name, rest = bare[:end], bare[end:]
+        yield name
+
+
+def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
+    raws = schema.get(_KEY) or ()
+    if not raws:
+        return
+    try:
+        node = compile_node({key: value for key, value in schema.items() if key not in _ALTERNATIVES})
+    except SchemaError:
+        return
+    for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
+        where = f"{path}.{_KEY}[{index}]"
+        try:
+            compiled = CompiledRule(node, rule)
+        except CelError as error:
+            yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), f"compilation failed: {error}")
+            continue
+        yield from _result_types(compiled, raw, where)
+        if compiled.transition and uncorrelated:
+            detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
+            yield FieldError(Fault.INVALID, f"{where}.rule", rule.rule, detail)
+
+
+def _result_types(compiled: CompiledRule, raw: Mapping[str, Any], where: str) -> Errors:
+    if compiled.program.result_type not in ("bool", "dyn"):
+        yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), "cel expression must evaluate to a bool")
+    if compiled.message is not None and compiled.message.result_type not in ("string", "dyn"):
+        detail = "messageExpression must evaluate to a string"
+        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _shown(raw), detail)
+
+
+def _shown(raw: Mapping[str, Any]) -> Verbatim:
+    """A rule as Go prints its internal type."""
+    return Verbatim(
+        text(
+            {
+                "Rule": raw.get("rule") or "",
+                "Message": raw.get("message") or "",
+                "MessageExpression": raw.get("messageExpression") or "",
+                "Reason": raw.get("reason"),
+                "FieldPath": raw.get("fieldPath") or "",
+                "OptionalOldSelf": raw.get("optionalOldSelf"),
+            }
+        )
+    )

@@ -1,0 +1,181 @@
+"""Is the schema of a CustomResourceDefinition structural: is every field's shape said once, outside of alternatives.
+
+In: an OpenAPI v3 schema and where it stands. Out: FieldErrors in the words of apiextensions-apiserver's
+`schema.ValidateStructural`. The mistake prevented: a schema whose pruning and defaulting would depend on the object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+
+JSON = dict[str, Any]
+Errors = Iterator[FieldError]
+
+_EMBEDDED, _PRESERVE = "x-kubernetes-embedded-resource", "x-kubernetes-preserve-unknown-fields"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMPTY_TYPE = {
+    "root": "must not be empty at the root",
+    "item": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+# Value validations may stand in an alternative, what shapes the object may not.
+_NOT_NESTED = {
+    "type": "must be empty",
+    "additionalProperties": "must be undefined",
+    "default": "must be undefined",
+    "title": "must be empty",
+    "description": "must be empty",
+    "nullable": "must be false",
+    _PRESERVE: "must be false",
+    _EMBEDDED: "must be false",
+    _INT_OR_STRING: "must be false",
+    "x-kubernetes-list-map-keys": "must be empty",
+    "x-kubernetes-list-type": "must be undefined",
+    "x-kubernetes-map-type": "must be undefined",
+    "x-kubernetes-validations": "must be empty",
+}
+_INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
+
+
+def structural(schema: JSON, path: str) -> list[FieldError]:
+    """What keeps `schema` from being structural."""
+    return [*_shape(schema, path, "root"), *_complete(schema, schema, path, path)]
+
+
+def _shape(schema: JSON, path: str, level: str) -> Errors:
+    if schema.get("type") == "array" and schema.get("items") is None:
+        yield FieldError(Fault.REQUIRED, f"{path}.items", detail="must be specified")
+    if isinstance(schema.get("items"), dict):
+        yield from _shape(schema["items"], f"{path}.items", "item")
+    for name, child in (schema.get("properties") or {}).items():
+        yield from _shape(child, f"{path}.properties[{name}]", "field")
+    if schema.get("additionalProperties") is not None:
+        if level == "root":
+            yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail="must not be used at the root")
+        if isinstance(schema["additionalProperties"], dict):
+            yield from _shape(schema["additionalProperties"], f"{path}.additionalProperties", "field")
+    yield from _extensions(schema, path)
+    yield from _alternatives(schema, path)
+    yield from _type(schema, path, level)
+    yield from _metadata(schema, path, level)
+
+
+def _extensions(schema: JSON, path: str) -> Errors:
+    for key in (_PRESERVE, _EMBEDDED):
+        if schema.get(_INT_OR_STRING) and schema.get(key):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
+
+
+def _type(schema: JSON, path: str, level: str) -> Errors:
+    kind, where = schema.get("type") or "", f"{path}.type"
+    if schema.get(_EMBEDDED) and kind != "object":
+        detail = f"must be object if {_EMBEDDED} is true"
+        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, where, kind, detail)
+    elif not kind and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
+        yield FieldError(Fault.REQUIRED, where, detail=_EMPTY_TYPE[level])
+    if schema.get(_EMBEDDED) and schema.get("additionalProperties") is not None:
+        detail = f"must not be used if {_EMBEDDED} is set"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
+    if level == "root" and kind and kind != "object":
+        yield FieldError(Fault.INVALID, where, kind, "must be object at the root")
+    if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
+        detail = f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}"
+        yield FieldError(Fault.REQUIRED, f"{path}.properties", detail=detail)
+
+
+def _metadata(schema: JSON, path: str, level: str) -> Errors:
+    """What an object has in any case may be said again, and its name restricted, no more."""
+    if level != "root" and not schema.get(_EMBEDDED):
+        return
+    properties = schema.get("properties") or {}
+    for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and properties[name].get("type") != wanted:
+            where = f"{path}.properties[{name}].type"
+            yield FieldError(Fault.INVALID, where, properties[name].get("type") or "", f"must be {wanted}")
+    if level == "root" and not _only_names(properties.get("metadata") or {}):
+        detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
+
+
+def _only_names(metadata: JSON) -> bool:
+    said = {key for key, value in metadata.items() if value} - {"type", "default", "properties"}
+    return not said and set(metadata.get("properties") or ()) <= {"name", "generateName"}
+
+
+# -- alternatives ------------------------------------------------------------------------------------------------------
+
+
+def _alternatives(schema: JSON, path: str, *, nested: bool = False) -> Errors:
+    any_of = schema.get("anyOf") or []
+    if not (any_of == _INT_OR_STRING_TYPES and not nested):
+        for index, child in enumerate(any_of):
+            yield from _nested(child, f"{path}.anyOf[{index}]")
+    for index, child in enumerate(schema.get("allOf") or ()):
+        # The other way to write an int-or-string.
+        spared = not nested and index == 0 and (child.get("anyOf") or []) == _INT_OR_STRING_TYPES
+        yield from _nested({**child, "anyOf": []} if spared else child, f"{path}.allOf[{index}]")
+    for index, child in enumerate(schema.get("oneOf") or ()):
+        yield from _nested(child, f"{path}.oneOf[{index}]")
+    if isinstance(schema.get("not"), dict):
+        yield from _nested(schema["not"], f"{path}.not")
+    if pattern := schema.get("pattern"):
+        yield from _pattern(pattern, path)
+
+
+def _pattern(pattern: str, path: str) -> Errors:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        why = _GO_REGEXP.get(error.msg, error.msg)
+        what = pattern[error.pos or 0 :] if error.msg in _GO_REGEXP else pattern
+        detail = f"must be a valid regular expression, but isn't: error parsing regexp: {why}: `{what}`"
+        yield FieldError(Fault.INVALID, f"{path}.pattern", pattern, detail)
+
+
+_GO_REGEXP = {
+    "unterminated character set": "missing closing ]",
+    "missing ), unterminated subpattern": "missing closing )",
+    "nothing to repeat": "missing argument to repetition operator",
+    "unbalanced parenthesis": "unexpected )",
+}
+
+
+def _nested(schema: JSON, path: str) -> Errors:
+    yield from _alternatives(schema, path, nested=True)
+    if isinstance(schema.get("items"), dict):
+        yield from _nested(schema["items"], f"{path}.items")
+    for name, child in (schema.get("properties") or {}).items():
+        yield from _nested(child, f"{path}.properties[{name}]")
+    for key, detail in _NOT_NESTED.items():
+        if schema.get(key):
+            yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=f"{detail} to be structural")
+    if "metadata" in (schema.get("properties") or {}):
+        detail = "must not be specified in a nested context"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
+
+
+def _complete(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+    """What an alternative restricts is there outside of it too."""
+    alternatives = [("not", said["not"])] if isinstance(said.get("not"), dict) else []
+    for key in ("allOf", "anyOf", "oneOf"):
+        alternatives += [(f"{key}[{index}]", child) for index, child in enumerate(said.get(key) or ())]
+    for key, child in alternatives:
+        yield from _complete_nested(child, schema, path, f"{where}.{key}")
+
+
+def _complete_nested(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+    if schema is None:
+        yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {where}")
+        return
+    yield from _complete(said, schema, path, where)
+    if isinstance(said.get("items"), dict):
+        items = schema.get("items")
+        known = items if isinstance(items, dict) else None
+        yield from _complete_nested(said["items"], known, f"{path}.items", f"{where}.items")
+    for name, child in (said.get("properties") or {}).items():
+        member = (schema.get("properties") or {}).get(name)
+        yield from _complete_nested(child, member, f"{path}.properties[{name}]", f"{where}.properties[{name}]")

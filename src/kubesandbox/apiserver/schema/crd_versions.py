@@ -1,0 +1,231 @@
+"""The versions of a CustomResourceDefinition: their schemas, subresources, columns and selectable fields.
+
+In: the `spec` of a definition. Out: FieldErrors in the words of apiextensions-apiserver, at the places that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, children, openapi
+from kubesandbox.apiserver.schema.crd_rules import rules
+from kubesandbox.apiserver.schema.crd_structure import structural
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
+from kubesandbox.apiserver.schema.fields import prune
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.names import dns1035_label
+from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
+from kubesandbox.apiserver.schema.validate import validate
+
+JSON = dict[str, Any]
+Errors = Iterator[FieldError]
+
+# What all versions have alike stands, for the server, at the definition itself: so do its faults.
+_HOISTED = {
+    "schema": "spec.validation",
+    "subresources": "spec.subresources",
+    "additionalPrinterColumns": "spec.additionalPrinterColumns",
+    "selectableFields": "spec.selectableFields",
+}
+_INTERNAL = (
+    ("Name", "name", ""),
+    ("Served", "served", False),
+    ("Storage", "storage", False),
+    ("Deprecated", "deprecated", False),
+    ("DeprecationWarning", "deprecationWarning", None),
+)
+
+
+def versions(spec: JSON) -> Errors:
+    """The faults of all versions."""
+    listed = spec.get("versions") or []
+    names = [version.get("name", "") for version in listed]
+    for index, version in enumerate(listed):
+        if faults := dns1035_label(names[index]):
+            yield FieldError(Fault.INVALID, f"spec.versions[{index}].name", names[index], faults)
+        yield from _deprecation(version, f"spec.versions[{index}].deprecationWarning")
+        if _schema(version) is None:
+            yield FieldError(Fault.REQUIRED, f"spec.versions[{index}].schema.openAPIV3Schema")
+    if names and (faults := dns1035_label(names[0])):
+        yield FieldError(Fault.INVALID, "spec.version", names[0], faults)
+    if len(set(names)) != len(names):
+        yield FieldError(Fault.INVALID, "spec.versions", _shown(listed), "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in listed) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield FieldError(Fault.INVALID, "spec.versions", _shown(listed), detail)
+    yield from _parts(listed)
+
+
+def _schema(version: JSON) -> Any:
+    return (version.get("schema") or {}).get("openAPIV3Schema")
+
+
+def _parts(versions: list[JSON]) -> Errors:
+    hoisted = {key for key in _HOISTED if versions and _alike([version.get(key) for version in versions])}
+    for index, version in enumerate(versions):
+        for key in _HOISTED:
+            if version.get(key) and (key not in hoisted or index == 0):
+                place = _HOISTED[key] if key in hoisted else f"spec.versions[{index}].{key}"
+                yield from _part(key, version, place)
+        if version.get("selectableFields") and "schema" in hoisted and "selectableFields" not in hoisted:
+            detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
+            yield FieldError(Fault.INVALID, f"spec.versions[{index}].selectableFields", "", detail)
+
+
+def _alike(values: list[Any]) -> bool:
+    return bool(values[0]) and all(value == values[0] for value in values)
+
+
+def _part(key: str, version: JSON, place: str) -> Errors:
+    value = version[key]
+    if key == "schema":
+        if (schema := _schema(version)) is not None:
+            yield from schema_faults(schema, f"{place}.openAPIV3Schema")
+    elif key == "subresources":
+        yield from _scale(value.get("scale"), f"{place}.scale")
+    elif key == "additionalPrinterColumns":
+        for index, column in enumerate(value):
+            yield from _column(column, f"{place}[{index}]")
+    else:
+        for index, field in enumerate(value):
+            yield from _selectable(field.get("jsonPath") or "", _schema(version) or {}, f"{place}[{index}].jsonPath")
+
+
+def _shown(versions: list[JSON]) -> Verbatim:
+    """Versions as Go prints its internal type, without the parts that stand at the definition itself."""
+    parts = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
+    return Verbatim(
+        text([{go: each.get(key, zero) for go, key, zero in _INTERNAL} | dict.fromkeys(parts) for each in versions])
+    )
+
+
+def _deprecation(version: JSON, path: str) -> Errors:
+    warning = version.get("deprecationWarning")
+    if warning is None:
+        return
+    if not version.get("deprecated"):
+        yield FieldError(Fault.INVALID, path, warning, "can only be set for deprecated versions")
+    elif not warning:
+        yield FieldError(Fault.INVALID, path, warning, "must not be an empty string")
+    elif len(warning) > 256:
+        yield FieldError(Fault.INVALID, path, warning, "must be <= 256 characters long")
+
+
+def schema_faults(schema: JSON, path: str) -> Errors:
+    """The faults of one schema: its shape first, then the rest; rules only where the shape is right."""
+    shaped = can_be_structural(schema)
+    found = [*structural(schema, path), *_defaults(schema, path)] if shaped else []
+    if schema.get("nullable"):
+        found.append(FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root"))
+    yield from found
+    yield from openapi(schema, path, _no_rules if found or not shaped else rules)
+
+
+def _no_rules(_schema: JSON, _path: str, _uncorrelated: str) -> Errors:
+    yield from ()
+
+
+def _defaults(schema: JSON, path: str) -> Errors:
+    if "default" in schema:
+        yield from _default(schema, path)
+    for where, child in children(schema, path):
+        if (
+            not where.endswith(("]", ".items"))
+            or ".properties[" in where.removeprefix(path)
+            or where.endswith(".items")
+        ):
+            yield from _defaults(child, where)
+
+
+def _default(schema: JSON, path: str) -> Errors:
+    try:
+        node = compile_node(schema)
+    except SchemaError:
+        return
+    value = schema["default"]
+    if prune(node, value, is_resource=node.embedded)[0] != value:
+        yield FieldError(Fault.INVALID, f"{path}.default", value, "must not have unknown fields")
+    for error in validate(node, value):
+        where = f"{path}.default{'.' if error.path else ''}{error.path}"
+        yield FieldError(error.fault, where, error.value, error.detail)
+
+
+_COLUMN_TYPES = "boolean,date,integer,number,string"
+
+
+def _column(column: JSON, path: str) -> Errors:
+    if not column.get("name"):
+        yield FieldError(Fault.REQUIRED, f"{path}.name")
+    kind = column.get("type")
+    if kind not in _COLUMN_TYPES.split(","):
+        fault = Fault.INVALID if kind else Fault.REQUIRED
+        yield FieldError(fault, f"{path}.type", kind, f"must be one of {_COLUMN_TYPES}")
+    if not column.get("jsonPath"):
+        yield FieldError(Fault.REQUIRED, f"{path}.JSONPath")
+    elif not column["jsonPath"].startswith("."):
+        yield _simple_path(column["jsonPath"], f"{path}.JSONPath")
+
+
+def _simple_path(given: str, path: str) -> FieldError:
+    return FieldError(Fault.INVALID, path, given, "must be a simple json path starting with .")
+
+
+def _scale(scale: JSON | None, path: str) -> Errors:
+    if scale is None:
+        return
+    for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        given = scale.get(key) or ""
+        if not given:
+            yield FieldError(Fault.REQUIRED, f"{path}.{key}")
+        elif not given.startswith("."):
+            yield _simple_path(given, f"{path}.{key}")
+        elif not given.startswith(f"{under}."):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", given, f"should be a json path under {under}")
+    given = scale.get("labelSelectorPath") or ""
+    if given and not given.startswith((".spec.", ".status.")):
+        detail = "should be a json path under either .spec or .status"
+        yield FieldError(Fault.INVALID, f"{path}.labelSelectorPath", given, detail)
+
+
+def _selectable(given: str, schema: JSON, path: str) -> Errors:
+    if not given:
+        yield FieldError(Fault.REQUIRED, path)
+        return
+    here: Any = schema
+    for name in given.lstrip(".").split("."):
+        here = (here.get("properties") or {}).get(name)
+        if not isinstance(here, dict):
+            detail = f"is an invalid path: does not refer to a valid field: {given}"
+            yield FieldError(Fault.INVALID, path, given, detail)
+            return
+    if given.startswith(".metadata"):
+        yield FieldError(Fault.INVALID, path, given, "must not point to fields in metadata")
+    if here.get("type") not in ("string", "boolean", "integer"):
+        detail = "must point to a field of type string, boolean or integer. "
+        detail += "Enum string fields and strings with formats are allowed."
+        yield FieldError(Fault.INVALID, path, given, detail)
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+def unrecognized_formats(crd: JSON) -> list[str]:
+    """The formats of texts that no server of this version checks."""
+    found = {name for version in crd["spec"].get("versions") or () for name in _formats(_schema(version) or {})}
+    return sorted(found)
+
+
+def _formats(schema: JSON) -> Iterator[str]:
+    given = schema.get("format") or ""
+    if schema.get("type") == "string" and given and given.replace("-", "") not in _FORMATS:
+        yield given
+    for _, child in children(schema, ""):
+        yield from _formats(child)
+
+
+_FORMATS = frozenset(
+    {"bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid", "uuid3", "uuid4", "uuid5",
+     "isbn", "isbn10", "isbn13", "creditcard", "ssn", "hexcolor", "rgbcolor", "byte", "password", "date", "duration",
+     "datetime", "k8sshortname", "k8slongname"}
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Objects within objects: `x-kubernetes-embedded-resource`.
+
+In: a compiled schema and an object. Out of `coerce`: the object with the metadata of embedded ones as their type has
+it, and the paths of what it has not; raises DecodeError. Out of `faults`: what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema import object_meta, typed
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.names import dns1035_label
+from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.typed import DecodeError
+
+JSON = dict[str, Any]
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def coerce(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
+    """The object's own metadata and those embedded in it, decoded."""
+    unknown: list[str] = []
+    result = dict(obj)
+    if result.get("metadata") is not None:
+        result["metadata"] = _metadata(result["metadata"], "metadata", unknown)
+    for name, child in node.properties.items():
+        if name in result:
+            result[name] = _coerced(child, result[name], name, unknown)
+    return result, unknown
+
+
+def _coerced(node: Structural | None, value: Any, path: str, unknown: list[str]) -> Any:
+    if node is None:
+        return value
+    if isinstance(value, list):
+        return [_coerced(node.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    result = {name: _coerced(node.field(name), member, f"{path}.{name}", unknown) for name, member in value.items()}
+    if node.embedded and result.get("metadata") is not None:
+        try:
+            result["metadata"] = _metadata(result["metadata"], f"{path}.metadata", unknown)
+        except DecodeError as error:
+            raise DecodeError(f"{path}.metadata: Invalid value: {text(result['metadata'])}: {error}") from None
+    return result
+
+
+def _metadata(value: Any, path: str, unknown: list[str]) -> Any:
+    shape = typed.shape_of(_META)
+    assert shape is not None
+    decoded, found = typed.decode(shape, value)
+    unknown.extend(f"{path}.{name}" for name in found)
+    return decoded
+
+
+def faults(node: Structural, obj: JSON) -> list[FieldError]:
+    """What is wrong with the objects embedded in `obj`."""
+    return [fault for name, child in node.properties.items() for fault in _walk(child, obj.get(name), name)]
+
+
+def _walk(node: Structural | None, value: Any, path: str) -> Iterator[FieldError]:
+    if node is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _walk(node.items, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if node.embedded:
+            yield from _resource(value, path)
+        for name, member in value.items():
+            where = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+            yield from _walk(node.field(name), member, where)
+
+
+def _resource(value: JSON, path: str) -> Iterator[FieldError]:
+    for key in ("apiVersion", "kind"):
+        given = value.get(key)
+        if key not in value:
+            yield FieldError(Fault.REQUIRED, f"{path}.{key}")
+        elif not isinstance(given, str):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", given, "must be a string")
+        elif not given:
+            yield FieldError(Fault.INVALID, f"{path}.{key}", given, "must not be empty")
+        elif key == "kind" and (why := dns1035_label(given.lower())):
+            yield FieldError(
+                Fault.INVALID, f"{path}.kind", given, f"may have mixed case, but should otherwise match: {why}"
+            )
+        elif key == "apiVersion" and given.count("/") > 1:
+            yield FieldError(Fault.INVALID, f"{path}.apiVersion", given, f"unexpected GroupVersion string: {given}")
+    if isinstance(metadata := value.get("metadata"), dict):
+        yield from object_meta.parts(metadata, f"{path}.metadata")
+        yield from object_meta.finalizers(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")

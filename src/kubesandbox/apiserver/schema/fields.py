@@ -1,0 +1,88 @@
+"""Which fields an object keeps, and which it gets: pruning and defaulting, as apiextensions-apiserver does both.
+
+In: a compiled schema and an object. Out: a new object, the given one untouched; from pruning also the paths that were
+dropped, written as in `spec.risks[0].frob`. The mistake prevented: a field that the server does not know being stored
+silently, or refused where the schema says to keep it.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kubesandbox.apiserver.schema.structural import Structural
+
+# What an object carries at its root, and an embedded one at its own, whatever the schema says.
+RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+
+
+def prune(node: Structural, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
+    """`value` without the fields that `node` does not know, and their paths, sorted."""
+    dropped: list[str] = []
+    kept = _prune(node, value, "", is_resource, dropped)
+    return kept, tuple(sorted(dropped))
+
+
+def _prune(node: Structural, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
+    if isinstance(value, list):
+        if node.items is None:
+            return value
+        return [_prune(node.items, item, f"{path}[{i}]", node.items.embedded, dropped) for i, item in enumerate(value)]
+    if not isinstance(value, dict) or node.additional_any:
+        return value
+    kept = {}
+    for key, child in value.items():
+        where = f"{path}.{key}" if path else key
+        if is_resource and key in RESOURCE_FIELDS:
+            kept[key] = child
+        elif (member := node.field(key)) is not None:
+            kept[key] = _prune(member, child, where, member.embedded, dropped)
+        elif node.preserve_unknown:
+            kept[key] = child
+        else:
+            dropped.append(where)
+    return kept
+
+
+def drop_nulls(node: Structural | None, value: Any) -> Any:
+    """`value` without members that are null, may not be, and have no default to be replaced by."""
+    if node is None:
+        return value
+    if isinstance(value, list):
+        return [drop_nulls(node.items, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known = ((name, member, node.field(name)) for name, member in value.items())
+    return {name: drop_nulls(child, member) for name, member, child in known if not _stray_null(child, member)}
+
+
+def _stray_null(node: Structural | None, value: Any) -> bool:
+    return value is None and node is not None and not node.nullable and not node.has_default
+
+
+def default(node: Structural, value: Any) -> Any:
+    """`value` with the schema's defaults where fields are absent, and nulls dropped where a default stands ready."""
+    if isinstance(value, dict):
+        return _default_object(node, value)
+    if isinstance(value, list) and node.items is not None:
+        item_node = node.items
+        return [default(item_node, _default_for_null(item_node, item)) for item in value]
+    return value
+
+
+def _default_for_null(node: Structural, value: Any) -> Any:
+    """A null in a list or map whose elements are not nullable and have a default becomes that default."""
+    return copy.deepcopy(node.default) if value is None and node.has_default and not node.nullable else value
+
+
+def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
+    result = dict(value)
+    for name, child in node.properties.items():
+        absent = name not in result or (result[name] is None and not child.nullable)
+        if child.has_default and absent:
+            result[name] = copy.deepcopy(child.default)
+    for name, member in result.items():
+        known = node.field(name)
+        if known is not None:
+            result[name] = default(known, _default_for_null(known, member))
+    return result

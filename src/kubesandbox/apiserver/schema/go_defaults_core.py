@@ -1,0 +1,207 @@
+"""The defaults of core's types and of the workloads': their `SetDefaults_*` in k8s.io/kubernetes/pkg/apis at 1.34.
+
+In: one struct. Out: the same struct, completed in place; `go_defaults` says which function is for which type.
+"""
+
+from __future__ import annotations
+
+from kubesandbox.apiserver.schema.go_values import JSON, nil, part, zero
+
+
+def pull_policy(image: str) -> str:
+    """A container's imagePullPolicy when it says nothing: only what may change under its name is pulled always."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return "Always" if image and "@" not in image and tag in {"", "latest"} else "IfNotPresent"
+
+
+def pod(obj: JSON) -> None:
+    """A Pod: requests from limits, host ports, service links."""
+    spec = part(obj, "spec")
+    for name in ("initContainers", "containers"):
+        if spec.get(name):
+            spec[name] = [_with_requests(container) for container in spec[name]]
+    nil(spec, enableServiceLinks=True)
+    if spec.get("hostNetwork"):
+        for name in ("initContainers", "containers"):
+            for container in spec.get(name) or ():
+                for port in container.get("ports") or ():
+                    zero(port, hostPort=port.get("containerPort", 0))
+
+
+def _with_requests(container: JSON) -> JSON:
+    resources = container.get("resources") or {}
+    if not resources.get("limits"):
+        return container
+    requests = {**(resources.get("requests") or {})}
+    requests |= {name: amount for name, amount in resources["limits"].items() if name not in requests}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def pod_spec(spec: JSON) -> None:
+    """A pod, alone or in a template."""
+    zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
+    nil(spec, securityContext={}, terminationGracePeriodSeconds=30)
+    # One field under two names (pkg/apis/core/v1/conversion.go).
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def container(obj: JSON) -> None:
+    """A container of any kind."""
+    zero(
+        obj,
+        imagePullPolicy=pull_policy(str(obj.get("image") or "")),
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+
+
+def probe(obj: JSON) -> None:
+    """A probe."""
+    zero(obj, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+
+
+def volume(obj: JSON) -> None:
+    """A volume: without a source it is an emptyDir."""
+    if all(value is None for key, value in obj.items() if key != "name"):
+        obj["emptyDir"] = {}
+
+
+def service(obj: JSON) -> None:
+    """A Service."""
+    spec = part(obj, "spec")
+    zero(spec, sessionAffinity="None", type="ClusterIP")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif spec["sessionAffinity"] == "ClientIP":
+        client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+        if client.get("timeoutSeconds") is None:
+            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    if spec.get("ports"):
+        spec["ports"] = [
+            {**port, "targetPort": port.get("targetPort") or port.get("port", 0)} for port in spec["ports"]
+        ]
+    if spec["type"] in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
+        zero(spec, externalTrafficPolicy="Cluster")
+    if spec["type"] != "ExternalName":
+        nil(spec, internalTrafficPolicy="Cluster")
+    if spec["type"] == "LoadBalancer":
+        nil(spec, allocateLoadBalancerNodePorts=True)
+
+
+def replication_controller(obj: JSON) -> None:
+    """A ReplicationController: selector and labels from its template."""
+    labels = (((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}).get("labels")
+    if labels:
+        zero(part(obj, "spec"), selector=labels)
+        zero(part(obj, "metadata"), labels=labels)
+
+
+def namespace(obj: JSON) -> None:
+    """A Namespace: its name as a label."""
+    metadata = part(obj, "metadata")
+    if metadata.get("name"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+
+
+def persistent_volume(obj: JSON) -> None:
+    """A PersistentVolume."""
+    zero(part(obj, "status"), phase="Pending")
+    spec = part(obj, "spec")
+    zero(spec, persistentVolumeReclaimPolicy="Retain")
+    nil(spec, volumeMode="Filesystem")
+
+
+def limit(item: JSON) -> None:
+    """One limit of a LimitRange: defaults from the most, requests from defaults and the least."""
+    if item.get("type") != "Container":
+        return
+    limits = {**(item.get("max") or {}), **(item.get("default") or {})}
+    item["default"] = limits
+    item["defaultRequest"] = {**(item.get("min") or {}), **limits, **(item.get("defaultRequest") or {})}
+
+
+def node_status(status: JSON) -> None:
+    """A Node's status: what there is may be used."""
+    if status.get("capacity"):
+        zero(status, allocatable=dict(status["capacity"]))
+
+
+# -- workloads ---------------------------------------------------------------------------------------------------------
+
+
+def deployment(obj: JSON) -> None:
+    """A Deployment."""
+    spec = part(obj, "spec")
+    nil(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = part(spec, "strategy")
+    zero(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        nil(part(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
+
+
+def daemon_set(obj: JSON) -> None:
+    """A DaemonSet."""
+    spec = part(obj, "spec")
+    nil(spec, revisionHistoryLimit=10)
+    strategy = part(spec, "updateStrategy")
+    zero(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        nil(part(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
+    # The internal templateGeneration, which only this annotation shows (pkg/apis/apps/v1/conversion.go).
+    metadata = part(obj, "metadata")
+    metadata["annotations"] = {"deprecated.daemonset.template.generation": "1", **(metadata.get("annotations") or {})}
+
+
+def stateful_set(obj: JSON) -> None:
+    """A StatefulSet: a named strategy gets no partition."""
+    spec = part(obj, "spec")
+    nil(spec, replicas=1, revisionHistoryLimit=10)
+    zero(spec, podManagementPolicy="OrderedReady")
+    strategy = part(spec, "updateStrategy")
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        nil(strategy, rollingUpdate={})
+    if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        nil(part(strategy, "rollingUpdate"), partition=0)
+    zero(part(spec, "persistentVolumeClaimRetentionPolicy"), whenDeleted="Retain", whenScaled="Retain")
+
+
+def job(obj: JSON) -> None:
+    """A Job."""
+    spec = part(obj, "spec")
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    nil(
+        spec,
+        parallelism=1,
+        backoffLimit=6 if spec.get("backoffLimitPerIndex") is None else (1 << 31) - 1,
+        completionMode="NonIndexed",
+        suspend=False,
+        podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed",
+        manualSelector=False,
+    )
+    # The same map, not a copy: the labels that generateSelector puts into the template's appear in the Job's as well.
+    if labels := ((spec.get("template") or {}).get("metadata") or {}).get("labels"):
+        zero(part(obj, "metadata"), labels=labels)
+
+
+def cron_job(obj: JSON) -> None:
+    """A CronJob."""
+    spec = part(obj, "spec")
+    zero(spec, concurrencyPolicy="Allow")
+    nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+
+
+def autoscaler(obj: JSON) -> None:
+    """A HorizontalPodAutoscaler: metrics, and rules where it has a behaviour."""
+    spec = part(obj, "spec")
+    nil(spec, minReplicas=1)
+    target = {"type": "Utilization", "averageUtilization": 80}
+    zero(spec, metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
+    if spec.get("behavior") is not None:
+        behavior = part(spec, "behavior")
+        percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+        pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
+        nil(part(behavior, "scaleUp"), stabilizationWindowSeconds=0, selectPolicy="Max", policies=[pods, percent])
+        nil(part(behavior, "scaleDown"), selectPolicy="Max", policies=[percent])

@@ -1,0 +1,51 @@
+"""Lists that promise to hold each entry once: `x-kubernetes-list-type` set and map.
+
+In: a compiled schema and an object. Out: a Duplicate fault for each entry that occurs again. Server-side apply relies
+on this: an entry's key is the entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.structural import Structural
+from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields
+
+
+def duplicates(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+    """The repeated entries of every set and map list of `value`, deepest last; unchanged parts of an update pass."""
+    return list(_walk(node, value, old, ""))
+
+
+def _walk(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    if old is not MISSING and old == value:
+        return
+    if isinstance(value, list):
+        yield from _repeated(node, value, path)
+        if node.items is not None:
+            for index, (item, former) in enumerate(correlated_items(node, value, old)):
+                yield from _walk(node.items, item, former, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        correlated = old if isinstance(old, dict) else {}
+        for name, member in value.items():
+            child = node.field(name)
+            if child is not None:
+                where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+                yield from _walk(child, member, correlated.get(name, MISSING), where)
+
+
+def _repeated(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
+    if node.list_type == "atomic":
+        return
+    seen: Counter[str] = Counter()
+    for index, item in enumerate(value):
+        identity = key_fields(node, item) if node.list_type == "map" else item
+        text = json.dumps(identity, sort_keys=True)
+        seen[text] += 1
+        # The third of a kind is no news.
+        if seen[text] == 2:
+            yield FieldError(Fault.DUPLICATE, f"{path}[{index}]", identity)

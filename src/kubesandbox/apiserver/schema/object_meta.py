@@ -1,0 +1,142 @@
+"""The rules of metadata, for objects and for those embedded in others (k8s.io/apimachinery/pkg/api/validation).
+
+In: metadata as decoded, and where it stands. Out: faults in Kubernetes' words and order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
+from kubesandbox.apiserver.schema.go_json import struct_text
+from kubesandbox.apiserver.schema.names import dns1123_subdomain
+
+JSON = dict[str, Any]
+Faults = Iterator[FieldError]
+
+_ANNOTATION_BYTES = 256 * 1024
+_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_OWNER = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
+
+
+def parts(metadata: JSON, path: str = "metadata") -> Faults:
+    """Labels, annotations and owners: what is checked at every write."""
+    yield from labels(metadata.get("labels") or {}, f"{path}.labels")
+    yield from _annotations(metadata.get("annotations") or {}, f"{path}.annotations")
+    yield from _owners(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
+
+
+def finalizers(values: Iterable[str], path: str = "metadata.finalizers") -> Faults:
+    """Each is a qualified name, and two of them exclude each other: checked when an object is created."""
+    values = list(values)
+    for value in values:
+        for why in qualified_name(value):
+            yield FieldError(Fault.INVALID, path, value, why)
+    if ORPHAN in values and FOREGROUND in values:
+        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        yield FieldError(Fault.INVALID, path, values, why)
+
+
+def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
+    """An object that is being deleted takes no more of them."""
+    if extra := sorted({*new} - {*old}):
+        listed = ", ".join(f'"{finalizer}"' for finalizer in extra)
+        why = "no new finalizers can be added if the object is being deleted, found new finalizers "
+        yield FieldError(Fault.FORBIDDEN, "metadata.finalizers", None, f"{why}[]string{{{listed}}}")
+
+
+def unqualified(values: Iterable[str]) -> Iterator[FieldError]:
+    """Finalizers of built-in objects name their domain."""
+    for index, value in enumerate(values):
+        path = f"metadata.finalizers[{index}]"
+        if "/" not in value and value not in STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield FieldError(Fault.INVALID, path, value, why)
+
+
+def labels(values: JSON, path: str) -> Faults:
+    """Keys are qualified names, values short and plain."""
+    for key, value in values.items():
+        for why in qualified_name(key):
+            yield FieldError(Fault.INVALID, path, key, why)
+        if len(str(value)) > 63:
+            yield FieldError(Fault.INVALID, path, value, "must be no more than 63 characters")
+        if value and not _NAME_PART.fullmatch(str(value)):
+            yield FieldError(Fault.INVALID, path, value, _VALUE_RULE)
+
+
+def _annotations(annotations: JSON, path: str) -> Faults:
+    for key in annotations:
+        for why in qualified_name(key.lower()):
+            yield FieldError(Fault.INVALID, path, key, why)
+    size = sum(len(str(key).encode()) + len(str(value).encode()) for key, value in annotations.items())
+    if size > _ANNOTATION_BYTES:
+        yield FieldError(Fault.TOO_LONG, path, None, f"may not be more than {_ANNOTATION_BYTES} bytes")
+
+
+def _owners(owners: list[JSON], path: str) -> Faults:
+    controller = ""
+    for owner in owners:
+        yield from _owner(owner, path)
+        if owner.get("controller"):
+            name = f"{owner.get('kind')}/{owner.get('name')}"
+            if controller:
+                why = "Only one reference can have Controller set to true. "
+                why += f'Found "true" in references for {controller} and {name}'
+                shown = "[" + ",".join(struct_text(each, _OWNER) for each in owners) + "]"
+                yield FieldError(Fault.INVALID, path, Verbatim(shown), why)
+            else:
+                controller = name
+
+
+def _owner(owner: JSON, path: str) -> Faults:
+    version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
+    # A version of more than two parts is none at all.
+    if not version or version.count("/") > 1:
+        yield FieldError(Fault.INVALID, f"{path}.apiVersion", version, "version must not be empty")
+    for key in ("kind", "name", "uid"):
+        if not owner.get(key):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", "", "must not be empty")
+    if (version, kind) == ("v1", "Event"):
+        why = "/v1, Kind=Event is disallowed from being an owner"
+        yield FieldError(Fault.INVALID, path, Verbatim(struct_text(owner, _OWNER)), why)
+
+
+def qualified_name(key: str) -> list[str]:
+    """What is wrong with `domain/name` or `name`."""
+    if key.count("/") > 1:
+        return [f"a qualified name must consist of alphanumeric characters, {_QUALIFIED_RULE}"]
+    prefix, slash, name = key.rpartition("/")
+    found = []
+    if slash:
+        why = "prefix part must be non-empty" if not prefix else dns1123_subdomain(prefix)
+        if why:
+            found.append(why if not prefix else f"prefix part {why}")
+    if not name:
+        found.append("name part must be non-empty")
+    elif len(name) > 63:
+        found.append("name part must be no more than 63 characters")
+    if not _NAME_PART.fullmatch(name):
+        found.append(_NAME_RULE)
+    return found
+
+
+_QUALIFIED_RULE = (
+    "'-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
+    "'123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
+    "subdomain prefix and '/' (e.g. 'example.com/MyName')"
+)

@@ -1,0 +1,212 @@
+"""`x-kubernetes-validations`: CEL rules of a schema, compiled once, checked on every write.
+
+In: a compiled schema, an object, and on update the object that it replaces. Out: FieldErrors in the words of
+apiextensions-apiserver. A transition rule (one that names oldSelf) runs only where the old value can be told: members
+of objects and maps, entries of list-maps; never entries of other lists. A rule on what an update leaves unchanged is
+not held against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from kubekit.lang.cel import CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
+from kubekit.lang.formats import is_date_time
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.structural import Rule, Structural
+from kubesandbox.apiserver.schema.validate import MISSING, correlated_items
+
+_FAULTS = {
+    "FieldValueForbidden": Fault.FORBIDDEN,
+    "FieldValueRequired": Fault.REQUIRED,
+    "FieldValueDuplicate": Fault.DUPLICATE,
+}
+_HINTS = {"string": "string", "integer": "int", "boolean": "bool", "number": "double", "array": "list", "object": "map"}
+_OLD_SELF = re.compile(r"\boldSelf\b")
+_MESSAGE_LIMIT = 5 * 1024  # bytes; apiserver's MaxEvaluatedMessageExpressionSizeBytes
+
+
+class CompiledRule:
+    """A rule, its program, and the program of its message."""
+
+    __slots__ = ("message", "program", "rule", "transition")
+
+    def __init__(self, node: Structural, rule: Rule) -> None:
+        """Raises CelSyntaxError."""
+        variables = {"self": hint(node), "oldSelf": "optional" if rule.optional_old_self else hint(node)}
+        self.rule = rule
+        self.transition = _OLD_SELF.search(rule.rule) is not None
+        self.program = compile_cel(rule.rule, variables)
+        self.message = compile_cel(rule.message_expression, variables) if rule.message_expression else None
+
+
+def hint(node: Structural) -> str:
+    """The CEL type of a value of `node`."""
+    if node.type == "string" and node.raw.get("format") in ("date-time", "datetime"):
+        return "timestamp"
+    return _HINTS.get(node.type, "dyn")
+
+
+class RuleSet:
+    """Every rule of a schema. `any` says whether there are some."""
+
+    def __init__(self, root: Structural) -> None:
+        self._root = root
+        self._rules: dict[int, list[CompiledRule | FieldError]] = {}
+        self._with_rules: set[int] = set()  # ids of the nodes with rules on them or below
+        self.any = self._compile(root, set())
+
+    def _compile(self, node: Structural, visited: set[int]) -> bool:
+        if id(node) in visited:
+            return id(node) in self._with_rules
+        visited.add(id(node))
+        if node.rules:
+            self._rules[id(node)] = [_compiled(node, rule) for rule in node.rules]
+        children = (*node.properties.values(), node.additional, node.items, *node.all_of)
+        below = [self._compile(child, visited) for child in children if child is not None]
+        if node.rules or any(below):
+            self._with_rules.add(id(node))
+            return True
+        return False
+
+    def check(self, value: Any, old: Any = MISSING) -> list[FieldError]:
+        """The rules that `value` breaks. Over budget, the rest of the rules are not tried."""
+        errors: list[FieldError] = []
+        try:
+            # Not a list comprehension: what was found before the budget ran out counts.
+            for error in self._walk(self._root, value, old, ""):
+                errors.append(error)  # noqa: PERF402
+        except _OverBudget as stop:
+            errors.append(stop.error)
+        return errors
+
+    def _walk(self, node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+        if value is None or id(node) not in self._with_rules:
+            return
+        yield from self._own(node, value, old, path)
+        for child in node.all_of:
+            yield from self._walk(child, value, old, path)
+        if isinstance(value, list) and node.items is not None:
+            for index, (item, former) in enumerate(correlated_items(node, value, old)):
+                yield from self._walk(node.items, item, former, f"{path}[{index}]")
+        elif isinstance(value, dict):
+            yield from self._members(node, value, old, path)
+
+    def _members(self, node: Structural, value: dict[str, Any], old: Any, path: str) -> Iterator[FieldError]:
+        correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
+        for name, member in value.items():
+            child = node.field(name)
+            if child is not None:
+                where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+                yield from self._walk(child, member, correlated.get(name, MISSING), where)
+
+    def _own(self, node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+        unchanged = old is not MISSING and old == value
+        for rule in self._rules.get(id(node), ()):
+            if isinstance(rule, FieldError):
+                yield FieldError(rule.fault, path, rule.value, rule.detail)
+            elif rule.transition and (old is MISSING or old is None) and not rule.rule.optional_old_self:
+                continue
+            elif rule.transition or not unchanged:
+                yield from _broken(node, rule, value, old, path)
+
+
+class _OverBudget(Exception):
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _compiled(node: Structural, rule: Rule) -> CompiledRule | FieldError:
+    try:
+        return CompiledRule(node, rule)
+    except CelError as error:
+        # Refused when the CRD is created; seen here only for a CRD that was let in unchecked.
+        return FieldError(Fault.INVALID, "", node.type, f"rule compile error: compilation failed: {error}")
+
+
+def _broken(node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    rule = compiled.rule
+    shown = (rule.message or rule.rule).strip()
+    variables = {"self": _cel_value(node, value), "oldSelf": None if old is MISSING else _cel_value(node, old)}
+    try:
+        holds = compiled.program.evaluate(variables)
+    except CelBudgetError as error:
+        detail = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+        raise _OverBudget(FieldError(Fault.INVALID, path, node.type, detail)) from error
+    except CelEvaluationError as error:
+        yield FieldError(Fault.INVALID, path, node.type, _could_not_tell(str(error), shown))
+        return
+    if holds is not True:
+        yield _failure(node, compiled, variables, path)
+
+
+def _could_not_tell(reason: str, shown: str) -> str:
+    if reason.startswith("no such overload"):
+        return (
+            f"'{reason}': call arguments did not match a supported operator, "
+            f"function or macro signature for rule: {shown}"
+        )
+    return f"{reason} evaluating rule: {shown}"
+
+
+def _failure(node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str) -> FieldError:
+    rule = compiled.rule
+    where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
+    detail = _message(compiled.message, variables) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
+    return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), where, node.type, detail)
+
+
+def _message(program: Program | None, variables: dict[str, Any]) -> str:
+    """What messageExpression says, or nothing where it fails or says what may not be shown: then `message` stands."""
+    if program is None:
+        return ""
+    try:
+        text = program.evaluate(variables)
+    except CelEvaluationError:
+        return ""
+    text = text.strip() if isinstance(text, str) else ""
+    return "" if "\n" in text or len(text.encode()) > _MESSAGE_LIMIT else text
+
+
+# --- values as rules see them ---------------------------------------------------------------------------------------
+
+_RESERVED = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+_SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+
+
+@lru_cache(maxsize=4096)
+def escape(name: str) -> str:
+    """A property's name as rules write it: `__namespace__`, `a__dash__b`."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    for symbol, word in _SYMBOLS:
+        name = name.replace(symbol, word)
+    return name
+
+
+def _cel_value(node: Structural, value: Any) -> Any:
+    """`value` with property names escaped, numbers as doubles, and a leaf's date-time as a timestamp."""
+    if hint(node) == "timestamp" and isinstance(value, str) and is_date_time(value):
+        return datetime.fromisoformat(value)
+    return _nested(node, value)
+
+
+def _nested(node: Structural | None, value: Any) -> Any:
+    if node is None:
+        return value
+    if isinstance(value, dict):
+        return {
+            (escape(name) if name in node.properties else name): _nested(node.field(name), member)
+            for name, member in value.items()
+        }
+    if isinstance(value, list):
+        return [_nested(node.items, item) for item in value]
+    return float(value) if node.type == "number" and type(value) is int else value

@@ -1,0 +1,85 @@
+"""One schema and all that is done with it: the face that the API server's handlers see.
+
+In: an object as decoded. Out: the object pruned and defaulted, what was unknown in it, and its faults in the order in
+which kube-apiserver reports them: structure, embedded resources, list-map keys, then CEL rules unless something
+blocks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from kubesandbox.apiserver.schema import embedded, fields, lists, rules
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.structural import Resolve, Structural, compile_node
+from kubesandbox.apiserver.schema.validate import MISSING, validate
+
+JSON = dict[str, Any]
+
+# After these the rules would only add noise: apiextensions-apiserver leaves them out and says so.
+_BLOCKING = frozenset({Fault.NOT_SUPPORTED, Fault.REQUIRED, Fault.TOO_LONG, Fault.TOO_MANY, Fault.TYPE_INVALID})
+_NOT_CHECKED = FieldError(
+    Fault.INVALID,
+    "",
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+class Schema:
+    """A compiled schema. `raw` is the OpenAPI v3 schema as written."""
+
+    def __init__(self, raw: Mapping[str, Any], resolve: Resolve | None = None) -> None:
+        self.raw = raw
+        self.root: Structural = compile_node(raw, resolve)
+
+    @cached_property
+    def rules(self) -> rules.RuleSet:
+        """The CEL rules, compiled when first needed."""
+        return rules.RuleSet(self.root)
+
+    @cached_property
+    def has_defaults(self) -> bool:
+        """Whether `default` can do anything. Custom schemas only: those of built-in kinds contain themselves."""
+        return self.root.has_defaults()
+
+    def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
+        """`obj` with metadata as its type has it, and the paths of what it has not; raises DecodeError."""
+        return embedded.coerce(self.root, obj)
+
+    def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
+        """`obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are left alone."""
+        return fields.prune(self.root, obj)
+
+    def drop_nulls(self, obj: JSON) -> JSON:
+        """`obj` without the nulls that count as absent."""
+        result: JSON = fields.drop_nulls(self.root, obj)
+        return result
+
+    def default(self, obj: JSON) -> JSON:
+        """`obj` with defaults; nulls that a default replaces are gone."""
+        result: JSON = fields.default(self.root, obj)
+        return result
+
+    def validate(self, obj: JSON, old: JSON | None = None) -> list[FieldError]:
+        """Every fault of `obj`. With `old`, an update: what stays as it was passes, and transition rules run."""
+        former: Any = MISSING if old is None else old
+        errors = validate(self.root, obj, former)
+        errors += embedded.faults(self.root, obj)
+        errors += lists.duplicates(self.root, obj, former)
+        if any(error.fault in _BLOCKING for error in errors):
+            return [*errors, _NOT_CHECKED] if self.rules.any else errors
+        return errors + self.rules.check(obj, former)
+
+
+def compile_schema(raw: Mapping[str, Any], resolve: Resolve | None = None) -> Schema:
+    """Compile an OpenAPI v3 schema; raises SchemaError. Do it once and keep it: this is the slow part."""
+    return Schema(raw, resolve)
+
+
+def strict_errors(unknown: tuple[str, ...]) -> tuple[str, ...]:
+    """The unknown fields as fieldValidation reports them: `unknown field "spec.frob"`."""
+    return tuple(f'unknown field "{path}"' for path in unknown)

@@ -1,0 +1,258 @@
+"""Objects of built-in kinds as Go decodes and encodes them.
+
+In: a type of the table and an object. Out of `decode`: the object without fields that the type does not have (and
+their paths, in the order met), without nulls, its times and quantities in canonical form; raises DecodeError in Go's
+words. Out of `complete`: the object with the defaults of its types, with every zero that Go writes and without those
+that it leaves out, its members in the order of the structs. The mistake prevented: an object stored in a form that a
+real server never returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from kubesandbox.apiserver.schema import builtin_table, go_defaults, scalars
+from kubesandbox.apiserver.schema.builtin_table import Field
+from kubesandbox.apiserver.schema.scalars import GoError
+
+JSON = dict[str, Any]
+
+# As many as kjson collects.
+_MOST_UNKNOWN = 100
+
+
+class DecodeError(ValueError):
+    """A body that does not fit its type; the message is what Go's decoder says."""
+
+
+class _Key(str):
+    """A map's key: part of a path, but not of the one that Go's errors name."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True)
+class Context:
+    """Where in the object the decoder is, and what it found unknown."""
+
+    place: list[str | int] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    struct: str = ""
+
+    def path(self) -> str:
+        """`spec.containers[0].image`."""
+        text = ""
+        for part in self.place:
+            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        return text
+
+    def mismatch(self, error: GoError) -> DecodeError:
+        """The error with its field, as encoding/json words it: the innermost struct, the path without indices."""
+        if not error.go_type:
+            return DecodeError(str(error))
+        if not self.struct:
+            return DecodeError(f"json: cannot unmarshal {error} into Go value of type {error.go_type}")
+        where = ".".join(part for part in self.place if type(part) is str)
+        return DecodeError(
+            f"json: cannot unmarshal {error} into Go struct field {self.struct}.{where} of type {error.go_type}"
+        )
+
+
+class Shape:
+    """How values of one type are read and written; this one takes anything as it comes."""
+
+    go = "interface {}"
+    zero: Any = None
+
+    def decode(self, value: Any, _context: Context) -> Any:
+        """`value` as it is stored."""
+        return value
+
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:  # noqa: ARG002 - those within a struct use it
+        """`value` as it is answered; without `defaults` with its zeros alone."""
+        return value
+
+
+class Scalar(Shape):
+    """A text, a number, a time: `read` checks and rewrites it, raising GoError."""
+
+    def __init__(self, go: str, zero: Any, read: Callable[[Any, str], Any]) -> None:
+        self.go, self.zero, self._read = go, zero, read
+
+    def decode(self, value: Any, _context: Context) -> Any:
+        """Checked, and in its canonical form."""
+        return self._read(value, self.go)
+
+
+class List(Shape):
+    """Items of one shape; a null among them is their zero."""
+
+    def __init__(self, items: Shape) -> None:
+        self.items, self.go = items, f"[]{items.go}"
+        self._nested = not isinstance(items, Scalar)
+
+    def decode(self, value: Any, context: Context) -> Any:
+        """Each item."""
+        if type(value) is not list:
+            raise GoError(scalars.kind_of(value), self.go)
+        result, place = [], context.place
+        for index, item in enumerate(value):
+            place.append(index)
+            result.append(_decoded(self.items, item, context))
+            place.pop()
+        return result
+
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
+        """Each item."""
+        if not self._nested or not isinstance(value, list):
+            return value
+        return [self.items.complete(item, defaults=defaults) for item in value]
+
+
+class Map(Shape):
+    """Values of one shape by any key."""
+
+    def __init__(self, values: Shape) -> None:
+        self.values, self.go = values, f"map[string]{values.go}"
+        self._nested = not isinstance(values, Scalar)
+
+    def decode(self, value: Any, context: Context) -> Any:
+        """Each value."""
+        if type(value) is not dict:
+            raise GoError(scalars.kind_of(value), self.go)
+        result = {}
+        for key, member in value.items():
+            context.place.append(_Key(key))
+            result[key] = _decoded(self.values, member, context)
+            context.place.pop()
+        return result
+
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
+        """Each value."""
+        if not self._nested or not isinstance(value, dict):
+            return value
+        return {key: self.values.complete(member, defaults=defaults) for key, member in value.items()}
+
+
+def _decoded(shape: Shape, value: Any, context: Context) -> Any:
+    return _zero(shape) if value is None else shape.decode(value, context)
+
+
+class Struct(Shape):
+    """The fields of a type of the table. Built in two steps, since types contain themselves."""
+
+    def __init__(self, type_: builtin_table.Type) -> None:
+        package, _, self.name = type_.name.rpartition(".")
+        self.go = f"{package.rpartition('.')[2]}.{self.name}"
+        self.fields: dict[str, Shape] = {}
+        self._rules: list[tuple[str, Field, Shape]] = []
+        self._default = go_defaults.default_of(type_.name)
+
+    def fill(self, fields: list[tuple[Field, Shape]]) -> None:
+        """Give it its fields."""
+        self.fields = {one.name: shape for one, shape in fields}
+        self._rules = [(one.name, one, shape) for one, shape in fields]
+
+    def decode(self, value: Any, context: Context) -> Any:
+        """The known members that are not null."""
+        if type(value) is not dict:
+            raise GoError(scalars.kind_of(value), self.go)
+        result, place, fields = {}, context.place, self.fields
+        outer, context.struct = context.struct, self.name
+        for name, member in value.items():
+            place.append(name)
+            shape = fields.get(name)
+            if shape is None:
+                if len(context.unknown) < _MOST_UNKNOWN:
+                    context.unknown.append(context.path())
+            elif member is not None:
+                result[name] = shape.decode(member, context)
+            place.pop()
+        context.struct = outer
+        return result
+
+    def complete(self, value: Any, *, defaults: bool = True) -> Any:
+        """Every field that Go writes."""
+        if not isinstance(value, dict):
+            return value
+        if defaults and self._default is not None:
+            value = dict(value)
+            self._default(value)
+        result: JSON = {}
+        for name, rule, shape in self._rules:
+            member = value.get(name)
+            if member is None or not (member or rule.pointer):
+                if defaults and rule.default is not None:
+                    result[name] = rule.default
+                elif rule.written:
+                    result[name] = None if rule.pointer else _zero(shape, defaults=defaults)
+            else:
+                result[name] = shape.complete(member, defaults=defaults)
+        if len(result) < len(value):  # what was stored by a server that knew more
+            result |= {name: member for name, member in value.items() if name not in self.fields}
+        return result
+
+
+def _zero(shape: Shape, *, defaults: bool = True) -> Any:
+    return shape.complete({}, defaults=defaults) if isinstance(shape, Struct) else shape.zero
+
+
+def decode(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
+    """`obj` as the server takes it, and the paths of its unknown fields; raises DecodeError."""
+    context = Context()
+    try:
+        return shape.decode(obj, context), list(dict.fromkeys(context.unknown))
+    except GoError as error:
+        raise context.mismatch(error) from None
+
+
+# -- shapes of the table's words ---------------------------------------------------------------------------------------
+
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_NAMED: dict[str, Shape] = {
+    f"{_META}.Time": Scalar("string", None, scalars.time),
+    f"{_META}.MicroTime": Scalar("string", None, scalars.micro_time),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", scalars.quantity),
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, scalars.int_or_string),
+    "s": Scalar("string", "", scalars.text),
+    "i32": Scalar("int32", 0, scalars.int32),
+    "i64": Scalar("int64", 0, scalars.int64),
+    "n": Scalar("float64", 0, scalars.number),
+    "b": Scalar("bool", False, scalars.boolean),
+    "bytes": Scalar("[]uint8", None, scalars.base64_text),
+}
+_ANYTHING = Shape()
+
+
+def shape_of(name: str) -> Struct | None:
+    """The shape of a type by its full name, None when the table does not have it."""
+    shape = _shape(name)
+    return shape if isinstance(shape, Struct) else None
+
+
+@cache
+def _shape(word: str) -> Shape:
+    if word[:2] == "[]":
+        return List(_shape(word[2:]))
+    if word[:2] == "{}":
+        return Map(_shape(word[2:]))
+    if word in _NAMED:
+        return _NAMED[word]
+    if word.startswith("s/"):
+        return Scalar(word[2:], "", scalars.text)
+    found = builtin_table.find(word)
+    return _struct(found) if found else _ANYTHING
+
+
+_structs: dict[str, Struct] = {}
+
+
+def _struct(found: builtin_table.Type) -> Struct:
+    known = _structs.get(found.name)
+    if known is None:
+        known = _structs[found.name] = Struct(found)
+        known.fill([(one, _shape(one.type)) for one in found.fields])
+    return known

@@ -1,0 +1,309 @@
+"""Whether a value fits its schema: types, limits, enums, patterns, formats, junctors, in kube-openapi's words and
+order.
+
+In: a compiled schema, a value, and on update the value that it replaces. Out: FieldErrors. Ratcheting is as
+Kubernetes 1.33 made it general: what an update leaves as it was is not held against it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+
+from kubekit.lang.formats import is_format
+from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.structural import Structural
+
+MISSING: Any = object()
+
+Errors = Iterator[FieldError]
+
+_TYPE_NAMES = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
+
+
+def validate(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+    """Every fault of `value`, whose path starts at the object itself."""
+    return list(_value(node, value, old, ""))
+
+
+def type_name(value: Any) -> str:
+    """The JSON schema type of `value`, as kube-openapi names it."""
+    return _TYPE_NAMES.get(type(value), "object")
+
+
+def _value(node: Structural, value: Any, old: Any, path: str) -> Errors:
+    if old is not MISSING and old == value and type(old) is type(value):
+        return
+    yield from _type(node, value, path)
+    if value is None:
+        if not node.nullable:
+            yield from _enum(node.raw, value, path)
+        return
+    yield from _junctors(node, value, path)
+    yield from _limits(node.raw, value, path)
+    if isinstance(value, list):
+        yield from _items(node, value, old, path)
+    elif isinstance(value, dict):
+        yield from _members(node, value, old, path)
+
+
+def _type(node: Structural, value: Any, path: str) -> Errors:
+    actual = type_name(value)
+    if node.int_or_string:
+        if actual not in ("integer", "string") and not (actual == "null" and node.nullable):
+            yield _typed(path, actual, "integer,string")
+        return
+    wanted = node.type
+    if not wanted or actual == wanted or (value is None and node.nullable):
+        return
+    if wanted == "number" and actual == "integer":
+        return
+    if wanted == "integer" and actual == "number" and float(value).is_integer():
+        return
+    yield _typed(path, actual, wanted)
+
+
+def _typed(path: str, actual: str, wanted: str) -> FieldError:
+    return FieldError(Fault.TYPE_INVALID, path, actual, f'{_name(path)} must be of type {wanted}: "{actual}"')
+
+
+def _name(path: str) -> str:
+    return f"{path} in body"
+
+
+def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if _KEYWORDS.isdisjoint(raw):
+        return
+    kind = type_name(value)
+    done = False
+    for keyword, applies, check in _LIMITS:
+        # The first of a text's own faults is its only one.
+        if keyword in raw and kind in applies and not (done and keyword in _TEXT_LIMITS):
+            found = list(check(raw, value, path))
+            yield from found
+            done = done or bool(found)
+
+
+def _members(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
+    for name in node.required:
+        if name not in value:
+            yield FieldError(Fault.REQUIRED, _join(path, name))
+    correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
+    for name, member in value.items():
+        child = node.field(name)
+        if child is not None:
+            yield from _value(child, member, correlated.get(name, MISSING), _join(path, name))
+
+
+def _items(node: Structural, value: list[Any], old: Any, path: str) -> Errors:
+    if node.items is None:
+        return
+    for index, (item, former) in enumerate(correlated_items(node, value, old)):
+        yield from _value(node.items, item, former, f"{path}[{index}]")
+
+
+def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:
+    """Each item with the one it replaces: by key in list-maps, MISSING elsewhere, where order says nothing."""
+    former: dict[str, Any] = {}
+    if node.list_type == "map" and isinstance(old, list):
+        for item in old:
+            former.setdefault(map_key(node, item), item)
+    for item in value:
+        yield item, former.get(map_key(node, item), MISSING) if former else MISSING
+
+
+def map_key(node: Structural, item: Any) -> str:
+    """What makes an item of a list-map itself: its keys' values, defaults filled in, as comparable text."""
+    return json.dumps(key_fields(node, item), sort_keys=True)
+
+
+def key_fields(node: Structural, item: Any) -> dict[str, Any]:
+    """The key members of `item` that are present or have a default."""
+    if not isinstance(item, dict):
+        return {}
+    keys = {name: item[name] for name in node.list_keys if name in item}
+    properties = node.items.properties if node.items else {}
+    for name in node.list_keys:
+        if name not in keys and name in properties and properties[name].has_default:
+            keys[name] = properties[name].default
+    return keys
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+# --- junctors -------------------------------------------------------------------------------------------------------
+
+
+def _junctors(node: Structural, value: Any, path: str) -> Errors:
+    if node.any_of and not any(_fits(child, value, path) for child in node.any_of):
+        yield _junction(path, "must validate at least one schema (anyOf)")
+        yield from _closest(node.any_of, value, path)
+    if node.one_of:
+        fitting = sum(_fits(child, value, path) for child in node.one_of)
+        if fitting != 1:
+            found = "Found none valid" if not fitting else f"Found {fitting} valid alternatives"
+            yield _junction(path, f"must validate one and only one schema (oneOf). {found}")
+        if not fitting:
+            yield from _closest(node.one_of, value, path)
+    if node.all_of:
+        inner = [error for child in node.all_of for error in _value(child, value, MISSING, path)]
+        if inner:
+            yield _junction(path, "must validate all the schemas (allOf)")
+            yield from inner
+    if node.not_ is not None and _fits(node.not_, value, path):
+        yield _junction(path, "must not validate the schema (not)")
+
+
+def _fits(node: Structural, value: Any, path: str) -> bool:
+    return next(_value(node, value, MISSING, path), None) is None
+
+
+def _closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
+    """The faults of the alternative that looks at most of the value: kube-openapi calls it the best match."""
+    yield from _value(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
+
+
+def _looked_at(node: Structural, value: Any) -> int:
+    """How many values an alternative has something to say of."""
+    if isinstance(value, list):
+        return 1 + sum(_looked_at(node.items, item) for item in value if node.items is not None)
+    if not isinstance(value, dict):
+        return 1
+    known = ((node.field(name), member) for name, member in value.items())
+    return 1 + sum(_looked_at(child, member) for child, member in known if child is not None)
+
+
+def _junction(path: str, what: str) -> FieldError:
+    # kube-openapi does not say where: the path is in the text alone.
+    return FieldError(Fault.INVALID, "", "", f'"{path}" {what}')
+
+
+# --- one keyword each -----------------------------------------------------------------------------------------------
+
+
+def _enum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    allowed = raw.get("enum")
+    if allowed and not any(item == value and type(item) is type(value) for item in allowed):
+        words = [item if isinstance(item, str) else json.dumps(item) for item in allowed]
+        detail = "supported values: " + ", ".join(json.dumps(word, ensure_ascii=False) for word in words)
+        yield FieldError(Fault.NOT_SUPPORTED, path, value, detail)
+
+
+def _invalid(path: str, value: Any, what: str) -> FieldError:
+    return FieldError(Fault.INVALID, path, value, f"{_name(path)} {what}")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(value)
+
+
+def _minimum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    limit, exclusive = raw["minimum"], raw.get("exclusiveMinimum") is True
+    if value < limit or (exclusive and value == limit):
+        words = "greater than" if exclusive else "greater than or equal to"
+        yield _invalid(path, value, f"should be {words} {_number(limit)}")
+
+
+def _maximum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    limit, exclusive = raw["maximum"], raw.get("exclusiveMaximum") is True
+    if value > limit or (exclusive and value == limit):
+        words = "less than" if exclusive else "less than or equal to"
+        yield _invalid(path, value, f"should be {words} {_number(limit)}")
+
+
+def _multiple_of(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if value % raw["multipleOf"]:
+        yield _invalid(path, value, f"should be a multiple of {_number(raw['multipleOf'])}")
+
+
+def _min_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if len(value) < raw["minLength"]:
+        yield _invalid(path, value, f"should be at least {raw['minLength']} chars long")
+
+
+def _max_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    limit = raw["maxLength"]
+    if len(value) > limit:
+        yield FieldError(
+            Fault.TOO_LONG, path, value, f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"
+        )
+
+
+def _pattern(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if not _matcher(raw["pattern"]).is_valid(value):
+        yield _invalid(path, value, f"should match '{raw['pattern']}'")
+
+
+@cache
+def _matcher(pattern: str) -> jsonschema_rs.Draft4Validator:
+    # Rust's linear-time regex is RE2's cousin; Python's re differs in classes, anchors and worst case.
+    options = jsonschema_rs.RegexOptions()
+    return jsonschema_rs.Draft4Validator({"pattern": pattern}, pattern_options=options)
+
+
+def _format(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    wanted = raw["format"]
+    if not is_format(wanted, value):
+        shown = json.dumps(value, ensure_ascii=False)
+        yield FieldError(Fault.TYPE_INVALID, path, value, f"{_name(path)} must be of type {wanted}: {shown}")
+
+
+def _min_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if len(value) < raw["minItems"]:
+        yield _invalid(path, len(value), f"should have at least {raw['minItems']} items")
+
+
+def _max_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if len(value) > raw["maxItems"]:
+        yield _too_many(path, len(value), raw["maxItems"])
+
+
+def _min_properties(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if len(value) < raw["minProperties"]:
+        yield _invalid(path, len(value), f"should have at least {raw['minProperties']} properties")
+
+
+def _max_properties(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    if len(value) > raw["maxProperties"]:
+        yield _too_many(path, len(value), raw["maxProperties"])
+
+
+def _too_many(path: str, count: int, limit: int) -> FieldError:
+    return FieldError(Fault.TOO_MANY, path, count, f"must have at most {limit} {'item' if limit == 1 else 'items'}")
+
+
+_TEXT_LIMITS = frozenset({"maxLength", "minLength", "pattern"})
+Check = Callable[[Mapping[str, Any], Any, str], Errors]
+_NUMBERS = frozenset({"integer", "number"})
+_TEXT, _LIST, _OBJECT = frozenset({"string"}), frozenset({"array"}), frozenset({"object"})
+_ANY = _NUMBERS | _TEXT | _LIST | _OBJECT | {"boolean"}
+
+# kube-openapi's order: strings, formats, numbers, lists, enum, objects.
+_LIMITS: tuple[tuple[str, frozenset[str], Check], ...] = (
+    ("maxLength", _TEXT, _max_length),
+    ("minLength", _TEXT, _min_length),
+    ("pattern", _TEXT, _pattern),
+    ("format", _TEXT, _format),
+    ("multipleOf", _NUMBERS, _multiple_of),
+    ("maximum", _NUMBERS, _maximum),
+    ("minimum", _NUMBERS, _minimum),
+    ("minItems", _LIST, _min_items),
+    ("maxItems", _LIST, _max_items),
+    ("enum", _ANY, _enum),
+    ("minProperties", _OBJECT, _min_properties),
+    ("maxProperties", _OBJECT, _max_properties),
+)
+_KEYWORDS = frozenset(keyword for keyword, _, _ in _LIMITS)

@@ -1,0 +1,246 @@
+"""The API server as something that can be started: data folder in, an HTTPS address and an admin kubeconfig out.
+
+async with ApiServer(data=Path("data"), port=0) as server:
+    print(server.url, server.kubeconfig)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Sequence
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+from kubekit.kube.clock import Clock, SystemClock, machine_now
+from kubesandbox.apiserver import bootstrap
+from kubesandbox.apiserver.access import certs
+from kubesandbox.apiserver.access.audit import AuditLog
+from kubesandbox.apiserver.access.authn import Authenticator, certificate_user
+from kubesandbox.apiserver.access.authz import Authorizer
+from kubesandbox.apiserver.access.collected import CONTROLLERS, Collected
+from kubesandbox.apiserver.access.escalation import Escalation
+from kubesandbox.apiserver.access.reviews import Reviews
+from kubesandbox.apiserver.access.tokens import TokenSigner
+from kubesandbox.apiserver.app import App, Parts
+from kubesandbox.apiserver.custom.converting import Converting
+from kubesandbox.apiserver.custom.definitions import Definitions
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.body import MAX_BYTES
+from kubesandbox.apiserver.http.messages import Request, Response, User
+from kubesandbox.apiserver.http.options import WriteOptions
+from kubesandbox.apiserver.kinds import KindTable
+from kubesandbox.apiserver.objects.admission import Admission
+from kubesandbox.apiserver.objects.render import Renderer
+from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.objects.schemas import Schemas
+from kubesandbox.apiserver.published.discovery import Discovery
+from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
+from kubesandbox.apiserver.store import Store
+from kubesandbox.apiserver.subresources.places import Subresources
+from kubesandbox.apiserver.subresources.special import special_subresources
+
+# A body above Kubernetes' own limit gets Kubernetes' answer; only what is far above it is cut off by the transport.
+_TRANSPORT_LIMIT = MAX_BYTES * 4
+
+
+class ApiServer:
+    """One server on one data folder. Use as an async context manager, or `start` and `stop`."""
+
+    def __init__(
+        self,
+        data: Path,
+        port: int = 0,
+        *,
+        audit: Path | None = None,
+        clock: Clock | None = None,
+        host: str = "127.0.0.1",
+    ) -> None:
+        self.data = Path(data)
+        self.clock = clock or SystemClock()
+        self._host, self._port = host, port
+        self._audit_path = audit or self.data / "audit.log"
+        self._runner: web.ServerRunner | None = None
+        self._certificates: dict[Any, User | None] = {}
+        self.url = ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig (group system:masters)."""
+        return self.data / "admin.kubeconfig"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Open the data folder, listen, and write the kubeconfig. Raises StoreError or OSError."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        ca, _ = certs.load_or_create(self.data / "pki", machine_now())
+        self._ca = ca
+        self.store = Store(self.data / "store.db", monotonic=self.clock.monotonic)
+        await self.store.open()
+        try:
+            self._app = self._build()
+            await self._first_objects()
+            await self._listen(ca)
+        except BaseException:
+            await self.store.close()
+            raise
+        self._write_kubeconfig()
+
+    async def stop(self) -> None:
+        """Stop listening, end the watches, commit, close."""
+        self.rest.reading.stop_watches()
+        await self.definitions.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        await self.store.close()
+        self._audit.close()
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def _build(self) -> App:
+        clock, store = self.clock, self.store
+        self.kinds, self.schemas = KindTable(), Schemas()
+        self._audit = AuditLog(self._audit_path, clock.now, clock.monotonic)
+        signer = TokenSigner.load_or_create(self.data / "pki" / "service-account.key")
+        self.authn = Authenticator(store, signer, clock.now)
+        self.authz = Authorizer(store)
+        admission = Admission(store)
+        self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
+        self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
+        admission.definitions = self.definitions
+        self.schemas.conversions.ask = Converting(store).ask
+        self.rest.writing.guard = Escalation(self.authz).check
+        special = special_subresources(self.rest, signer, clock, self.data / "pods")
+        self.discovery = Discovery(self.kinds)
+        return App(
+            Parts(
+                clock,
+                self.kinds,
+                self.rest,
+                Subresources(self.rest, Reviews(self.authn, self.authz), special),
+                self.authn,
+                self.authz,
+                Collected(store),
+                self.discovery,
+                self._audit,
+                OpenApiDocuments(self.kinds, clock).serve,
+            )
+        )
+
+    async def _first_objects(self) -> None:
+        options = WriteOptions(manager="kube-apiserver", validation="Ignore")
+        for obj in bootstrap.objects():
+            group, _, version = obj["apiVersion"].rpartition("/")
+            kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
+            metadata = obj["metadata"]
+            if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is None:
+                await self.rest.writing.create_object(kind, metadata.get("namespace", ""), obj, options)
+
+    async def _listen(self, ca: certs.KeyPair) -> None:
+        server = web.Server(self._serve, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls(ca), backlog=1024)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.url = f"https://{self._host}:{port}"
+        self.discovery.address = f"{self._host}:{port}"
+
+    def _tls(self, ca: certs.KeyPair) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        pki = self.data / "pki"
+        context.load_cert_chain(pki / "server.crt", pki / "server.key")
+        context.load_verify_locations(cadata=ca.cert.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def _write_kubeconfig(self) -> None:
+        masters = ("system:masters",)
+        certs.write_private(self.data / "controllers.kubeconfig", self.kubeconfig_for(CONTROLLERS, masters))
+        certs.write_private(self.kubeconfig, self.kubeconfig_for("kubernetes-admin", masters))
+
+    def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
+        """A kubeconfig for another user, by client certificate."""
+        pair = certs.issue_client(self._ca, user, groups, machine_now())
+        return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+
+    # -- the rim to aiohttp ----------------------------------------------------------------------------------------
+
+    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+        raw._client_max_size = _TRANSPORT_LIMIT
+        headers = {name.lower(): value for name, value in raw.headers.items()}
+        if "impersonate-group" in headers:
+            headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
+        body = await raw.read() if raw.body_exists else b""
+        request = Request(raw.method, raw.path, dict(raw.query), headers, body)
+        response = await self._app.handle(request, str(raw.rel_url), self._certificate(raw))
+        if response.stream is None:
+            return _whole(response, self._date())
+        return await self._stream(raw, response)
+
+    def _date(self) -> str:
+        """The cluster's time, which need not be the machine's."""
+        return format_datetime(self.clock.now(), usegmt=True)
+
+    def _certificate(self, raw: web.BaseRequest) -> User | None:
+        transport = raw.transport
+        if transport is None:
+            return None
+        protocol = transport.get_protocol()
+        if protocol not in self._certificates:
+            if len(self._certificates) > 4096:
+                self._certificates.clear()
+            self._certificates[protocol] = certificate_user(transport.get_extra_info("peercert"))
+        return self._certificates[protocol]
+
+    async def _stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers=_headers(response, self._date()))
+        answer.enable_chunked_encoding()
+        writer = await answer.prepare(raw)
+        if writer is not None and hasattr(writer, "send_headers"):
+            # aiohttp keeps them for the first chunk; a watcher must know at once that its watch is there.
+            writer.send_headers()
+        stream = response.stream
+        if stream is None:
+            return answer
+        try:
+            async for chunk in stream:
+                if chunk:
+                    await answer.write(chunk)
+            await answer.write_eof()
+        except (ConnectionError, asyncio.CancelledError):
+            # The client has gone: nothing to answer any more.
+            with contextlib.suppress(Exception):
+                await answer.write_eof()
+        finally:
+            await stream.aclose()  # type: ignore[attr-defined]
+        return answer
+
+
+def _headers(response: Response, date: str) -> Any:
+    from multidict import CIMultiDict
+
+    found = CIMultiDict(response.headers)
+    found["Content-Type"] = response.content_type
+    found["Date"] = date
+    return found
+
+
+def _whole(response: Response, date: str) -> web.Response:
+    return web.Response(body=response.body, status=response.status, headers=_headers(response, date))
+
+
+__all__ = ["ApiError", "ApiServer"]

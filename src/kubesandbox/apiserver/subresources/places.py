@@ -1,0 +1,45 @@
+"""Subresources and reviews: what is not a plain verb on a stored object."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.access.reviews import Reviews
+from kubesandbox.apiserver.http.endpoints import not_there
+from kubesandbox.apiserver.http.messages import Request, Response
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.objects.rest import Handler, Rest
+
+JSON = dict[str, Any]
+
+
+class Subresources:
+    """Handlers by (resource, subresource); "*" stands for every resource."""
+
+    def __init__(self, rest: Rest, reviews: Reviews, special: dict[tuple[str, str], Handler]) -> None:
+        self._rest = rest
+        self._reviews = reviews
+        self._special = special
+
+    def review(self, kind: Kind) -> Callable[[Request, Target], Awaitable[Response]] | None:
+        """The handler of a kind that is never stored, None for the others."""
+        return self._reviews.handler(kind)
+
+    async def handle(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Answer a request for a subresource; raises ApiError."""
+        sub = kind.subresource(target.subresource)
+        if sub is None:
+            # A custom resource's handler is there for any subresource, and misses it among its own.
+            raise errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
+        if target.verb not in sub.verbs or request.method == "HEAD":
+            raise errors.method_not_allowed("", "")
+        special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
+        if special is not None:
+            answer = special(request, target, kind)
+            return await answer if isawaitable(answer) else answer
+        answer = self._rest.verbs[target.verb](request, target, kind)
+        return await answer if isawaitable(answer) else answer

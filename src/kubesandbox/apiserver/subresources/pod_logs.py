@@ -1,0 +1,121 @@
+"""`pods/log`: what a container wrote, out of the files that the node agent keeps in the data folder.
+
+A followed log ends when the container has ended and everything that it wrote was sent, as a kubelet's does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from kubekit.kube.clock import Clock
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.http.messages import Request, Response, is_true
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects.rest import Rest
+
+JSON = dict[str, Any]
+# How often a followed file is looked at again.
+_LOOK_S = 0.2
+_LISTS = (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"))
+
+
+class PodLogs:
+    """The handler; `folder` holds NAMESPACE_NAME_UID/CONTAINER.log."""
+
+    def __init__(self, rest: Rest, clock: Clock, folder: Path) -> None:
+        self._rest, self._clock, self._folder = rest, clock, folder
+
+    async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
+        """The log, whole, its tail, or as it grows; raises ApiError 400 or 404."""
+        pod = self._rest.entry(kind, target.namespace, target.name).load()
+        query = request.query
+        container = _chosen(pod, query.get("container", ""))
+        follow = is_true(query.get("follow", ""))
+        if is_true(query.get("previous", "")):
+            raise errors.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
+        file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
+        if not file.exists() and (reason := _waits_for(pod, container)):
+            raise errors.bad_request(f'container "{container}" in pod "{target.name}" is waiting to start: {reason}')
+        data, end = await asyncio.to_thread(_read, file, 0)
+        data = _tail(data, query.get("tailLines", ""))
+        if follow:
+            return Response(content_type="text/plain", stream=self._follow(file, data, end, target, kind, container))
+        limit = query.get("limitBytes", "")
+        return Response(body=data[: int(limit)] if limit.isdigit() else data, content_type="text/plain")
+
+    async def _follow(
+        self, file: Path, data: bytes, at: int, target: Target, kind: Kind, container: str
+    ) -> AsyncIterator[bytes]:
+        while True:
+            # Asked before reading: what was written until the end is then in the file.
+            over = self._is_over(target, kind, container)
+            more, at = await asyncio.to_thread(_read, file, at)
+            if data or more:
+                yield data + more
+                data = b""
+            if over:
+                return
+            await self._clock.sleep(_LOOK_S)
+
+    def _is_over(self, target: Target, kind: Kind, container: str) -> bool:
+        entry = self._rest.store.get(kind.storage, target.namespace, target.name)
+        if entry is None:
+            return True
+        pod = entry.load()
+        ended = "terminated" in (_status(pod, container).get("state") or {})
+        return ended or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
+
+
+def _chosen(pod: JSON, container: str) -> str:
+    name, spec = meta(pod)["name"], pod.get("spec") or {}
+    names = {field: [each["name"] for each in spec.get(field) or ()] for field, _ in _LISTS}
+    if container:
+        if not any(container in group for group in names.values()):
+            raise errors.bad_request(f"container {container} is not valid for pod {name}")
+        return container
+    main = names["containers"]
+    if len(main) == 1:
+        only: str = main[0]
+        return only
+    choice = f"choose one of: [{' '.join(main)}]"
+    if names["initContainers"]:
+        choice += f" or one of the init containers: [{' '.join(names['initContainers'])}]"
+    raise errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
+
+
+def _status(pod: JSON, container: str) -> JSON:
+    status = pod.get("status") or {}
+    found = (each for _, field in _LISTS for each in status.get(field) or () if each.get("name") == container)
+    status_of: JSON = next(found, {})
+    return status_of
+
+
+def _waits_for(pod: JSON, container: str) -> str:
+    waiting = (_status(pod, container).get("state") or {}).get("waiting")
+    reason: str = waiting.get("reason", "ContainerCreating") if waiting else ""
+    return reason
+
+
+def _tail(data: bytes, count: str) -> bytes:
+    if not count.isdigit():
+        return data
+    lines = data.splitlines(keepends=True)
+    return b"".join(lines[max(0, len(lines) - int(count)) :])
+
+
+def _read(file: Path, start: int) -> tuple[bytes, int]:
+    """What the file has from `start` on, and where it ends; a file that became shorter is read from its beginning."""
+    try:
+        with file.open("rb") as log:
+            if log.seek(0, 2) < start:
+                start = 0
+            log.seek(start)
+            data = log.read()
+            return data, start + len(data)
+    except OSError:
+        return b"", start

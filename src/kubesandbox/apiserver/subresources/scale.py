@@ -1,0 +1,127 @@
+"""The scale subresource: replicas wished and seen, in one form for workloads and custom resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from kubesandbox.apiserver import errors
+from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver.http.body import media_type
+from kubesandbox.apiserver.http.messages import Request, Response, json_response
+from kubesandbox.apiserver.http.options import write_options
+from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.kinds import SCALE_KIND, Kind
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.objects.rest import Rest
+from kubesandbox.apiserver.objects.views import from_stored
+from kubesandbox.apiserver.patch.json import apply_json_patch
+from kubesandbox.apiserver.patch.merge import merge
+from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.store import Entry
+
+JSON = dict[str, Any]
+
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+# Where built-in workloads keep what a Scale shows.
+_PATHS = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
+_SET_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+class Scale:
+    """The handler for every resource."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+
+    async def serve(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Read, replace or patch the Scale of one object; raises ApiError."""
+        paths = kind.scale_paths or _PATHS
+        if target.verb == "get":
+            return json_response(_scale(self._rest.entry(kind, target.namespace, target.name), kind, paths))
+        options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
+
+        given = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
+
+        def compute(obj: JSON) -> JSON:
+            wanted = given if given is not None else _patched(request, _of(obj, paths))
+            replicas = (wanted.get("spec") or {}).get("replicas", 0)
+            # What a custom resource may wish is checked with the rest of it.
+            if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
+                fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
+                raise errors.invalid("Scale", "autoscaling", target.name, [fault])
+            # The client insists on a revision only when it sent one.
+            asked = meta(wanted).get("resourceVersion") if target.verb == "update" else None
+            if asked and asked != meta(obj).get("resourceVersion"):
+                raise errors.conflict(kind.plural, kind.group, target.name)
+            return _with(obj, paths["specReplicasPath"], replicas)
+
+        return json_response(_scale(await self._rest.change(kind, target, compute, options), kind, paths))
+
+
+def _patched(request: Request, shown: JSON) -> JSON:
+    type_ = media_type(request)
+    if type_ == "application/json-patch+json":
+        result: JSON = apply_json_patch(shown, orjson.loads(request.body))
+        return result
+    if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
+        raise _unsupported()
+    patched: JSON = merge(shown, orjson.loads(request.body))
+    return patched
+
+
+def _unsupported() -> ApiError:
+    return errors.unsupported_media_type(
+        ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
+    )
+
+
+def _scale(entry: Entry, kind: Kind, paths: Any) -> JSON:
+    return _of(from_stored(kind, entry.load()), paths)
+
+
+def _of(obj: JSON, paths: Any) -> JSON:
+    metadata = meta(obj)
+    selector = _at(obj, paths.get("labelSelectorPath") or "")
+    status: JSON = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
+    if text := selector if isinstance(selector, str) else _selector_text(selector or {}):
+        status["selector"] = text
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in _META if key in metadata},
+        "spec": {"replicas": _at(obj, paths["specReplicasPath"]) or 0},
+        "status": status,
+    }
+
+
+def _at(obj: JSON, path: str) -> Any:
+    value: Any = obj
+    for part in filter(None, path.split(".")):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if path else None
+
+
+def _with(obj: JSON, path: str, value: Any) -> JSON:
+    *parents, last = filter(None, path.split("."))
+    here = obj
+    for part in parents:
+        here = here.setdefault(part, {})
+    here[last] = value
+    return obj
+
+
+def _selector_text(selector: JSON) -> str:
+    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for each in selector.get("matchExpressions") or ():
+        operator, key = each.get("operator"), each.get("key", "")
+        if operator in _SET_OPERATORS:
+            parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(each.get('values') or ()))})")
+        else:
+            parts.append(key if operator == "Exists" else f"!{key}")
+    return ",".join(sorted(parts))

@@ -1,0 +1,53 @@
+"""Rules of built-in kinds beyond their types: names, labels, what may not change, what must fit together.
+
+In: a kind, the object, and the object before (None for a new one). Out: faults, worded as k8s.io/kubernetes/pkg/apis
+words them. Custom resources get the rules of metadata; the rest of theirs is in their schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubesandbox.apiserver.kinds import Kind
+from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_update
+from kubesandbox.apiserver.validation import access, data, metadata, pods, services, workloads
+
+JSON = dict[str, Any]
+Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
+
+
+def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
+    """Everything that is wrong with `obj`."""
+    found = metadata.faults(kind, obj, old)
+    rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
+    if rule is not None:
+        found += rule(obj, old)
+    return found
+
+
+def _definition(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
+    return validate_crd(obj) if old is None else validate_crd_update(obj, old)
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_RULES: dict[tuple[str, str], Rule] = {
+    ("", "Pod"): pods.pod,
+    ("", "ConfigMap"): data.config_map,
+    ("", "Secret"): data.secret,
+    ("", "Service"): services.service,
+    ("", "Event"): data.event,
+    ("apps", "Deployment"): workloads.deployment,
+    ("apps", "ReplicaSet"): workloads.replica_set,
+    ("apps", "StatefulSet"): workloads.stateful_set,
+    ("apps", "DaemonSet"): workloads.daemon_set,
+    ("batch", "Job"): workloads.job,
+    ("batch", "CronJob"): workloads.cron_job,
+    ("policy", "PodDisruptionBudget"): workloads.budget,
+    ("coordination.k8s.io", "Lease"): data.lease,
+    (_RBAC, "Role"): access.role,
+    (_RBAC, "ClusterRole"): access.cluster_role,
+    (_RBAC, "RoleBinding"): access.role_binding,
+    (_RBAC, "ClusterRoleBinding"): access.cluster_role_binding,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+}

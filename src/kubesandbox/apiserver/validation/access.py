@@ -1,0 +1,88 @@
+"""Rules of RBAC's kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.validation.common import Faults
+
+JSON = dict[str, Any]
+
+_GROUP = "rbac.authorization.k8s.io"
+_PATHS = "nonResourceURLs"
+
+
+def role(obj: JSON, _old: JSON | None) -> Faults:
+    """Each rule grants something of a namespace."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        yield from _rule(rule, f"rules[{index}]", namespaced=True)
+
+
+def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
+    """Each rule grants something."""
+    for index, rule in enumerate(obj.get("rules") or ()):
+        yield from _rule(rule, f"rules[{index}]", namespaced=False)
+    aggregation = obj.get("aggregationRule")
+    if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
+        why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        yield FieldError(Fault.REQUIRED, "aggregationRule.clusterRoleSelectors", None, why)
+
+
+def _rule(rule: JSON, path: str, *, namespaced: bool) -> Faults:
+    if not rule.get("verbs"):
+        yield FieldError(Fault.REQUIRED, f"{path}.verbs", None, "verbs must contain at least one value")
+    if urls := rule.get(_PATHS):
+        if namespaced:
+            why = "namespaced rules cannot apply to non-resource URLs"
+            yield FieldError(Fault.INVALID, f"{path}.{_PATHS}", urls, why)
+        if any(rule.get(key) for key in ("apiGroups", "resources", "resourceNames")):
+            why = "rules cannot apply to both regular resources and non-resource URLs"
+            yield FieldError(Fault.INVALID, f"{path}.{_PATHS}", urls, why)
+        return
+    for key, what in (("apiGroups", "api group"), ("resources", "resource")):
+        if not rule.get(key):
+            why = f"resource rules must supply at least one {what}"
+            yield FieldError(Fault.REQUIRED, f"{path}.{key}", None, why)
+
+
+def role_binding(obj: JSON, old: JSON | None) -> Faults:
+    """A role of the namespace or of the cluster, given to subjects that are named."""
+    yield from _binding(obj, old, ("Role", "ClusterRole"), namespaced=True)
+
+
+def cluster_role_binding(obj: JSON, old: JSON | None) -> Faults:
+    """A role of the cluster, given to subjects that are named."""
+    yield from _binding(obj, old, ("ClusterRole",), namespaced=False)
+
+
+def _binding(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
+    ref = obj.get("roleRef") or {}
+    if ref.get("apiGroup") != _GROUP:
+        yield not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_GROUP,))
+    if ref.get("kind") not in kinds:
+        yield not_supported("roleRef.kind", ref.get("kind") or "", kinds)
+    if not ref.get("name"):
+        yield FieldError(Fault.REQUIRED, "roleRef.name")
+    for index, subject in enumerate(obj.get("subjects") or ()):
+        yield from _subject(subject, f"subjects[{index}]", namespaced=namespaced)
+    if old is not None and ref != (old.get("roleRef") or {}):
+        shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
+        yield FieldError(Fault.INVALID, "roleRef", Verbatim(text(shown)), "cannot change roleRef")
+
+
+def _subject(subject: JSON, path: str, *, namespaced: bool) -> Faults:
+    if not subject.get("name"):
+        yield FieldError(Fault.REQUIRED, f"{path}.name")
+    kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""
+    if kind == "ServiceAccount":
+        if group:
+            yield not_supported(f"{path}.apiGroup", group, ("",))
+        if not namespaced and not subject.get("namespace"):
+            yield FieldError(Fault.REQUIRED, f"{path}.namespace")
+    elif kind in ("User", "Group"):
+        if group != _GROUP:
+            yield not_supported(f"{path}.apiGroup", group, (_GROUP,))
+    else:
+        yield not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group"))

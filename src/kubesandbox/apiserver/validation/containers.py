@@ -1,0 +1,172 @@
+"""Rules of containers: names, ports, environment, mounts, probes, resources."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kubekit.lang.quantity import parse_quantity
+from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.names import dns1123_label
+from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_number
+
+JSON = dict[str, Any]
+
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+# Fields that are there, but not for environment variables.
+_OTHER_FIELDS = frozenset({"metadata.annotations", "metadata.labels", "spec.restartPolicy", "status.phase"})
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+_PRINTABLE = re.compile(r"[ -<>-~]+")
+
+
+def containers(spec: JSON, path: str, volumes: set[str]) -> Faults:
+    """All containers of a pod; `volumes` are the names that may be mounted."""
+    seen: set[str] = set()
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            where, name = f"{path}.{kind}[{index}]", container.get("name") or ""
+            yield from _container(container, where, volumes)
+            if name and name in seen:
+                yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
+            seen.add(name)
+
+
+def _container(container: JSON, path: str, volumes: set[str]) -> Faults:
+    name = container.get("name") or ""
+    if not name:
+        yield FieldError(Fault.REQUIRED, f"{path}.name")
+    elif why := dns1123_label(name):
+        yield FieldError(Fault.INVALID, f"{path}.name", name, why)
+    if not container.get("image"):
+        yield FieldError(Fault.REQUIRED, f"{path}.image")
+    yield from _ports(container.get("ports") or (), f"{path}.ports")
+    for index, variable in enumerate(container.get("env") or ()):
+        yield from _variable(variable, f"{path}.env[{index}]")
+    yield from _mounts(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
+    policy = container.get("imagePullPolicy") or ""
+    if policy and policy not in _PULL_POLICIES:
+        yield not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
+    yield from _resources(container.get("resources") or {}, f"{path}.resources")
+    for probe in _PROBES:
+        if container.get(probe) is not None:
+            yield from _probe(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")
+
+
+def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        where, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
+        if name and (whys := _port_name(name)):
+            for why in whys:
+                yield FieldError(Fault.INVALID, f"{where}.name", name, why)
+        elif name in names:
+            yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
+        elif name:
+            names.add(name)
+        if not port.get("containerPort"):
+            yield FieldError(Fault.REQUIRED, f"{where}.containerPort")
+        else:
+            yield from port_number(port["containerPort"], f"{where}.containerPort")
+        if port.get("hostPort"):
+            yield from port_number(port["hostPort"], f"{where}.hostPort")
+        if not protocol:
+            yield FieldError(Fault.REQUIRED, f"{where}.protocol")
+        elif protocol not in PROTOCOLS:
+            yield not_supported(f"{where}.protocol", protocol, PROTOCOLS)
+
+
+def _port_name(name: str) -> list[str]:
+    found = []
+    if len(name) > 15:
+        found.append("must be no more than 15 characters")
+    if not re.fullmatch(r"[a-z0-9-]+", name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if name[0] == "-" or name[-1] == "-":
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def _variable(variable: JSON, path: str) -> Faults:
+    name, source = variable.get("name") or "", variable.get("valueFrom")
+    if not name:
+        yield FieldError(Fault.REQUIRED, f"{path}.name")
+    elif not _PRINTABLE.fullmatch(name):
+        why = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+        yield FieldError(Fault.INVALID, f"{path}.name", name, why)
+    if source is None:
+        return
+    where = f"{path}.valueFrom"
+    given = [key for key in _SOURCES if source.get(key) is not None]
+    if source.get("fieldRef") is not None:
+        yield from _field(source["fieldRef"].get("fieldPath") or "", f"{where}.fieldRef.fieldPath")
+    if not given:
+        named = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        yield FieldError(Fault.INVALID, where, "", f"must specify one of: {named}")
+    elif variable.get("value"):
+        yield FieldError(Fault.INVALID, where, "", "may not be specified when `value` is not empty")
+    elif len(given) > 1:
+        yield FieldError(Fault.INVALID, where, "", "may not have more than one field specified at a time")
+
+
+def _field(given: str, path: str) -> Faults:
+    if not given:
+        yield FieldError(Fault.REQUIRED, path)
+    elif given in _OTHER_FIELDS:
+        yield not_supported(path, given, _FIELDS)
+    elif given not in _FIELDS and not re.fullmatch(r"metadata\.(annotations|labels)\['.*'\]", given):
+        why = f"error converting fieldPath: field label not supported: {given}"
+        yield FieldError(Fault.INVALID, path, given, why)
+
+
+def _mounts(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Faults:
+    places: set[str] = set()
+    for index, mount in enumerate(mounts):
+        where, name, place = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            yield FieldError(Fault.REQUIRED, f"{where}.name")
+        if name not in volumes:
+            yield FieldError(Fault.NOT_FOUND, f"{where}.name", name)
+        if not place:
+            yield FieldError(Fault.REQUIRED, f"{where}.mountPath")
+        if place in places:
+            yield FieldError(Fault.INVALID, f"{where}.mountPath", place, "must be unique")
+        places.add(place)
+
+
+def _probe(probe: JSON, path: str, *, once: bool) -> Faults:
+    given = [name for name in _HANDLERS if probe.get(name) is not None]
+    if not given:
+        yield FieldError(Fault.REQUIRED, path, None, "must specify a handler type")
+    for extra in given[1:]:
+        why = "may not specify more than 1 handler type"
+        yield FieldError(Fault.FORBIDDEN, f"{path}.{extra}", None, why)
+    yield from not_negative(probe, path, *_PROBE_NUMBERS)
+    if once and probe.get("successThreshold", 1) != 1:
+        yield FieldError(Fault.INVALID, f"{path}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def _resources(resources: JSON, path: str) -> Faults:
+    limits = resources.get("limits") or {}
+    for name, asked in (resources.get("requests") or {}).items():
+        limit = limits.get(name)
+        if limit is not None and parse_quantity(str(asked)) > parse_quantity(str(limit)):
+            why = f"must be less than or equal to {name} limit of {limit}"
+            yield FieldError(Fault.INVALID, f"{path}.requests", str(asked), why)

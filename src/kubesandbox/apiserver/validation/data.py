@@ -1,0 +1,125 @@
+"""Rules of kinds that hold data: ConfigMaps, Secrets, Events, Leases."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+from kubesandbox.apiserver.metadata import meta
+from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable
+
+JSON = dict[str, Any]
+
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_MOST_BYTES = 1024 * 1024
+# The keys that a Secret of a type must have.
+_NEEDED = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+def config_map(obj: JSON, old: JSON | None) -> Faults:
+    """Keys, sizes, and what an immutable one keeps."""
+    yield from _sealed(obj, old, "data", "binaryData")
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    for key in data:
+        yield from _key(key, "data")
+        if key in binary:
+            yield FieldError(Fault.INVALID, f"data[{key}]", key, "duplicate of key present in binaryData")
+    for key in binary:
+        yield from _key(key, "binaryData")
+    size = sum(len(value.encode()) for value in data.values()) + sum(map(_size, binary.values()))
+    if size > _MOST_BYTES:
+        yield FieldError(Fault.TOO_LONG, "", None, f"may not be more than {_MOST_BYTES} bytes")
+
+
+def secret(obj: JSON, old: JSON | None) -> Faults:
+    """Keys, sizes, what its type needs, and what an immutable one keeps."""
+    if old is not None:
+        yield from immutable(obj, old, "type")
+    yield from _sealed(obj, old, "data")
+    data = obj.get("data") or {}
+    for key in data:
+        yield from _key(key, "data")
+    if sum(map(_size, data.values())) > _MOST_BYTES:
+        yield FieldError(Fault.TOO_LONG, "data", None, f"may not be more than {_MOST_BYTES} bytes")
+    yield from _typed(obj.get("type") or "", data, meta(obj).get("annotations") or {})
+
+
+def _typed(kind: str, data: JSON, annotations: JSON) -> Faults:
+    for key in _NEEDED.get(kind, ()):
+        if key not in data:
+            yield FieldError(Fault.REQUIRED, f"data[{key}]")
+        elif key.startswith(".docker") and (why := _not_json(data[key])):
+            yield FieldError(Fault.INVALID, f"data[{key}]", "<secret contents redacted>", why)
+    if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & {*data}:
+        yield FieldError(Fault.REQUIRED, "data[username]")
+        yield FieldError(Fault.REQUIRED, "data[password]")
+    if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
+        yield FieldError(Fault.REQUIRED, f"metadata.annotations[{_ACCOUNT}]")
+
+
+def _not_json(encoded: str) -> str:
+    """Why that is no JSON object, as Go's decoder says."""
+    text = base64.b64decode(encoded).decode(errors="replace")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        stripped = text.lstrip()
+        if not stripped:
+            return "unexpected end of JSON input"
+        return f"invalid character '{stripped[0]}' looking for beginning of value"
+    return "" if isinstance(found, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
+
+
+def _size(encoded: str) -> int:
+    return len(encoded) * 3 // 4
+
+
+def _key(key: str, where: str) -> Faults:
+    if not _KEY.fullmatch(key):
+        yield FieldError(Fault.INVALID, f"{where}[{key}]", key, _KEY_RULE)
+
+
+def _sealed(obj: JSON, old: JSON | None, *names: str) -> Faults:
+    """What is marked immutable."""
+    if old is None or not old.get("immutable"):
+        return
+    why = "field is immutable when `immutable` is set"
+    if not obj.get("immutable"):
+        yield FieldError(Fault.FORBIDDEN, "immutable", None, why)
+    for name in names:
+        if obj.get(name) != old.get(name):
+            yield FieldError(Fault.FORBIDDEN, name, None, why)
+
+
+def event(obj: JSON, _old: JSON | None) -> Faults:
+    """An event stands in the namespace of what it is about."""
+    namespace, about = meta(obj).get("namespace") or "", (obj.get("involvedObject") or {}).get("namespace") or ""
+    if about != namespace and not (not about and namespace == "default"):
+        yield FieldError(Fault.INVALID, "involvedObject.namespace", about, "does not match event.namespace")
+
+
+def lease(obj: JSON, _old: JSON | None) -> Faults:
+    """A lease lasts some time."""
+    spec = obj.get("spec") or {}
+    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+    if duration is not None and duration <= 0:
+        yield FieldError(Fault.INVALID, "spec.leaseDurationSeconds", duration, "must be greater than 0")
+    if transitions is not None and transitions < 0:
+        yield FieldError(Fault.INVALID, "spec.leaseTransitions", transitions, NOT_NEGATIVE)
+    if spec.get("preferredHolder") and not spec.get("strategy"):
+        yield FieldError(
+            Fault.FORBIDDEN, "spec.preferredHolder", None, "may only be specified if `strategy` is defined"
+        )

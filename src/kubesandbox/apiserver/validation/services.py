@@ -1,0 +1,63 @@
+"""Rules of Services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
+from kubesandbox.apiserver.schema.names import dns1123_label
+from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_number
+
+JSON = dict[str, Any]
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+
+
+def service(obj: JSON, old: JSON | None) -> Faults:
+    """Ports, type, selector; an address once given stays."""
+    spec = obj.get("spec") or {}
+    kind, ports = spec.get("type") or "", spec.get("ports") or ()
+    headless = spec.get("clusterIP") == "None"
+    if not ports and not headless and kind != "ExternalName":
+        yield FieldError(Fault.REQUIRED, "spec.ports")
+    if kind == "ExternalName" and not spec.get("externalName"):
+        yield FieldError(Fault.REQUIRED, "spec.externalName")
+    seen: set[str] = set()
+    for index, port in enumerate(ports):
+        yield from _port(port, f"spec.ports[{index}]", seen, named=len(ports) > 1)
+    yield from _repeated(ports)
+    yield from object_meta.labels(spec.get("selector") or {}, "spec.selector")
+    if kind not in _TYPES:
+        yield not_supported("spec.type", kind, _TYPES)
+    former = (old or {}).get("spec") or {}
+    if former.get("clusterIP") and kind == former.get("type") and spec.get("clusterIP") != former["clusterIP"]:
+        value = spec.get("clusterIPs") or [spec.get("clusterIP")]
+        yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", value, "may not change once set")
+
+
+def _port(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
+    name = port.get("name") or ""
+    if named and not name:
+        yield FieldError(Fault.REQUIRED, f"{path}.name")
+    elif name:
+        if why := dns1123_label(name):
+            yield FieldError(Fault.INVALID, f"{path}.name", name, why)
+        if name in seen:
+            yield FieldError(Fault.DUPLICATE, f"{path}.name", name)
+        seen.add(name)
+    yield from port_number(port.get("port") or 0, f"{path}.port")
+    protocol = port.get("protocol") or ""
+    if not protocol:
+        yield FieldError(Fault.REQUIRED, f"{path}.protocol")
+    elif protocol not in PROTOCOLS:
+        yield not_supported(f"{path}.protocol", protocol, PROTOCOLS)
+
+
+def _repeated(ports: list[JSON] | tuple[()]) -> Faults:
+    known: list[tuple[Any, Any]] = []
+    for index, port in enumerate(ports):
+        key = (port.get("port"), port.get("protocol"))
+        if key in known:
+            shown = {"port": key[0], "protocol": key[1]}
+            yield FieldError(Fault.DUPLICATE, f"spec.ports[{index}]", shown)
+        known.append(key)

@@ -1,0 +1,165 @@
+"""Rules of what makes pods: Deployments and their kin, Jobs, CronJobs, and budgets."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector
+from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
+from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable, not_negative
+from kubesandbox.apiserver.validation.pods import pod_spec
+
+JSON = dict[str, Any]
+
+_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT_RULE = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+
+
+def deployment(obj: JSON, old: JSON | None) -> Faults:
+    """Replicas, selector, template, and how it rolls."""
+    yield from _workload(obj, old, "deployment")
+    spec = obj.get("spec") or {}
+    yield from _strategy(spec.get("strategy") or {}, "spec.strategy")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        yield from not_negative(spec, "spec", "progressDeadlineSeconds")
+        if deadline <= (spec.get("minReadySeconds") or 0):
+            yield FieldError(
+                Fault.INVALID, "spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"
+            )
+
+
+def replica_set(obj: JSON, old: JSON | None) -> Faults:
+    """Replicas, selector and template."""
+    yield from _workload(obj, old, "deployment")
+
+
+def stateful_set(obj: JSON, old: JSON | None) -> Faults:
+    """Replicas, selector and template."""
+    yield from _workload(obj, old, "statefulset")
+
+
+def daemon_set(obj: JSON, old: JSON | None) -> Faults:
+    """Selector and template."""
+    yield from _workload(obj, old, "daemonset")
+
+
+def _workload(obj: JSON, old: JSON | None, called: str) -> Faults:
+    spec = obj.get("spec") or {}
+    template = spec.get("template") or {}
+    yield from not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
+    yield from _selector(spec, called)
+    if old is not None and spec.get("selector") != ((old.get("spec") or {}).get("selector")):
+        yield FieldError(Fault.INVALID, "spec.selector", spec.get("selector"), "field is immutable")
+    yield from pod_spec(template.get("spec") or {}, "spec.template.spec")
+    policy = (template.get("spec") or {}).get("restartPolicy")
+    if policy not in {None, "Always"}:
+        yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
+
+
+def _selector(spec: JSON, called: str) -> Faults:
+    selector = spec.get("selector")
+    if selector is None:
+        yield FieldError(Fault.REQUIRED, "spec.selector")
+    elif not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        yield FieldError(Fault.INVALID, "spec.selector", selector, f"empty selector is invalid for {called}")
+        return
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    # No selector at all matches nothing.
+    if selector is None or not codec.convert(LabelSelector, selector).matches(labels or {}):
+        why = "`selector` does not match template `labels`"
+        yield FieldError(Fault.INVALID, "spec.template.metadata.labels", labels, why)
+
+
+def _strategy(strategy: JSON, path: str) -> Faults:
+    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        if rolling is not None:
+            why = "may not be specified when strategy `type` is 'Recreate'"
+            yield FieldError(Fault.FORBIDDEN, f"{path}.rollingUpdate", None, why)
+    elif kind == "RollingUpdate":
+        yield from _rolling(rolling or {}, f"{path}.rollingUpdate")
+    else:
+        shown = Verbatim(text({"Type": kind, "RollingUpdate": rolling}))
+        yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
+
+
+def _rolling(rolling: JSON, path: str) -> Faults:
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
+    yield from _int_or_percent(surge, f"{path}.maxSurge")
+    if _number(unavailable) == 0 and _number(surge) == 0:
+        yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    if isinstance(unavailable, str) and _number(unavailable) > 100:
+        yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
+
+
+def _int_or_percent(value: Any, path: str) -> Faults:
+    if isinstance(value, str) and not _PERCENT.fullmatch(value):
+        yield FieldError(Fault.INVALID, path, value, _PERCENT_RULE)
+    if isinstance(value, int) and value < 0:
+        yield FieldError(Fault.INVALID, path, value, NOT_NEGATIVE)
+
+
+def _number(value: Any) -> int:
+    if isinstance(value, str):
+        return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
+    return int(value)
+
+
+def job(obj: JSON, old: JSON | None) -> Faults:
+    """Numbers, template, and what stays."""
+    yield from job_spec(obj.get("spec") or {}, "spec")
+    if old is not None:
+        yield from immutable(obj, old, "spec.completions", "spec.selector", "spec.template", "spec.completionMode")
+
+
+def job_spec(spec: JSON, path: str) -> Faults:
+    """The spec of a Job or of a CronJob's template."""
+    yield from not_negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
+    template = (spec.get("template") or {}).get("spec") or {}
+    yield from pod_spec(template, f"{path}.template.spec")
+    policy = template.get("restartPolicy")
+    where = f"{path}.template.spec.restartPolicy"
+    if policy in ("", "Always"):
+        yield FieldError(Fault.REQUIRED, where, None, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield not_supported(where, policy, ("OnFailure", "Never"))
+
+
+def cron_job(obj: JSON, _old: JSON | None) -> Faults:
+    """A schedule of five fields, and a Job."""
+    spec = obj.get("spec") or {}
+    schedule = spec.get("schedule") or ""
+    fields = schedule.split()
+    if not schedule:
+        yield FieldError(Fault.REQUIRED, "spec.schedule")
+    elif not schedule.startswith("@") and len(fields) != 5:
+        why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
+    policy = spec.get("concurrencyPolicy") or ""
+    if policy not in ("Allow", "Forbid", "Replace"):
+        yield not_supported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
+    yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
+
+
+def budget(obj: JSON, _old: JSON | None) -> Faults:
+    """One of the two numbers."""
+    spec = obj.get("spec") or {}
+    for name in ("minAvailable", "maxUnavailable"):
+        yield from _int_or_percent(spec.get(name), f"spec.{name}")
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        shown = {
+            "MinAvailable": spec["minAvailable"],
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": spec["maxUnavailable"],
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        why = "minAvailable and maxUnavailable cannot be both set"
+        yield FieldError(Fault.INVALID, "spec", Verbatim(text(shown)), why)

@@ -1,0 +1,79 @@
+"""PodDisruptionBudgets and pods in, what the budgets allow out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.scheme import resource_of
+from kubekit.api.whole_v1 import WholePod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.request import Call
+from kubesandbox.controllers.workloads import is_active, is_ready
+
+BUDGETS = resource_of(PodDisruptionBudget)
+
+
+class Budgets:
+    """The status of PodDisruptionBudgets, by the arithmetic of Kubernetes' disruption controller.
+
+    Counts come from the pods that the selector matches. Where the cluster shows none of them, as in a dump without
+    pods, the counts that the budget came with stay.
+    """
+
+    name = "disruption"
+
+    def __init__(self, budgets: Cache[PodDisruptionBudget], pods: Cache[WholePod]) -> None:
+        self._budgets, self._pods = budgets, pods
+
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any]]:
+        """The patch of a budget whose status does not fit its spec and its pods."""
+        budget = self._budgets.get(key)
+        if budget is None or budget.metadata.deletion_timestamp is not None:
+            return
+        status = budget_status(budget, self._pods.all())
+        found = {wire: getattr(budget.status, field) for wire, field in _COUNTS.items()}
+        if status != found:
+            yield calls.merge_patch(BUDGETS, key.name, {"status": status}, key.namespace, subresource="status")
+
+
+_COUNTS = {
+    "observedGeneration": "observed_generation",
+    "disruptionsAllowed": "disruptions_allowed",
+    "currentHealthy": "current_healthy",
+    "desiredHealthy": "desired_healthy",
+    "expectedPods": "expected_pods",
+}
+
+
+def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict[str, int]:
+    """The counts as they should be."""
+    selected = [
+        pod
+        for pod in pods
+        if budget.spec.selector is not None
+        and pod.metadata.namespace == budget.metadata.namespace
+        and is_active(pod)
+        and budget.spec.selector.matches(pod.metadata.labels)
+    ]
+    expected = len(selected) or budget.status.expected_pods
+    healthy = sum(is_ready(pod) for pod in selected) if selected else budget.status.current_healthy
+    if budget.spec.max_unavailable is not None:
+        desired = max(0, expected - _scaled(budget.spec.max_unavailable, expected))
+    else:
+        desired = _scaled(budget.spec.min_available if budget.spec.min_available is not None else 0, expected)
+    return {
+        "observedGeneration": budget.metadata.generation,
+        "disruptionsAllowed": max(0, healthy - desired) if expected else 0,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": expected,
+    }
+
+
+def _scaled(value: int | str, total: int) -> int:
+    """A number, or a share of `total` rounded up."""
+    return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)

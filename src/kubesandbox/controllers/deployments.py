@@ -1,0 +1,190 @@
+"""Deployment -> ReplicaSets: one set a template, the newest at the wanted size. Caches in, calls out.
+
+What a roll-out does next is decided in `rollout`; names, labels, owners, revisions and the clearing up of old sets are
+decided here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.whole_v1 import WholeDeployment, WholePod, WholeReplicaSet
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubekit.kube.request import Call
+from kubesandbox.controllers import rollout
+from kubesandbox.controllers.runner import Again, Attempt
+from kubesandbox.controllers.workloads import (
+    DEPLOYMENTS,
+    JSON,
+    REPLICA_SETS,
+    is_over,
+    owned,
+    owner_reference,
+    status_of,
+)
+
+HASH_LABEL = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+# Annotations of a Deployment that its sets do not get (pkg/controller/deployment/util `annotationsToSkip`).
+_OWN_ANNOTATIONS = frozenset({REVISION, "kubectl.kubernetes.io/last-applied-configuration"})
+
+
+class Deployments:
+    """Rolls Deployments out."""
+
+    name = "deployment"
+
+    def __init__(
+        self,
+        deployments: Cache[WholeDeployment],
+        replica_sets: Cache[WholeReplicaSet],
+        pods: Cache[WholePod],
+        clock: Clock,
+    ) -> None:
+        self._deployments, self._replica_sets, self._pods, self._clock = deployments, replica_sets, pods, clock
+
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
+        """What the Deployment of `key` needs."""
+        deployment = self._deployments.get(key)
+        if deployment is None or deployment.metadata.deletion_timestamp is not None:
+            return
+        sets: list[WholeReplicaSet] = owned(deployment, self._replica_sets)
+        digest = template_hash(deployment.spec.template)
+        new = next((each for each in sets if each.metadata.labels.get(HASH_LABEL) == digest), None)
+        old = sorted((each for each in sets if each is not new), key=_age)
+        refused = None
+        if deployment.spec.paused:
+            yield from self._paused(deployment, sets)
+        else:
+            refused = yield from self._roll(deployment, new, old, digest)
+        now = self._clock.now()
+        status = rollout.status(deployment, new, sets, now, refused=_refusal(deployment, digest, refused))
+        if status != status_of(deployment):
+            yield calls.merge_patch(DEPLOYMENTS, key.name, {"status": status}, key.namespace, subresource="status")
+        if refused is not None:
+            raise refused
+        left = rollout.deadline_left_s(deployment, now)
+        if left is not None:
+            # A second more, for times are written in whole seconds.
+            yield Again(max(0.0, left) + 1)
+
+    def _paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
+        """Nothing is rolled out; a size that changes still goes to the one set that has pods."""
+        active = [each for each in sets if each.spec.replicas] or sets[-1:]
+        if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
+            yield _scale(active[0], deployment.spec.replicas)
+
+    def _roll(
+        self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
+    ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
+        """Returns why the new set may not be made."""
+        spec = deployment.spec
+        if spec.strategy.type == "Recreate":
+            yield from (_scale(each, 0) for each in old if each.spec.replicas)
+            if any(not is_over(pod) for each in old for pod in owned(each, self._pods)):
+                return None
+        revision = max((_revision(each) for each in old), default=0) + 1
+        size = rollout.new_size(spec, new.spec.replicas if new else 0, sum(each.spec.replicas for each in old))
+        if new is None:
+            attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
+            yield attempt
+            return attempt.refused
+        yield from _revised(deployment, new, max(revision, _revision(new)))
+        if new.spec.replicas != size:
+            yield _scale(new, size)
+            return None
+        shrinking = rollout.old_sizes(spec, new, old)
+        yield from (_scale(each, shrinking[each.metadata.name]) for each in old if each.metadata.name in shrinking)
+        if rollout.is_complete(deployment, rollout.Counts.of(new, [new, *old])):
+            yield from _cleared(deployment, old)
+        return None
+
+
+def _refusal(deployment: WholeDeployment, digest: str, refused: KubeError | None) -> str:
+    name = f"{deployment.metadata.name}-{digest}"
+    return f'Failed to create new replica set "{name}": {refused.message}' if refused else ""
+
+
+def deployment_of(pod: WholePod, replica_sets: Cache[WholeReplicaSet]) -> NamespacedName | None:
+    """The Deployment that a pod belongs to: its end is what a Recreate waits for."""
+    namespace = pod.metadata.namespace
+    for reference in pod.metadata.owner_references:
+        found = replica_sets.get(NamespacedName(namespace, reference.name)) if reference.kind == "ReplicaSet" else None
+        for above in found.metadata.owner_references if found is not None else ():
+            if above.kind == "Deployment":
+                return NamespacedName(namespace, above.name)
+    return None
+
+
+def template_hash(template: JSON) -> str:
+    """A short name for a template, in letters that spell nothing."""
+    digest = hashlib.sha256(codec.encode(template)).digest()
+    return "".join("bcdfghjklmnpqrstvwxz2456789"[byte % 27] for byte in digest[:10])
+
+
+def _age(found: WholeReplicaSet) -> tuple[str, str]:
+    created = found.metadata.creation_timestamp
+    return (created.isoformat() if created else "", found.metadata.name)
+
+
+def _revision(found: WholeReplicaSet) -> int:
+    written = found.metadata.annotations.get(REVISION, "")
+    return int(written) if written.isdigit() else 0
+
+
+def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
+    """The newest set has the highest revision, an old one that is rolled back to included; the Deployment shows it."""
+    annotations = {"metadata": {"annotations": {REVISION: str(revision)}}}
+    if _revision(new) != revision:
+        yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
+    metadata = deployment.metadata
+    if metadata.annotations.get(REVISION) != str(revision):
+        yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace)
+
+
+def _cleared(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
+    """Old sets beyond the history limit, the oldest first."""
+    gone = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_revision)
+    for surplus in gone[: max(0, len(gone) - deployment.spec.revision_history_limit)]:
+        yield calls.delete(REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid)
+
+
+def _scale(found: WholeReplicaSet, replicas: int) -> Call[Any]:
+    metadata = found.metadata
+    return calls.merge_patch(REPLICA_SETS, metadata.name, {"spec": {"replicas": replicas}}, metadata.namespace)
+
+
+def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revision: int) -> JSON:
+    template = _labelled(deployment.spec.template, digest)
+    selector = codec.to_dict(deployment.spec.selector)
+    selector["matchLabels"] = {**selector.get("matchLabels", {}), HASH_LABEL: digest}
+    copied = {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
+    return {
+        "apiVersion": REPLICA_SETS.api_version,
+        "kind": REPLICA_SETS.kind,
+        "metadata": {
+            "name": f"{deployment.metadata.name}-{digest}",
+            "namespace": deployment.metadata.namespace,
+            "labels": template["metadata"]["labels"],
+            "annotations": {**copied, REVISION: str(revision)},
+            "ownerReferences": [owner_reference(deployment, DEPLOYMENTS)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": deployment.spec.min_ready_seconds,
+            "selector": selector,
+            "template": template,
+        },
+    }
+
+
+def _labelled(template: JSON, digest: str) -> JSON:
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), HASH_LABEL: digest}}}

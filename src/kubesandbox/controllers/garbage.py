@@ -1,0 +1,235 @@
+"""Owner references and the finalizers of deletion: what becomes of an object whose owners go, or that goes itself.
+
+The rules are those of Kubernetes' garbage collector (pkg/controller/garbagecollector `attemptToDeleteItem`). Background
+deletes dependents once no owner is left. Foreground keeps the owner, marked by the finalizer `foregroundDeletion`,
+until those that block it are gone. Orphan, by the finalizer `orphan`, cuts the ties. An owner counts as gone only when
+the server itself says so. `decide` is the rule, `GarbageCollector` its eyes and hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+import structlog
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, OwnerReference, key_of
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
+from kubekit.kube.workqueue import WorkQueue
+from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.controllers.graph import Graph, reference_to
+
+JSON = dict[str, Any]
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+# What cannot be settled now (a kind that nobody serves) is looked at again no later than this.
+_LONGEST_S = 60.0
+log = structlog.get_logger("garbage")
+
+
+class Owner(Enum):
+    """How an owner stands."""
+
+    SOLID = "it is there"
+    DANGLING = "it is gone, or another object has its name"
+    WAITING = "it is being deleted and waits for its dependents"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Remove these owners from the object's references."""
+
+    uids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the object; `unblock` first lets its owners go without it, which breaks a circle."""
+
+    propagation: Literal["Background", "Foreground", "Orphan"]
+    unblock: bool = False
+
+
+def decide(obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[ObjectMeta]) -> Cut | Delete | None:
+    """What becomes of an object that is not being deleted, by the standing of its owners (by uid)."""
+    if not owners:
+        return None
+    standing = set(owners.values())
+    if Owner.SOLID in standing:
+        rest = frozenset(uid for uid, owner in owners.items() if owner is not Owner.SOLID)
+        return Cut(rest) if rest else None
+    below = list(dependents)
+    if Owner.WAITING in standing and below:
+        return Delete("Foreground", unblock=any(is_in_foreground(each) for each in below))
+    if ORPHAN in obj.finalizers:
+        return Delete("Orphan")
+    return Delete("Foreground" if FOREGROUND in obj.finalizers else "Background")
+
+
+def is_in_foreground(metadata: ObjectMeta) -> bool:
+    """Whether the object is being deleted and waits for its dependents."""
+    return metadata.deletion_timestamp is not None and FOREGROUND in metadata.finalizers
+
+
+class Unsettled(Exception):
+    """It cannot be told now how an owner stands."""
+
+
+class ForeignOwner(Exception):
+    """A cluster-scoped object names a namespaced owner, which cannot be looked up; it is left alone for good."""
+
+
+class GarbageCollector:
+    """Works on (resource, key) pairs whose object, or whose owner or dependent, changed."""
+
+    def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
+        self._graph = graph
+        self._client = client
+        self._queue: WorkQueue[tuple[Resource, NamespacedName]] = WorkQueue(
+            clock, first_backoff_s=0.05, longest_backoff_s=_LONGEST_S
+        )
+        graph.listen(self._on_change)
+
+    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        if obj is None or IMPORTED in obj.metadata.labels:  # its owners are those of another cluster
+            return
+        if new is None or is_in_foreground(new.metadata):
+            # Gone, or about to go: whoever it owned may have to as well.
+            for each, dependent in self._graph.naming(obj.metadata.uid):
+                self._queue.add((each, key_of(dependent)))
+        if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
+            self._queue.add((resource, key_of(new)))
+        for reference in _released(old, new):
+            self._add_owner(reference, obj.metadata.namespace)
+
+    def _add_owner(self, reference: OwnerReference, namespace: str) -> None:
+        owner = self._graph.resource(reference.api_version, reference.kind)
+        if owner is not None:
+            self._queue.add((owner, NamespacedName(namespace if owner.namespaced else "", reference.name)))
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        while True:
+            item = await self._queue.get()
+            await self._graph.until_ready()
+            try:
+                await self._collect(*item)
+                self._queue.forget(item)
+            except (KubeError, Unsettled) as error:
+                log.info("retrying", resource=str(item[0]), key=str(item[1]), error=str(error))
+                self._queue.add_rate_limited(item)
+            except ForeignOwner as error:
+                log.warning("left alone", resource=str(item[0]), key=str(item[1]), error=str(error))
+            finally:
+                self._queue.done(item)
+
+    async def _collect(self, resource: Resource, key: NamespacedName) -> None:
+        cache = self._graph.caches.get(resource)
+        obj = cache.get(key) if cache is not None else None
+        if obj is None:
+            return
+        if obj.metadata.deletion_timestamp is not None:
+            await self._finish_deletion(resource, obj)
+            return
+        owners = {each.uid: await self._standing(each, resource, obj) for each in obj.metadata.owner_references}
+        below = (dependent.metadata for _, dependent in self._graph.dependents(obj, resource))
+        await self._carry_out(decide(obj.metadata, owners, below), resource, obj)
+
+    async def _standing(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
+        resource = self._graph.resource(reference.api_version, reference.kind)
+        if resource is None:
+            raise Unsettled(f"no kind {reference.kind} of {reference.api_version} is served")
+        if resource.namespaced and not of.namespaced:
+            raise ForeignOwner(f"it names {reference.kind} {reference.name}, which is in a namespace, as its owner")
+        place = obj.metadata.namespace if resource.namespaced else ""
+        owner = await self._owner(resource, NamespacedName(place, reference.name), reference.uid)
+        if owner is None or owner.uid != reference.uid:
+            return Owner.DANGLING
+        return Owner.WAITING if is_in_foreground(owner) else Owner.SOLID
+
+    async def _owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
+        """The owner as it is known; asked for where that would prove its absence."""
+        cached = self._graph.caches[resource].get(key)
+        if cached is not None and cached.metadata.uid == uid:
+            return cached.metadata
+        try:
+            found = await self._client.send(calls.get_raw(resource, key.name, key.namespace))
+        except NotFound:
+            return None
+        return codec.convert(ObjectMeta, found["metadata"])
+
+    async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
+        match step:
+            case Cut(uids):
+                await self._cut(resource, obj, uids)
+            case Delete(propagation, unblock):
+                if unblock:
+                    await self._unblock(resource, obj)
+                await self._delete(resource, obj, propagation, guarded=not unblock)
+
+    async def _finish_deletion(self, resource: Resource, obj: Object) -> None:
+        dependents = self._graph.dependents(obj, resource)
+        if ORPHAN in obj.metadata.finalizers:
+            for each, dependent in dependents:
+                await self._cut(each, dependent, frozenset({obj.metadata.uid}))
+            await self._without(resource, obj, ORPHAN)
+        elif FOREGROUND in obj.metadata.finalizers:
+            blocking = [(each, dependent) for each, dependent in dependents if _blocks(dependent, obj)]
+            for each, dependent in blocking:
+                if dependent.metadata.deletion_timestamp is None:
+                    self._queue.add((each, key_of(dependent)))
+            if not blocking:
+                await self._without(resource, obj, FOREGROUND)
+
+    async def _without(self, resource: Resource, obj: Object, finalizer: str) -> None:
+        left = [each for each in obj.metadata.finalizers if each != finalizer]
+        await self._patch(resource, obj, {"finalizers": left or None})
+
+    async def _cut(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
+        kept = [codec.to_dict(each) for each in obj.metadata.owner_references if each.uid not in uids]
+        await self._patch(resource, obj, {"ownerReferences": kept or None})
+
+    async def _unblock(self, resource: Resource, obj: Object) -> None:
+        references = [{**codec.to_dict(each), "blockOwnerDeletion": False} for each in obj.metadata.owner_references]
+        await self._patch(resource, obj, {"ownerReferences": references})
+
+    async def _patch(self, resource: Resource, obj: Object, metadata: JSON) -> None:
+        """Change what was decided on; NotFound means that it is gone, which is as well."""
+        guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
+        try:
+            await self._client.send(calls.merge_patch(resource, obj.metadata.name, guarded, obj.metadata.namespace))
+        except NotFound:
+            return
+
+    async def _delete(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
+        """Delete what was decided on: an object that has another owner since then is a Conflict."""
+        metadata = obj.metadata
+        version = metadata.resource_version if guarded else ""
+        call = calls.delete(
+            resource, metadata.name, metadata.namespace, uid=metadata.uid, resource_version=version,
+            propagation=propagation,
+        )  # fmt: skip
+        try:
+            await self._client.send(call)
+        except NotFound:
+            return
+
+
+def _released(old: Object | None, new: Object | None) -> list[OwnerReference]:
+    """The references by which the object blocked an owner and no longer does."""
+    if old is None:
+        return []
+    now = set(new.metadata.owner_references) if new is not None else set()
+    return [reference for reference in old.metadata.owner_references if reference not in now]
+
+
+def _blocks(dependent: Object, owner: Object) -> bool:
+    reference = reference_to(dependent, owner.metadata.uid)
+    return reference is not None and reference.block_owner_deletion

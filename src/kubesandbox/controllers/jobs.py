@@ -1,0 +1,226 @@
+"""Job -> Pods: until enough have succeeded, too many have failed, or it took too long. Caches in, calls out.
+
+The rules are those of Kubernetes' job controller (pkg/controller/job) for Jobs without an index; pods' finalizers are
+not used, for nothing here removes pods behind its back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find, with_condition
+from kubekit.api.meta_v1 import Condition, ConditionStatus, NamespacedName
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
+from kubesandbox.controllers.runner import Again
+from kubesandbox.controllers.workloads import (
+    JOBS,
+    JSON,
+    Expectations,
+    delete_pod,
+    is_active,
+    is_over,
+    is_ready,
+    owned,
+    pod_of,
+    status_of,
+)
+
+# Waits before a failed pod is replaced: 10 s doubling to 10 min (pkg/controller/job `DefaultJobPodFailureBackOff`).
+FIRST_BACKOFF_S, LONGEST_BACKOFF_S = 10.0, 600.0
+
+
+# What is told as soon as the outcome is certain, before the last pod has ended (batch/v1 JobConditionType).
+_DECIDED = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
+
+
+class Jobs:
+    """Runs Jobs; `first_backoff_s` is how long it waits after the first failure."""
+
+    name = "job"
+
+    def __init__(
+        self, jobs: Cache[WholeJob], pods: Cache[WholePod], clock: Clock, *, first_backoff_s: float = FIRST_BACKOFF_S
+    ) -> None:
+        self._jobs, self._pods, self._clock, self._first_backoff_s = jobs, pods, clock, first_backoff_s
+        self._asked = Expectations(pods, clock)
+
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+        """What the Job of `key` needs."""
+        job = self._jobs.get(key)
+        if job is None:
+            self._asked.forget(key)
+            return
+        if job.metadata.deletion_timestamp is not None:
+            return
+        now = self._clock.now()
+        seen = Tally.of(owned(job, self._pods))
+        done = outcome(job, seen, now)
+        yield from self._to_size(key, job, seen, now) if done is None else _ended(job, seen, done, now)
+        now_status = status(job, seen, done, now)
+        if now_status != status_of(job):
+            yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
+        if done is None and (left := deadline_left_s(job, now)) is not None:
+            yield Again(max(0.0, left))
+
+    def _to_size(self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime) -> Iterator[Call[Any] | Again]:
+        room = size(job, seen) - len(seen.active)
+        for pod in seen.active[: max(0, -room)]:
+            yield delete_pod(pod)
+        room -= self._asked.pending(key)
+        if room <= 0:
+            return
+        wait = backoff_s(seen, now, first_s=self._first_backoff_s)
+        if wait > 0:
+            yield Again(wait)
+            return
+        for _ in range(room):
+            yield self._asked.create(key, pod_of(job, JOBS, _template(job)))
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A Job's pods."""
+
+    active: Sequence[WholePod]
+    succeeded: int
+    failed: Sequence[WholePod]
+    # Whether any still runs, those that are being deleted included.
+    running: bool
+
+    @classmethod
+    def of(cls, pods: Sequence[WholePod]) -> Tally:
+        """Sorted by how they are."""
+        return cls(
+            active=[pod for pod in pods if is_active(pod)],
+            succeeded=sum(pod.status.get("phase") == "Succeeded" for pod in pods),
+            failed=[pod for pod in pods if pod.status.get("phase") == "Failed"],
+            running=any(not is_over(pod) for pod in pods),
+        )
+
+
+def size(job: WholeJob, seen: Tally) -> int:
+    """How many pods are to be active now."""
+    spec = job.spec
+    if spec.suspend:
+        return 0
+    if spec.completions is None:
+        # A queue of work: once one has succeeded, no other is started.
+        return len(seen.active) if seen.succeeded else spec.parallelism
+    return min(spec.parallelism, spec.completions - seen.succeeded)
+
+
+def backoff_s(seen: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -> float:
+    """Seconds until another pod may be started, after those that failed."""
+    ends = [end for pod in seen.failed if (end := _finished_at(pod)) is not None]
+    if not ends:
+        return 0.0
+    wait = min(first_s * 2.0 ** min(len(seen.failed) - 1, 32), LONGEST_BACKOFF_S)
+    return max(0.0, wait - (now - max(ends)).total_seconds())
+
+
+def _finished_at(pod: WholePod) -> datetime | None:
+    told = [
+        state["terminated"].get("finishedAt")
+        for each in pod.status.get("containerStatuses") or ()
+        if "terminated" in (state := each.get("state") or {})
+    ]
+    return max((datetime.fromisoformat(text) for text in told if text), default=None)
+
+
+def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
+    """Seconds until the Job has been active for as long as it may; None for no limit."""
+    limit, started = job.spec.active_deadline_seconds, job.status.start_time
+    if limit is None or job.spec.suspend:
+        return None
+    return limit - (now - started).total_seconds() if started is not None else limit
+
+
+def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
+    """How the Job ended; None while it goes on."""
+    for type_, first in _DECIDED.items():
+        found = find(job.status.conditions, type_) or find(job.status.conditions, first)
+        if found is not None:
+            return _condition(type_, found.reason, found.message)
+    if len(seen.failed) > job.spec.backoff_limit:
+        return _condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    left = deadline_left_s(job, now)
+    if left is not None and left <= 0:
+        return _condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
+    if job.spec.completions is None:
+        enough = seen.succeeded > 0 and not seen.active
+    else:
+        enough = seen.succeeded >= job.spec.completions
+    return _condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods") if enough else None
+
+
+def _ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
+    """Nothing of it runs on, and after its time to live it goes itself."""
+    yield from (delete_pod(pod) for pod in seen.active)
+    ttl, told = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
+    if ttl is None or told is None or told.last_transition_time is None:
+        return
+    left = ttl - (now - told.last_transition_time).total_seconds()
+    if left > 0:
+        yield Again(left)
+        return
+    metadata = job.metadata
+    yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")
+
+
+def _condition(type_: str, reason: str, message: str, status: ConditionStatus = "True") -> Condition:
+    return Condition(type=type_, status=status, reason=reason, message=message)
+
+
+def _template(job: WholeJob) -> JSON:
+    template = job.spec.template
+    metadata = template.get("metadata") or {}
+    labels = {
+        **(metadata.get("labels") or {}),
+        "batch.kubernetes.io/job-name": job.metadata.name,
+        "job-name": job.metadata.name,
+    }
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
+    """The whole status, as it is on the wire."""
+    conditions = job.status.conditions
+    for condition in (*_suspended(job), *_told(seen, done)):
+        conditions = with_condition(conditions, condition, now=now)
+    started = None if job.spec.suspend and not done else job.status.start_time or now
+    complete = done is not None and done.type == "Complete" and not seen.running
+    completed = job.status.completion_time or (now if complete else None)
+    return {
+        "active": 0 if done else len(seen.active),
+        "ready": 0 if done else sum(is_ready(pod) for pod in seen.active),
+        "succeeded": seen.succeeded,
+        "failed": len(seen.failed),
+        "startTime": codec.to_dict(started),
+        "completionTime": codec.to_dict(completed),
+        "conditions": codec.to_dict(conditions),
+    }
+
+
+def _told(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
+    """The outcome when it is certain, and once more when nothing of the Job runs any longer."""
+    if done is None:
+        return ()
+    certain = _condition(_DECIDED[done.type], done.reason, done.message)
+    return (certain,) if seen.running else (certain, done)
+
+
+def _suspended(job: WholeJob) -> tuple[Condition, ...]:
+    """Told once the Job has been suspended."""
+    if job.spec.suspend:
+        return (_condition("Suspended", "JobSuspended", "Job suspended"),)
+    if find(job.status.conditions, "Suspended") is not None:
+        return (_condition("Suspended", "JobResumed", "Job resumed", "False"),)
+    return ()

@@ -1,0 +1,146 @@
+"""Namespaces on their way out: emptied first, then let go, as Kubernetes' namespace controller does it.
+
+Its finalizer `kubernetes` in `spec.finalizers` goes last, and only when the server itself lists nothing more in there.
+What still stands in the way is told in the namespace's conditions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+
+from kubekit.api import codec
+from kubekit.api.conditions import with_condition
+from kubekit.api.meta_v1 import Condition, NamespacedName, Object
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError, NotFound
+from kubekit.kube.workqueue import WorkQueue
+from kubesandbox.controllers.graph import Graph
+
+JSON = dict[str, Any]
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+FINALIZER = "kubernetes"
+_AGAIN_S = 1.0
+log = structlog.get_logger("namespaces")
+
+
+class NamespaceController:
+    """Empties namespaces that are being deleted, then lets them go."""
+
+    def __init__(self, graph: Graph, client: Client, clock: Clock) -> None:
+        self._graph = graph
+        self._client = client
+        self._clock = clock
+        self._queue: WorkQueue[str] = WorkQueue(clock, first_backoff_s=0.05, longest_backoff_s=30)
+        graph.listen(self._on_change)
+
+    def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        if obj is None:
+            return
+        if resource == NAMESPACES and new is not None and new.metadata.deletion_timestamp is not None:
+            self._queue.add(new.metadata.name)
+        elif resource.namespaced and self._is_going(obj.metadata.namespace):
+            self._queue.add(obj.metadata.namespace)
+
+    def _is_going(self, name: str) -> bool:
+        namespaces = self._graph.caches.get(NAMESPACES)
+        held = namespaces.get(NamespacedName("", name)) if namespaces else None
+        return held is not None and held.metadata.deletion_timestamp is not None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            name = await self._queue.get()
+            await self._graph.until_ready()
+            try:
+                await self._empty(name)
+                self._queue.forget(name)
+            except NotFound:
+                self._queue.forget(name)
+            except KubeError as error:
+                log.info("retrying", namespace=name, error=str(error))
+                self._queue.add_rate_limited(name)
+            finally:
+                self._queue.done(name)
+
+    async def _empty(self, name: str) -> None:
+        """One step: delete what is known, ask for what is not, or let the namespace go."""
+        namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
+        finalizers = namespace.get("spec", {}).get("finalizers") or []
+        if "deletionTimestamp" not in namespace["metadata"] or FINALIZER not in finalizers:
+            return
+        left = self._graph.inside(name)
+        for resource, obj in left:
+            await self._delete(resource, obj)
+        left = left or await self._listed(name)
+        await self._tell(namespace, left)
+        if left:
+            # Each deletion brings it here again; this is for what was listed and not seen yet.
+            self._queue.add_after(name, _AGAIN_S)
+            return
+        namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
+        namespace["spec"] = {"finalizers": [each for each in finalizers if each != FINALIZER]}
+        await self._client.send(calls.replace(NAMESPACES, namespace, subresource="finalize"))
+
+    async def _delete(self, resource: Resource, obj: Object) -> None:
+        if obj.metadata.deletion_timestamp is not None:
+            return
+        metadata = obj.metadata
+        try:
+            await self._client.send(calls.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid))
+        except (NotFound, Conflict):
+            return
+
+    async def _listed(self, name: str) -> list[tuple[Resource, Object]]:
+        """Whatever the server has in the namespace that the watches have not shown; it is deleted."""
+        left: list[tuple[Resource, Object]] = []
+        for resource in [EVENTS, *(each for each in self._graph.caches if each.namespaced)]:
+            items, _ = await self._client.list_all(Object, name, resource=resource)
+            for obj in items:
+                await self._delete(resource, obj)
+            # Events have neither finalizers nor a grace period: they are gone now.
+            left += [(resource, obj) for obj in items if resource != EVENTS]
+        return left
+
+    async def _tell(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
+        before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
+        after = before
+        for condition in conditions(left):
+            after = with_condition(after, condition, now=self._clock.now())
+        if after != before:
+            name = namespace["metadata"]["name"]
+            patch = {"status": {"conditions": codec.to_dict(after)}}
+            await self._client.send(calls.merge_patch(NAMESPACES, name, patch, subresource="status"))
+
+
+def conditions(left: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
+    """What is told of a namespace that is being deleted (pkg/controller/namespace/deletion)."""
+    content = list(left)
+    resources = Counter(f"{resource.plural}.{resource.group}" for resource, _ in content)
+    finalizers = Counter(finalizer for _, obj in content for finalizer in obj.metadata.finalizers)
+    remaining = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))
+    holding = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    return (
+        Condition(type="NamespaceDeletionDiscoveryFailure", status="False", reason="ResourcesDiscovered",
+                  message="All resources successfully discovered"),
+        Condition(type="NamespaceDeletionGroupVersionParsingFailure", status="False", reason="ParsedGroupVersions",
+                  message="All legacy kube types successfully parsed"),
+        Condition(type="NamespaceDeletionContentFailure", status="False", reason="ContentDeleted",
+                  message="All content successfully deleted, may be waiting on finalization"),
+        Condition(type="NamespaceContentRemaining", status="True", reason="SomeResourcesRemain",
+                  message=f"Some resources are remaining: {remaining}") if content else
+        Condition(type="NamespaceContentRemaining", status="False", reason="ContentRemoved",
+                  message="All content successfully removed"),
+        Condition(type="NamespaceFinalizersRemaining", status="True", reason="SomeFinalizersRemain",
+                  message=f"Some content in the namespace has finalizers remaining: {holding}") if finalizers else
+        Condition(type="NamespaceFinalizersRemaining", status="False", reason="ContentHasNoFinalizers",
+                  message="All content-preserving finalizers finished"),
+    )  # fmt: skip

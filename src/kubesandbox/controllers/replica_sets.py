@@ -1,0 +1,149 @@
+"""ReplicaSet -> Pods: as many as the spec says, no more and no less. Caches in, calls out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.whole_v1 import WholePod, WholeReplicaSet
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, KubeError
+from kubekit.kube.request import Call
+from kubesandbox.controllers.runner import Again, Attempt
+from kubesandbox.controllers.workloads import (
+    JSON,
+    REPLICA_SETS,
+    Expectations,
+    delete_pod,
+    is_active,
+    is_ready,
+    owned,
+    pod_of,
+    ready_since,
+    status_of,
+    warning,
+)
+
+REPLICA_FAILURE, FAILED_CREATE = "ReplicaFailure", "FailedCreate"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_BY_PHASE = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+
+class ReplicaSets:
+    """Keeps as many pods as the spec says."""
+
+    name = "replicaset"
+
+    def __init__(self, replica_sets: Cache[WholeReplicaSet], pods: Cache[WholePod], clock: Clock) -> None:
+        self._replica_sets, self._pods, self._clock = replica_sets, pods, clock
+        self._asked = Expectations(pods, clock)
+
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
+        """What the ReplicaSet of `key` needs."""
+        found = self._replica_sets.get(key)
+        if found is None:
+            self._asked.forget(key)
+            return
+        active = [pod for pod in owned(found, self._pods) if is_active(pod)]
+        refused = None
+        if found.metadata.deletion_timestamp is None:
+            refused = yield from self._to_size(key, found, active)
+        now = self._clock.now()
+        status = _status(found, active, now) | {"conditions": codec.to_dict(_conditions(found, refused, now))}
+        if refused is not None and _failure(found) is None:
+            words = f"Error creating: {refused.message}"
+            yield warning(found, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now)
+        if status != status_of(found):
+            yield calls.merge_patch(REPLICA_SETS, key.name, {"status": status}, key.namespace, subresource="status")
+        if refused is not None:
+            raise refused
+        waits = [wait for pod in active if (wait := unavailable_for_s(pod, found.spec.min_ready_seconds, now))]
+        if waits:
+            yield Again(min(waits))
+
+    def _to_size(
+        self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]
+    ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
+        """Returns why a pod may not be made; the others are not tried then."""
+        missing = found.spec.replicas - len(active) - self._asked.pending(key)
+        for _ in range(missing):
+            attempt = Attempt(self._asked.create(key, pod_of(found, REPLICA_SETS, found.spec.template)))
+            yield attempt
+            if attempt.refused is not None:
+                return None if _ends_anyway(attempt.refused) else attempt.refused
+        for pod in sorted(active, key=worth)[: max(0, -missing)]:
+            yield delete_pod(pod)
+        return None
+
+
+def _ends_anyway(refused: KubeError) -> bool:
+    """Whether the namespace is on its way out, and the set with it."""
+    details = refused.status.details if isinstance(refused, ApiError) else None
+    return any(cause.reason == "NamespaceTerminating" for cause in details.causes) if details else False
+
+
+def _failure(found: WholeReplicaSet) -> Condition | None:
+    return find(found.status.conditions, REPLICA_FAILURE)
+
+
+def _conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
+    """ReplicaFailure with the API server's first words, until a pod is made (pkg/controller/replicaset)."""
+    told = _failure(found)
+    others = [each for each in found.status.conditions if each is not told]
+    if refused is None:
+        return others
+    new = Condition(REPLICA_FAILURE, "True", FAILED_CREATE, refused.message, last_transition_time=now)
+    return [*others, told or new]
+
+
+def worth(pod: WholePod) -> tuple[Any, ...]:
+    """How dear a pod is when there are too many: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
+    never = datetime(1970, 1, 1, tzinfo=UTC)
+    restarts = max(
+        (int(each.get("restartCount") or 0) for each in pod.status.get("containerStatuses") or ()), default=0
+    )
+    return (
+        bool(pod.spec.get("nodeName")),
+        _BY_PHASE.get(pod.status.get("phase") or "Pending", 0),
+        is_ready(pod),
+        _cost(pod),
+        # Who serves longest, restarts least and is oldest stays.
+        -(ready_since(pod) or never).timestamp(),
+        -restarts,
+        -(pod.metadata.creation_timestamp or never).timestamp(),
+        pod.metadata.name,
+    )
+
+
+def _cost(pod: WholePod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
+    """Seconds until a ready pod counts as available; 0 for one that does, or that is not ready."""
+    since = ready_since(pod)
+    if since is None or not min_ready_s:
+        return 0.0
+    return max(0.0, min_ready_s - (now - since).total_seconds())
+
+
+def _status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
+    wanted = found.spec.template.get("metadata", {}).get("labels") or {}
+    ready = [pod for pod in active if is_ready(pod)]
+    minimum = found.spec.min_ready_seconds
+    return {
+        "replicas": len(active),
+        "fullyLabeledReplicas": sum(wanted.items() <= pod.metadata.labels.items() for pod in active),
+        "readyReplicas": len(ready),
+        "availableReplicas": sum(not unavailable_for_s(pod, minimum, now) for pod in ready),
+        "observedGeneration": found.metadata.generation,
+    }

@@ -1,0 +1,133 @@
+"""Pods without a node, and nodes: each pod gets the fitting node with the fewest pods, or says why there is none.
+
+Node selector, required node affinity, taints and cordons count; resources, pod affinity, topology and priorities do
+not. The words are kube-scheduler's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import LabelSelector, NamespacedName
+from kubekit.api.whole_v1 import WholeNode, WholePod
+from kubekit.kube import calls
+from kubekit.kube.cache import Cache
+from kubekit.kube.clock import Clock
+from kubekit.kube.request import Call
+from kubesandbox.apiserver.objects.restoring import IMPORTED
+from kubesandbox.controllers.workloads import JSON, PODS, is_active, warning
+
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+class Scheduler:
+    """Binds pods to nodes."""
+
+    name = "scheduler"
+
+    def __init__(
+        self, pods: Cache[WholePod], nodes: Cache[WholeNode], clock: Clock, own_nodes: Sequence[WholeNode] = ()
+    ) -> None:
+        self._pods, self._nodes, self._clock, self._own_nodes = pods, nodes, clock, own_nodes
+
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any]]:
+        """The binding of a pod that has no node, or what keeps it from one."""
+        pod = self._pods.get(key)
+        if pod is None or pod.spec.get("nodeName") or not is_active(pod) or IMPORTED in pod.metadata.labels:
+            return
+        nodes = [*self._nodes.all(), *self._own_nodes]
+        fitting = [node for node in nodes if not why_not(pod, node)]
+        if not fitting:
+            yield from _unschedulable(pod, explanation(pod, nodes), self._clock.now())
+            return
+        name = _emptiest(fitting, self._pods.all())
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": name},
+        }
+        yield calls.create(PODS, binding, name=key.name, subresource="binding")
+
+
+def _emptiest(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
+    load = {node.metadata.name: 0 for node in nodes}
+    for pod in pods:
+        if pod.spec.get("nodeName") in load:
+            load[pod.spec["nodeName"]] += 1
+    return min(load, key=lambda node: (load[node], node))
+
+
+def explanation(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
+    """Why no node fits, counted by reason."""
+    if not nodes:
+        return "no nodes available to schedule pods"
+    reasons = Counter(why_not(pod, node) for node in nodes)
+    told = ", ".join(sorted(f"{count} node(s) {reason}" for reason, count in reasons.items()))
+    return f"0/{len(nodes)} nodes are available: {told}."
+
+
+def why_not(pod: WholePod, node: WholeNode) -> str:
+    """Why the pod may not run on the node; the empty string where it may."""
+    tolerations = pod.spec.get("tolerations") or ()
+    if node.spec.get("unschedulable") and not _tolerated(_CORDON, tolerations):
+        return "were unschedulable"
+    for taint in node.spec.get("taints") or ():
+        if taint.get("effect") != "PreferNoSchedule" and not _tolerated(taint, tolerations):
+            return f"had untolerated taint {{{taint.get('key')}: {taint.get('value') or ''}}}"
+    labels = node.metadata.labels
+    selected = all(labels.get(key) == value for key, value in (pod.spec.get("nodeSelector") or {}).items())
+    return "" if selected and _affine(pod, node) else "didn't match Pod's node affinity/selector"
+
+
+def _affine(pod: WholePod, node: WholeNode) -> bool:
+    affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return not required or any(_matches(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _matches(term: JSON, node: WholeNode) -> bool:
+    """Whether a term fits; one without requirements fits nothing."""
+    fields = {"metadata.name": node.metadata.name}
+    parts = [(term.get("matchExpressions"), node.metadata.labels), (term.get("matchFields"), fields)]
+    selectors = [(codec.convert(LabelSelector, {"matchExpressions": part}), values) for part, values in parts if part]
+    return bool(selectors) and all(selector.matches(values) for selector, values in selectors)
+
+
+def _tolerated(taint: JSON, tolerations: Iterable[JSON]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: JSON, taint: JSON) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
+        return False
+    if toleration.get("operator") == "Exists":
+        return not toleration.get("key") or toleration["key"] == taint.get("key")
+    same = (toleration.get("value") or "") == (taint.get("value") or "")
+    return bool(same and toleration.get("key") == taint.get("key"))
+
+
+def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
+    """Told once, and again when the reason changes."""
+    conditions: list[JSON] = pod.status.get("conditions") or []
+    others = [each for each in conditions if each.get("type") != "PodScheduled"]
+    told: JSON = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    if (told.get("status"), told.get("message")) == ("False", message):
+        return
+    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastProbeTime": None,
+        "lastTransitionTime": told.get("lastTransitionTime") if told.get("status") == "False" else time,
+    }
+    metadata = pod.metadata
+    status = {"status": {"conditions": [*others, condition]}}
+    yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
+    yield warning(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)

@@ -1,0 +1,81 @@
+"""A pod's ServiceAccount on its node: token, CA certificate and namespace as files, the token renewed before it ends.
+
+A runner that mounts nothing gets a kubeconfig beside them, with the same credentials by paths on this host.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
+from kubesandbox.node import podspec
+from kubesandbox.node.place import Place
+from kubesandbox.node.volumes import write
+
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+TOKEN_LIFE_S = 3600
+# A token is renewed when this share of its life is over, as a kubelet does (pkg/kubelet/token).
+_RENEWAL = 0.8
+
+
+class Account:
+    """The credentials in `folder`, for a pod that wants some."""
+
+    def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
+        self.wanted = podspec.wants_token(pod)
+        self.folder = place.pod_folder(pod) / "serviceaccount"
+        self._pod = pod
+        self._client = client
+        self._place = place
+
+    async def write(self) -> None:
+        """Ask for a token and write everything, if the pod wants it; raises KubeError."""
+        if not self.wanted:
+            return
+        metadata = self._pod.metadata
+        write(self.folder / "token", (await self._token()).encode(), mode=0o600)
+        write(self.folder / "ca.crt", self._place.ca.read_bytes())
+        write(self.folder / "namespace", metadata.namespace.encode())
+        write(self.folder / "kubeconfig", self._kubeconfig(), mode=0o600)
+
+    async def keep(self, clock: Clock) -> None:
+        """Renew the token until cancelled; one that cannot be had is asked for again later, the old one stays."""
+        while self.wanted:
+            await clock.sleep(TOKEN_LIFE_S * _RENEWAL)
+            with suppress(KubeError, DecodeError, OSError):
+                await self.write()
+
+    async def _token(self) -> str:
+        metadata = self._pod.metadata
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "metadata": {"namespace": metadata.namespace},
+            "spec": {
+                "expirationSeconds": TOKEN_LIFE_S,
+                "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": metadata.name, "uid": metadata.uid},
+            },
+        }
+        name = podspec.service_account(self._pod)
+        answer = await self._client.send(calls.create(SERVICE_ACCOUNTS, body, name=name, subresource="token"))
+        return str(answer["status"]["token"])
+
+    def _kubeconfig(self) -> bytes:
+        cluster = {"server": self._place.server, "certificate-authority": str(self.folder / "ca.crt")}
+        context = {"cluster": "sandbox", "user": "pod", "namespace": self._pod.metadata.namespace}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "pod",
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
+            "users": [{"name": "pod", "user": {"tokenFile": str(self.folder / "token")}}],
+            "contexts": [{"name": "pod", "context": context}],
+        }
+        return json.dumps(document, indent=2).encode()

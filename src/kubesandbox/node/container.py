@@ -1,0 +1,165 @@
+"""One container of a pod: started, watched, and started again as often as the restart policy says.
+
+In: what the pod asks for and a `Launch` for each start. Out: a process, and a record of each change in the reporter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from kubekit.kube.clock import Clock
+from kubesandbox.node import backoff, podspec, process
+from kubesandbox.node.images import LocalImage, PullError
+from kubesandbox.node.place import Place
+from kubesandbox.node.podspec import BadPod, ContainerSpec
+from kubesandbox.node.prober import Prober
+from kubesandbox.node.process import Exit, RunningContainer
+from kubesandbox.node.puller import Puller
+from kubesandbox.node.records import RAN, ContainerRecord, Ended, RestartPolicy, restarts
+from kubesandbox.node.reporter import EventType, Reporter
+from kubesandbox.node.runner import Launch
+from kubesandbox.node.supplies import StartError, Supplies
+from kubesandbox.node.tasks import beside, first
+
+
+class ContainerWorker:
+    """Works until the container is over for good or `stopping` is set, which ends what runs."""
+
+    def __init__(
+        self,
+        spec: ContainerSpec,
+        *,
+        reporter: Reporter,
+        supplies: Supplies,
+        place: Place,
+        clock: Clock,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._spec = spec
+        self._reporter = reporter
+        self._supplies = supplies
+        self._place = place
+        self._clock = clock
+        self._stopping = stopping
+        self._puller = Puller(spec, reporter, place)
+        self._restarts = backoff.Restarts(place.backoff)
+        self._ended_at = clock.monotonic()
+
+    @property
+    def _record(self) -> ContainerRecord:
+        return self._reporter.record(self._spec.name)
+
+    async def run(self, policy: RestartPolicy) -> Ended | None:
+        """How it ended for good, None where the pod was stopped before that."""
+        while True:
+            state = self._record.state
+            if isinstance(state, Ended) and not restarts(policy, state.exit_code):
+                return state
+            if self._stopping.is_set():
+                return None
+            if await self._may_start():
+                await self._attempt()
+
+    async def _may_start(self) -> bool:
+        """Wait for as long as it has to after its last run; False where the pod was stopped meanwhile."""
+        if not isinstance(self._record.state, Ended):
+            return True
+        delay = self._restarts.delay_s(self._ended_at)
+        if delay:
+            self._back_off(delay)
+            await self._pause(delay - (self._clock.monotonic() - self._ended_at))
+        self._restarts = self._restarts.restarted(self._ended_at, self._clock.monotonic())
+        return not self._stopping.is_set()
+
+    async def _attempt(self) -> None:
+        """Start it and see it through, or say why it could not be started and wait a while."""
+        try:
+            image = await self._puller.pull()
+            launch = await self._supplies.launch(self._spec, image, self._number())
+            await self._run_once(launch, image)
+        except PullError as error:
+            await self._puller.wait_after(error, self._pause)
+        except BadPod as problem:
+            await self._not_created(problem.reason, problem.message)
+        except OSError as error:
+            await self._not_created("CreateContainerError", str(error))
+        except StartError as error:
+            self._not_started(str(error))
+
+    def _number(self) -> int:
+        return self._record.restarts + (self._record.before is not None)
+
+    async def _not_created(self, reason: str, message: str) -> None:
+        self._reporter.put(self._record.waiting(reason, message))
+        self._event("Warning", "Failed", f"Error: {message}")
+        await self._pause(self._place.backoff.first_s)
+
+    def _not_started(self, message: str) -> None:
+        now, record = self._clock.now(), self._record
+        self._event("Warning", "Failed", f"Error: failed to start container: {message}")
+        begun = record.started(now, image_id=record.image_id, container_id=self._id(self._number()), ready=False)
+        self._over(begun, Ended(StartError.exit_code, "StartError", message, now, now))
+
+    def _back_off(self, seconds: float) -> None:
+        metadata = self._reporter.pod.metadata
+        name, pod = self._spec.name, f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+        text = f"back-off {backoff.duration(seconds)} restarting failed container={name} pod={pod}"
+        self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
+        self._event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
+
+    async def _run_once(self, launch: Launch, image: LocalImage) -> None:
+        log = self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
+        log_start = log.stat().st_size if log.exists() else 0
+        prober = Prober(self._spec, self._reporter, self._clock, self._place.host_ip)
+        container = await process.start(self._place.runner, launch, log, self._clock)
+        self._event("Normal", "Created", f"Created container: {self._spec.name}")
+        started = self._clock.now()
+        number, ready = self._number(), prober.ready_at_once
+        running = self._record.started(started, image_id=image.reference, container_id=self._id(number), ready=ready)
+        self._reporter.put(running)
+        self._event("Normal", "Started", f"Started container {self._spec.name}")
+        exit_ = await self._until_exit(container, prober)
+        message = process.termination_message(
+            launch.work / "termination-log", log, log_start, policy=self._spec.message_policy, exit_code=exit_.code
+        )
+        self._over(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))
+
+    def _id(self, number: int) -> str:
+        return f"{RAN}{self._reporter.pod.metadata.uid}-{self._spec.name}-{number}"
+
+    def _over(self, running: ContainerRecord, end: Ended) -> None:
+        self._ended_at = self._clock.monotonic()
+        self._reporter.put(running.ended(end))
+
+    async def _until_exit(self, container: RunningContainer, prober: Prober) -> Exit:
+        waiter = asyncio.create_task(container.wait())
+        try:
+            async with beside(prober.keep_ready(), prober.keep_alive()):
+                await first(self._stopping.wait(), prober.failed.wait(), task=waiter)
+            if not waiter.done():
+                await self._stop(container, waiter)
+            return await waiter
+        except BaseException:
+            # Cancelled: the pod is gone, or the agent ends. No process outlives either.
+            await _end(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
+            raise
+
+    async def _stop(self, container: RunningContainer, waiter: asyncio.Task[Exit]) -> None:
+        if self._stopping.is_set():
+            self._event("Normal", "Killing", f"Stopping container {self._spec.name}")
+        await _end(container, waiter, podspec.grace_s(self._reporter.pod, now=self._clock.now()))
+
+    def _event(self, type_: EventType, reason: str, message: str) -> None:
+        self._reporter.event(type_, reason, message, self._spec)
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait, but not longer than the pod lives; whether it still does."""
+        await first(self._clock.sleep(seconds), self._stopping.wait())
+        return not self._stopping.is_set()
+
+
+async def _end(container: RunningContainer, waiter: asyncio.Task[Exit], grace_s: float) -> None:
+    await asyncio.shield(container.stop(grace_s))
+    with suppress(asyncio.CancelledError):
+        await asyncio.shield(waiter)

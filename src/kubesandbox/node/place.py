@@ -1,0 +1,37 @@
+"""Where an agent works: folders, runner, images, the API server's address, and how patient it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubekit.api.whole_v1 import WholePod
+from kubesandbox.node.backoff import KUBELET, Limits
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.runner import Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The sandbox's data folder and everything else that is the same for all pods of an agent."""
+
+    data: Path
+    runner: Runner
+    images: ImageStore
+    server: str
+    ca: Path
+    host_ip: str = "127.0.0.1"
+    # Whether pods of other images are declared ready, or stay pending.
+    declare_others: bool = True
+    backoff: Limits = KUBELET
+    # Seconds between SIGTERM and SIGKILL when the agent itself ends.
+    shutdown_s: float = 0.0
+
+    def host_path(self, node: str, path: str) -> Path:
+        """The folder that stands for `path` on `node`."""
+        return self.data / "nodes" / node / path.lstrip("/")
+
+    def pod_folder(self, pod: WholePod) -> Path:
+        """Logs and volumes of a pod; the API server serves logs from here."""
+        metadata = pod.metadata
+        return self.data / "pods" / f"{metadata.namespace}_{metadata.name}_{metadata.uid}"

@@ -1,0 +1,139 @@
+"""What a container's environment is made of: literal values, ConfigMaps, Secrets, the downward API. Values in and out.
+
+The rules are the kubelet's: `$(NAME)` references, field paths, which missing source keeps a container from starting.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kubekit.api.whole_v1 import WholePod
+from kubesandbox.node.podspec import BadPod, ContainerSpec, bytes_of, service_account
+
+JSON = dict[str, Any]
+Lookup = Callable[[str, str], Mapping[str, bytes] | None]
+"""Gives the data of a `("ConfigMap"|"Secret", name)`, None where there is none."""
+
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
+
+
+def environment(pod: WholePod, container: ContainerSpec, *, host_ip: str, lookup: Lookup) -> dict[str, str]:
+    """The container's environment. Raises BadPod where something that is not optional is missing."""
+    result: dict[str, str] = {}
+    for source in container.env_from:
+        result.update(_env_from(source, lookup))
+    for entry in container.env:
+        value = _value(pod, container, entry, host_ip=host_ip, lookup=lookup)
+        if value is not None:
+            # Only what the pod's author wrote holds references; what a Secret holds is taken as it is.
+            result[entry["name"]] = value if entry.get("valueFrom") else expand(value, result)
+    return result
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """`$(NAME)` replaced; `$$` is a dollar sign; an unknown name stays as it is written."""
+
+    def replacement(match: re.Match[str]) -> str:
+        return "$" if match[0] == "$$" else values.get(match[1], match[0])
+
+    return _REFERENCE.sub(replacement, text)
+
+
+def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
+    """What a downward API `fieldRef` stands for; raises BadPod for a path that the kubelet does not know either."""
+    metadata = pod.metadata
+    known = {
+        "metadata.name": metadata.name,
+        "metadata.namespace": metadata.namespace,
+        "metadata.uid": metadata.uid,
+        "spec.nodeName": pod.spec.get("nodeName") or "",
+        "spec.serviceAccountName": service_account(pod),
+        "status.hostIP": host_ip,
+        "status.hostIPs": host_ip,
+        "status.podIP": host_ip,
+        "status.podIPs": host_ip,
+    }
+    if path in known:
+        return known[path]
+    maps = {"metadata.labels": metadata.labels, "metadata.annotations": metadata.annotations}
+    if path in maps:
+        return "\n".join(f"{key}={_quoted(value)}" for key, value in sorted(maps[path].items()))
+    if match := _SUBSCRIPT.fullmatch(path):
+        return maps[match[1]].get(match[2], "")
+    raise BadPod(f"unsupported fieldPath: {path}")
+
+
+def resource_value(container: ContainerSpec, reference: JSON) -> str:
+    """What a downward API `resourceFieldRef` stands for: the memory limit in units of its divisor, 0 for others."""
+    if reference.get("resource") != "limits.memory":
+        return "0"
+    divisor = bytes_of(str(reference.get("divisor") or 1)) or 1
+    return str(-(-container.memory_bytes // divisor))
+
+
+def references(container: ContainerSpec) -> set[tuple[str, str]]:
+    """Every (kind, name) of ConfigMap and Secret that the container's environment needs."""
+    found: set[tuple[str, str]] = set()
+    for entry in container.env:
+        found |= named(entry.get("valueFrom") or {}, {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}, "name")
+    for source in container.env_from:
+        found |= named(source, {"configMapRef": "ConfigMap", "secretRef": "Secret"}, "name")
+    return found
+
+
+def named(source: JSON, kinds: Mapping[str, str], key: str) -> set[tuple[str, str]]:
+    """The (kind, name) pairs that `source` names in its fields `kinds`, each by its own field `key`."""
+    return {(kind, source[field][key]) for field, kind in kinds.items() if (source.get(field) or {}).get(key)}
+
+
+def _env_from(source: JSON, lookup: Lookup) -> dict[str, str]:
+    for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
+        reference = source.get(field)
+        if reference:
+            data = _required(kind, reference, lookup)
+            return {f"{source.get('prefix') or ''}{key}": _text(value) for key, value in data.items()}
+    return {}
+
+
+def _value(pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str, lookup: Lookup) -> str | None:
+    source = entry.get("valueFrom")
+    if not source:
+        return str(entry.get("value") or "")
+    if "fieldRef" in source:
+        return field_value(pod, source["fieldRef"]["fieldPath"], host_ip=host_ip)
+    if "resourceFieldRef" in source:
+        return resource_value(container, source["resourceFieldRef"])
+    for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
+        reference = source.get(field)
+        if reference:
+            return _key(pod, kind, reference, lookup)
+    raise BadPod(f"environment variable {entry['name']}: no source that this node agent knows")
+
+
+def _key(pod: WholePod, kind: str, reference: JSON, lookup: Lookup) -> str | None:
+    value = _required(kind, reference, lookup).get(reference["key"])
+    if value is not None:
+        return _text(value)
+    if reference.get("optional"):
+        return None
+    raise BadPod(f"couldn't find key {reference['key']} in {kind} {pod.metadata.namespace}/{reference['name']}")
+
+
+def _required(kind: str, reference: JSON, lookup: Lookup) -> Mapping[str, bytes]:
+    data = lookup(kind, reference["name"])
+    if data is None and not reference.get("optional"):
+        raise BadPod(f'{kind.lower()} "{reference["name"]}" not found')
+    return data or {}
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")
+
+
+def _quoted(text: str) -> str:
+    """As Go's `%q` writes it, as far as JSON does the same."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,243 @@
+"""What the agent knows of a pod in, the pod's status as a kubelet would write it out.
+
+Pure: the time is passed. The rules are the kubelet's (pkg/kubelet/kubelet_pods.go `getPhase`, pkg/kubelet/status
+`generate.go`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kubekit.api.whole_v1 import WholePod
+from kubesandbox.node.records import DECLARED, RAN, ContainerRecord, Ended, Started, State, Waiting, restart_policy
+
+JSON = dict[str, Any]
+_OVER = frozenset({"Succeeded", "Failed"})
+_OURS = frozenset({"Initialized", "Ready", "ContainersReady", "PodScheduled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why the agent itself ended the pod, which then failed."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that a status is made of. `conditions` are those that were published last."""
+
+    pod: WholePod
+    containers: tuple[ContainerRecord, ...]
+    inits: tuple[ContainerRecord, ...] = ()
+    host_ip: str = ""
+    started_at: datetime | None = None
+    conditions: tuple[JSON, ...] = ()
+    verdict: Verdict | None = None
+
+
+def phase(seen: Seen) -> str:
+    """The pod's phase."""
+    policy = restart_policy(seen.pod)
+    if seen.verdict or (policy == "Never" and any(_failed(init) for init in seen.inits)):
+        return "Failed"
+    if any(init.before is None for init in seen.inits):
+        return "Pending"
+    if any(isinstance(record.state, Waiting) and record.last is None for record in seen.containers):
+        return "Pending"
+    if any(isinstance(record.state, Started) for record in seen.containers):
+        return "Running"
+    return _phase_of_ended(seen.containers, final=_is_final(seen), always=policy == "Always", never=policy == "Never")
+
+
+def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: bool, never: bool) -> str:
+    """None runs: over for good if the pod is being deleted or nothing is to be started again."""
+    succeeded = all(record.succeeded for record in records)
+    if final or not always:
+        if succeeded:
+            return "Succeeded"
+        if final or never:
+            return "Failed"
+    return "Running"
+
+
+def _is_final(seen: Seen) -> bool:
+    """Whether the pod is being deleted, so that nothing of it is started again."""
+    return seen.pod.metadata.deletion_timestamp is not None
+
+
+def _failed(record: ContainerRecord) -> bool:
+    return record.before is not None and record.before.exit_code != 0
+
+
+def status(seen: Seen, *, now: datetime) -> JSON:
+    """The whole status; conditions keep their lastTransitionTime while their status stays, and others' stay as well."""
+    now_phase = phase(seen)
+    result: JSON = {
+        "phase": now_phase,
+        "hostIP": seen.host_ip,
+        "hostIPs": [{"ip": seen.host_ip}],
+        "podIP": seen.host_ip,
+        "podIPs": [{"ip": seen.host_ip}],
+        "startTime": _time(seen.started_at or now),
+        "qosClass": qos_class(seen.pod),
+        "containerStatuses": [_container(record) for record in seen.containers],
+        "conditions": _conditions(seen, now_phase, now),
+    }
+    if seen.inits:
+        result["initContainerStatuses"] = [_container(record, is_init=True) for record in seen.inits]
+    if seen.verdict:
+        result |= {"reason": seen.verdict.reason, "message": seen.verdict.message}
+    return result
+
+
+def qos_class(pod: WholePod) -> str:
+    """Guaranteed, Burstable or BestEffort (the rule of `k8s.io/kubernetes/pkg/apis/core/v1/helper/qos`)."""
+    resources = [container.get("resources") or {} for container in pod.spec.get("containers") or ()]
+    if not any(entry.get("requests") or entry.get("limits") for entry in resources):
+        return "BestEffort"
+    for entry in resources:
+        limits, requests = entry.get("limits") or {}, entry.get("requests") or {}
+        if set(limits) < {"cpu", "memory"} or any(requests.get(key, limits[key]) != limits[key] for key in limits):
+            return "Burstable"
+    return "Guaranteed"
+
+
+def start_time(pod: WholePod) -> datetime | None:
+    """When an agent took the pod on, if one did."""
+    told = pod.status.get("startTime")
+    return datetime.fromisoformat(told) if told else None
+
+
+def is_ours(pod: WholePod) -> bool:
+    """Whether the status is the work of a node agent of the sandbox."""
+    return any(
+        str(container.get("containerID", "")).startswith((RAN, DECLARED))
+        for key in ("containerStatuses", "initContainerStatuses")
+        for container in pod.status.get(key) or ()
+    )
+
+
+def is_imported(pod: WholePod) -> bool:
+    """Whether the pod came with a status of its own, as those of a dump do; such a pod is shown, never run."""
+    told = pod.status.get("phase") not in {None, "", "Pending"} or bool(pod.status.get("containerStatuses"))
+    return told and not is_ours(pod) and not _only_waiting(pod)
+
+
+def is_over(pod: WholePod) -> bool:
+    """Whether nothing of the pod will ever run again."""
+    return pod.status.get("phase") in _OVER
+
+
+def is_ready(pod: WholePod) -> bool:
+    """Whether the pod's Ready condition is True."""
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in pod.status.get("conditions") or ()
+    )
+
+
+def _only_waiting(pod: WholePod) -> bool:
+    """A status that an agent wrote before anything had started carries no container id yet."""
+    statuses = pod.status.get("containerStatuses") or ()
+    return (
+        bool(statuses)
+        and pod.status.get("phase") == "Pending"
+        and not any(container.get("containerID") for container in statuses)
+        and pod.status.get("hostIP") == "127.0.0.1"
+    )
+
+
+def _container(record: ContainerRecord, *, is_init: bool = False) -> JSON:
+    result: JSON = {
+        "name": record.name,
+        "image": record.image,
+        "imageID": record.image_id,
+        # An init container is ready when it has done its work.
+        "ready": record.succeeded if is_init else record.ready,
+        "started": isinstance(record.state, Started),
+        "restartCount": record.restarts,
+        "state": _state(record.state),
+        "lastState": _state(record.last) if record.last else {},
+    }
+    if record.container_id:
+        result["containerID"] = record.container_id
+    return result
+
+
+def _state(state: State) -> JSON:
+    match state:
+        case Waiting(reason, message):
+            return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+        case Started(at):
+            return {"running": {"startedAt": _time(at)}}
+        case Ended():
+            told = {
+                "message": state.message,
+                "startedAt": _time(state.started_at) if state.started_at else "",
+                "finishedAt": _time(state.finished_at) if state.finished_at else "",
+                "containerID": state.container_id,
+            }
+            given = {key: value for key, value in told.items() if value}
+            return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **given}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    type: str
+    holds: bool
+    reason: str = ""
+    message: str = ""
+
+
+def _conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
+    """The agent's own, and whatever conditions others have put there."""
+    before = {told.get("type"): told for told in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
+    foreign = [told for told in seen.pod.status.get("conditions") or () if told.get("type") not in _OURS]
+    own = [_condition(each, before.get(each.type), now) for each in _told(seen, now_phase)]
+    return [*own, *foreign]
+
+
+def _told(seen: Seen, now_phase: str) -> Iterable[_Condition]:
+    incomplete = [init.name for init in seen.inits if not init.succeeded]
+    unready = [record.name for record in seen.containers if not record.ready]
+    reason, message = {
+        "Succeeded": ("PodCompleted", ""),
+        "Failed": ("PodFailed", ""),
+    }.get(now_phase, ("ContainersNotReady", f"containers with unready status: {_go(unready)}"))
+    ready = not unready and now_phase not in _OVER
+    yield _Condition(
+        "Initialized",
+        not incomplete,
+        "ContainersNotInitialized",
+        f"containers with incomplete status: {_go(incomplete)}",
+    )
+    yield _Condition("Ready", ready, reason, message)
+    yield _Condition("ContainersReady", ready, reason, message)
+    yield _Condition("PodScheduled", holds=True)
+
+
+def _condition(told: _Condition, before: JSON | None, now: datetime) -> JSON:
+    value = "True" if told.holds else "False"
+    kept = before is not None and before.get("status") == value and before.get("lastTransitionTime")
+    result: JSON = {
+        "type": told.type,
+        "status": value,
+        "lastProbeTime": None,
+        "lastTransitionTime": kept or _time(now),
+    }
+    if not told.holds:
+        result |= {key: text for key, text in (("reason", told.reason), ("message", told.message)) if text}
+    return result
+
+
+def _go(names: list[str]) -> str:
+    return f"[{' '.join(names)}]"
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,68 @@
+"""Asks a running container how it is: keeps `ready` true to its readiness probe, and says when it is past saving."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubekit.kube.clock import Clock
+from kubesandbox.node import probes
+from kubesandbox.node.podspec import ContainerSpec
+from kubesandbox.node.probes import Probe, Tally
+from kubesandbox.node.records import Started
+from kubesandbox.node.reporter import Reporter
+
+
+class Prober:
+    """The probes of one run of one container; raises BadPod where one names a port that there is not."""
+
+    def __init__(self, spec: ContainerSpec, reporter: Reporter, clock: Clock, host: str) -> None:
+        self._spec = spec
+        self._reporter = reporter
+        self._clock = clock
+        self._readiness = probes.parse(spec.readiness, spec.ports, host)
+        self._liveness = probes.parse(spec.liveness, spec.ports, host)
+        self.failed = asyncio.Event()
+
+    @property
+    def ready_at_once(self) -> bool:
+        """Whether the container counts as ready as soon as it runs."""
+        return self._readiness is None
+
+    async def keep_ready(self) -> None:
+        """Follow the readiness probe until cancelled."""
+        if (probe := self._readiness) is None:
+            return
+        tally, before = Tally(well=False), ""
+        await self._clock.sleep(probe.initial_delay_s)
+        while True:
+            why_not = await self._asked("Readiness", probe, before)
+            tally, before = tally.heard(probe, well=not why_not), why_not
+            self._set_ready(tally.well)
+            await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, probes.EAGER_S))
+
+    async def keep_alive(self) -> None:
+        """Follow the liveness probe until it has failed too often in a row, which sets `failed`."""
+        if (probe := self._liveness) is None:
+            return
+        tally, before = Tally(well=True), ""
+        await self._clock.sleep(probe.initial_delay_s)
+        while True:
+            why_not = await self._asked("Liveness", probe, before)
+            tally, before = tally.heard(probe, well=not why_not), why_not
+            if not tally.well:
+                break
+            await self._clock.sleep(probe.period_s)
+        message = f"Container {self._spec.name} failed liveness probe, will be restarted"
+        self._reporter.event("Normal", "Killing", message, self._spec)
+        self.failed.set()
+
+    async def _asked(self, name: str, probe: Probe, before: str) -> str:
+        why_not = await probes.ask(probe)
+        if why_not and why_not != before:  # told once, not every period
+            self._reporter.event("Warning", "Unhealthy", f"{name} probe failed: {why_not}", self._spec)
+        return why_not
+
+    def _set_ready(self, ready: bool) -> None:
+        record = self._reporter.record(self._spec.name)
+        if isinstance(record.state, Started) and record.ready is not ready:
+            self._reporter.put(record.with_ready(ready))

@@ -1,0 +1,107 @@
+"""Readiness and liveness: a probe's settings and its answers in, whether the container is ready, or to be ended, out.
+
+`httpGet` and `tcpSocket` are asked. `exec` and `grpc` are not: a container with such a probe counts as well. The
+numbers are Kubernetes' (core/v1 Probe): `failureThreshold` answers in a row turn the verdict, `successThreshold` turn
+it back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import aiohttp
+
+from kubesandbox.node.podspec import BadPod
+
+JSON = dict[str, Any]
+# A container that is not ready yet is asked this often, whatever its period: nobody likes to wait for a sandbox.
+EAGER_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One probe; times in seconds. `url` is empty for a port that only has to accept a connection."""
+
+    host: str
+    port: int
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    initial_delay_s: float = 0
+    period_s: float = 10
+    timeout_s: float = 1
+    successes: int = 1
+    failures: int = 3
+
+
+def parse(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
+    """The probe as written in a pod, None for one that is not asked; raises BadPod for a port that is none."""
+    target = (probe or {}).get("httpGet") or (probe or {}).get("tcpSocket")
+    if probe is None or not target:
+        return None
+    host = target.get("host") or host
+    port = _port(target["port"], ports)
+    url = ""
+    if "httpGet" in probe:
+        url = f"{(target.get('scheme') or 'HTTP').lower()}://{host}:{port}/{(target.get('path') or '/').lstrip('/')}"
+    return Probe(
+        host=host,
+        port=port,
+        url=url,
+        headers=tuple((header["name"], header["value"]) for header in target.get("httpHeaders") or ()),
+        initial_delay_s=probe.get("initialDelaySeconds") or 0,
+        period_s=probe.get("periodSeconds") or 10,
+        timeout_s=probe.get("timeoutSeconds") or 1,
+        successes=probe.get("successThreshold") or 1,
+        failures=probe.get("failureThreshold") or 3,
+    )
+
+
+def _port(written: int | str, ports: Iterable[JSON]) -> int:
+    if isinstance(written, int) or written.isdigit():
+        return int(written)
+    for port in ports:
+        if port.get("name") == written:
+            return int(port["containerPort"])
+    raise BadPod(f"couldn't find port: {written}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The verdict so far, and how many answers in a row spoke for one or the other."""
+
+    well: bool
+    in_a_row: int = 0
+    last: bool | None = None
+
+    def heard(self, probe: Probe, *, well: bool) -> Tally:
+        """After one more answer."""
+        in_a_row = self.in_a_row + 1 if well is self.last else 1
+        needed = probe.successes if well else probe.failures
+        return replace(self, well=well if in_a_row >= needed else self.well, in_a_row=in_a_row, last=well)
+
+
+async def ask(probe: Probe) -> str:
+    """Why the container is not well; the empty string where it is."""
+    try:
+        async with asyncio.timeout(probe.timeout_s):
+            return await (_http(probe) if probe.url else _tcp(probe))
+    except TimeoutError:
+        return f"no answer within {probe.timeout_s:g} s"
+    except (OSError, aiohttp.ClientError) as error:
+        return str(error)
+
+
+async def _tcp(probe: Probe) -> str:
+    _, writer = await asyncio.open_connection(probe.host, probe.port)
+    writer.close()
+    return ""
+
+
+async def _http(probe: Probe) -> str:
+    # Certificates are not verified (kubernetes.io: configure liveness, readiness and startup probes).
+    async with aiohttp.ClientSession() as session, session.get(probe.url, headers=probe.headers, ssl=False) as response:
+        well = 200 <= response.status < 400
+        return "" if well else f"HTTP probe failed with statuscode: {response.status}"

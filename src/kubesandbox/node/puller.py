@@ -1,0 +1,68 @@
+"""A container's image: from this node or the registry as the pull policy says, and how long to wait after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kubesandbox.node.images import LocalImage, PullError
+from kubesandbox.node.place import Place
+from kubesandbox.node.podspec import ContainerSpec
+from kubesandbox.node.reporter import Reporter
+
+# How long a failed pull reads ErrImagePull before it reads ImagePullBackOff: a kubelet's next look at the pod.
+_FIRST_SHOWN_S = 1.0
+
+
+class Puller:
+    """Pulls for one container, and tells of it."""
+
+    def __init__(self, spec: ContainerSpec, reporter: Reporter, place: Place) -> None:
+        self._spec = spec
+        self._reporter = reporter
+        self._images = place.images
+        self._limits = place.backoff
+        self._delays = place.backoff.delays()
+
+    async def pull(self) -> LocalImage:
+        """The image; raises PullError."""
+        name = self._spec.image
+        here = await self._local()
+        if here is not None:
+            return here
+        self._reporter.event("Normal", "Pulling", f'Pulling image "{name}"', self._spec)
+        image = await asyncio.to_thread(self._images.pull, name)
+        self._reporter.event("Normal", "Pulled", f'Successfully pulled image "{name}"', self._spec)
+        self._delays = self._limits.delays()
+        return image
+
+    async def _local(self) -> LocalImage | None:
+        name, policy = self._spec.image, self._spec.pull_policy
+        if policy == "Always":
+            return None
+        here = await asyncio.to_thread(self._images.local, name)
+        if here is not None:
+            self._reporter.event("Normal", "Pulled", f'Container image "{name}" already present on machine', self._spec)
+        elif policy == "Never":
+            message = f'Container image "{name}" is not present with pull policy of Never'
+            raise PullError(message, reason="ErrImageNeverPull")
+        return here
+
+    async def wait_after(self, error: PullError, pause: Callable[[float], Awaitable[bool]]) -> None:
+        """Say what went wrong, and that it will be tried again, until it is time; `pause` is False when all is over."""
+        delay = next(self._delays)
+        self._wait(error.reason, error.message)
+        for message in (f'Failed to pull image "{self._spec.image}": {error.message}', f"Error: {error.reason}"):
+            self._reporter.event("Warning", "Failed", message, self._spec)
+        if error.reason != "ErrImagePull":  # the registry was not asked, so there is nothing to back off from
+            await pause(delay)
+            return
+        shown = min(_FIRST_SHOWN_S, delay / 2)
+        if await pause(shown):
+            text = f'Back-off pulling image "{self._spec.image}"'
+            self._wait("ImagePullBackOff", f"{text}: ErrImagePull: {error.message}")
+            self._reporter.event("Normal", "BackOff", text, self._spec)
+            await pause(delay - shown)
+
+    def _wait(self, reason: str, message: str) -> None:
+        self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))

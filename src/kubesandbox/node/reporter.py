@@ -1,0 +1,147 @@
+"""What the cluster is told of one pod: its status, at most one patch a change, and events.
+
+The status is written in the background: containers start, end and are started again while the API server is away, and
+then one patch says how things are. Conditions that others set are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Literal
+
+import structlog
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError, NotFound, Transient
+from kubekit.kube.request import Call
+from kubesandbox.node import podstatus
+from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
+from kubesandbox.node.podstatus import Seen, Verdict
+from kubesandbox.node.records import ContainerRecord, resumed
+
+JSON = dict[str, Any]
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
+EventType = Literal["Normal", "Warning"]
+_AGAIN_S = 0.5
+log = structlog.get_logger("node")
+
+
+class Reporter:
+    """Keeps the records of one pod's containers, and the cluster informed of them."""
+
+    def __init__(self, pod: WholePod, client: Client, clock: Clock, host_ip: str) -> None:
+        self.pod = pod
+        self.verdict: Verdict | None = None
+        self.started_at = podstatus.start_time(pod) or clock.now()
+        self._client = client
+        self._clock = clock
+        self._host_ip = host_ip
+        specs = (*init_containers(pod), *containers(pod))
+        self._inits = tuple(spec.name for spec in specs if spec.is_init)
+        self._names = tuple(spec.name for spec in specs if not spec.is_init)
+        self._records = {spec.name: resumed(pod, spec.name, spec.image) for spec in specs}
+        self._published: JSON = {}
+        self._publishing = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._events: set[asyncio.Task[None]] = set()
+
+    def record(self, name: str) -> ContainerRecord:
+        """The container as it is known now."""
+        return self._records[name]
+
+    def put(self, *records: ContainerRecord) -> None:
+        """Take in changes; the cluster hears of them soon."""
+        self._records |= {record.name: record for record in records}
+        self._changed.set()
+
+    def all_wait(self) -> None:
+        """Every container that was not started before waits for the pod's volumes, or for the init containers."""
+        reason = "PodInitializing" if self._inits else "ContainerCreating"
+        self.put(*(record.waiting(reason) for record in self._records.values() if record.before is None))
+
+    async def keep_publishing(self) -> None:
+        """Write the status after each change, until cancelled."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            await self.publish()
+
+    async def publish(self) -> None:
+        """Write the status if it changed; tried again until it is written or the pod is gone."""
+        async with self._publishing:
+            while (status := self._status()) != self._published:
+                try:
+                    await self._client.send(self._patch(status))
+                except (NotFound, Conflict):
+                    return  # the pod is gone, or another one has its name
+                except (Transient, DecodeError):
+                    await self._clock.sleep(_AGAIN_S)  # such as a server whose disk is full
+                except KubeError as error:
+                    log.warning("status refused", pod=str(key_of(self.pod)), error=str(error))
+                    return
+                else:
+                    self._published = status
+
+    def event(self, type_: EventType, reason: str, message: str, spec: ContainerSpec | None) -> None:
+        """Tell of it (of the pod itself where `spec` is None), without making the pod wait for the telling."""
+        telling = asyncio.create_task(self._tell(self._event(type_, reason, message, spec)))
+        self._events.add(telling)
+        telling.add_done_callback(self._events.discard)
+
+    def _status(self) -> JSON:
+        seen = Seen(
+            pod=self.pod,
+            containers=self._of(self._names),
+            inits=self._of(self._inits),
+            host_ip=self._host_ip,
+            started_at=self.started_at,
+            conditions=tuple(self._published.get("conditions") or ()),
+            verdict=self.verdict,
+        )
+        return podstatus.status(seen, now=self._clock.now())
+
+    def _of(self, names: Iterable[str]) -> tuple[ContainerRecord, ...]:
+        return tuple(self._records[name] for name in names)
+
+    def _patch(self, status: JSON) -> Call[JSON]:
+        metadata = self.pod.metadata
+        body = {"metadata": {"uid": metadata.uid}, "status": status}
+        return calls.merge_patch(PODS, metadata.name, body, metadata.namespace, subresource="status")
+
+    def _event(self, type_: str, reason: str, message: str, spec: ContainerSpec | None) -> JSON:
+        metadata, now = self.pod.metadata, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        involved = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+        }
+        if spec is not None:
+            involved["fieldPath"] = f"spec.{'initContainers' if spec.is_init else 'containers'}{{{spec.name}}}"
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{metadata.name}.", "namespace": metadata.namespace},
+            "involvedObject": involved,
+            "type": type_,
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet", "host": self.pod.spec.get("nodeName", "")},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+    async def _tell(self, event: JSON) -> None:
+        with suppress(KubeError, DecodeError):
+            await self._client.send(calls.create(EVENTS, event))

@@ -1,0 +1,120 @@
+"""The runner for ordinary users: bubblewrap, with namespaces for files, processes and IPC."""
+
+from __future__ import annotations
+
+import os
+import signal as signals
+from contextlib import suppress
+from pathlib import Path
+
+from kubesandbox.node.interpreter import folders
+from kubesandbox.node.runner import (
+    Command,
+    Launch,
+    image_binds,
+    missing,
+    root_binds,
+    root_links,
+    tried,
+    unlinked_roots,
+    until_delivered,
+)
+
+
+class BubblewrapRunner:
+    """A container by `bwrap`; its processes die with the agent."""
+
+    name = "bubblewrap"
+    not_isolated: tuple[str, ...] = ("network", "memory (sampled, then killed)")
+    limits_memory = False
+    mounts = True
+
+    def command(self, launch: Launch) -> Command:
+        """The `bwrap` command line."""
+        argv = _base()
+        # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
+        for bind in launch.binds:
+            argv += ["--ro-bind" if bind.read_only else "--bind", str(bind.source), bind.target]
+        argv += _root(launch)
+        for name, value in launch.env.items():
+            argv += ["--setenv", name, value]
+        if launch.read_only_root:
+            argv += ["--remount-ro", "/"]
+        argv += ["--chdir", launch.cwd, "--", *launch.argv]
+        return Command(tuple(argv), {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, launch.work)
+
+    def signal(self, launch: Launch, pid: int, number: int) -> None:  # noqa: ARG002  the protocol's
+        """Signal the container's first process, which is bwrap's grandchild: its init stays between them."""
+        if number == signals.SIGKILL:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, number)
+            return
+        until_delivered(lambda: _signalled(pid, number), pid)
+
+    def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
+        """Nothing here limits it: the agent samples, and knows for itself."""
+        return False
+
+    def clean_up(self, launch: Launch) -> None:
+        """The mount namespace goes with the processes."""
+
+    def sweep(self) -> None:
+        """`--die-with-parent` leaves nothing behind."""
+
+    def problem(self) -> str:
+        """Some systems forbid user namespaces to ordinary users: tried out, since no setting tells reliably."""
+        return missing("bwrap") or tried([*_base(), "--ro-bind", "/usr", "/usr", *_links(), "--", "/usr/bin/true"])
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`, from the nearest."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        try:
+            text = " ".join(path.read_text() for path in Path(f"/proc/{waiting.pop(0)}/task").glob("*/children"))
+        except OSError:
+            continue
+        children = [int(word) for word in text.split()]
+        found += children
+        waiting += children
+    return found
+
+
+def _signalled(pid: int, number: int) -> bool:
+    """Signal the first process below bwrap, not its children; False where nothing runs there yet."""
+    first = next((child for child in descendants(pid) if not _is_bwrap(child)), None)
+    if first is None:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(first, number)
+    return True
+
+
+def _is_bwrap(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap"
+    except OSError:
+        return True
+
+
+def _base() -> list[str]:
+    return [
+        "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+        "--clearenv", "--proc", "/proc", "--dev", "/dev", *_fresh("/tmp", "/run", "/var"),  # noqa: S108  inside the container
+    ]  # fmt: skip
+
+
+def _fresh(*folders: str) -> list[str]:
+    return [word for folder in folders for word in ("--tmpfs", folder)]
+
+
+def _links() -> list[str]:
+    return [word for target, link in root_links() for word in ("--symlink", target, link)]
+
+
+def _root(launch: Launch) -> list[str]:
+    argv = _links()
+    for bind in (*root_binds(folders()), *unlinked_roots(), *image_binds(launch.image)):
+        argv += ["--ro-bind", str(bind.source), bind.target]
+    return argv

@@ -1,0 +1,18 @@
+"""Every runner there is, from the most to the least isolation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubesandbox.node.runner import Runner
+from kubesandbox.node.runner_bwrap import BubblewrapRunner
+from kubesandbox.node.runner_process import ProcessRunner
+from kubesandbox.node.runner_runc import RuncRunner
+
+NAMES = ("runc", "bubblewrap", "process")
+
+
+def runners(state: Path) -> dict[str, Runner]:
+    """The runners by name; `state` is a folder that runc may use."""
+    known: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
+    return {runner.name: runner for runner in known}

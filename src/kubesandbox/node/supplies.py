@@ -1,0 +1,159 @@
+"""What a pod's containers are given: volumes and credentials once, the environment anew at each start.
+
+A ConfigMap that comes later, or changes, is in the next start's environment, as with a kubelet. What was read last is
+used where the API server cannot be reached: a container that crashes then is still started again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholePod
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.errors import ApiError, KubeError, NotFound
+from kubesandbox.node import interpreter, podenv, podspec, volumes
+from kubesandbox.node.account import Account
+from kubesandbox.node.images import LocalImage
+from kubesandbox.node.place import Place
+from kubesandbox.node.podspec import BadPod, ContainerSpec
+from kubesandbox.node.runner import IMAGE_MOUNT, Bind, Launch
+from kubesandbox.node.volumes import Sources
+
+_CONFIG = {
+    "ConfigMap": Resource("", "v1", "ConfigMap", "configmaps", namespaced=True),
+    "Secret": Resource("", "v1", "Secret", "secrets", namespaced=True),
+}
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class StartError(Exception):
+    """The container was made and its command cannot be executed; the runtimes count that as a run that failed."""
+
+    exit_code = 128
+
+
+class Supplies:
+    """Volumes, configuration and credentials of one pod."""
+
+    def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
+        self.account = Account(pod, client, place)
+        # Whether the pod's object is no more, so that nothing is worth waiting for.
+        self.gone = False
+        self._pod = pod
+        self._client = client
+        self._place = place
+        self._folder = place.pod_folder(pod)
+        self._volumes: dict[str, Path] = {}
+        self._config: dict[tuple[str, str], dict[str, bytes] | None] = {}
+
+    async def prepare(self) -> None:
+        """Credentials and volumes; raises BadPod and KubeError, and may be called again."""
+        wanted = self._pod.spec.get("volumes") or ()
+        await self._read({reference for volume in wanted for reference in volumes.references(volume)})
+        await self.account.write()
+        sources = Sources(
+            pod=self._pod,
+            folder=self._folder,
+            host=self._place.host_path(self._pod.spec["nodeName"], "/"),
+            account=self.account.folder,
+            host_ip=self._place.host_ip,
+            lookup=self._data,
+        )
+        for volume in wanted:
+            self._volumes[volume["name"]] = volumes.prepare(volume, sources)
+
+    async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
+        """The start of a container, its `number` counting from 0; raises BadPod and StartError."""
+        try:
+            await self._read(podenv.references(spec))
+        except ApiError as error:
+            raise BadPod(str(error)) from error
+        except KubeError:
+            pass  # unreachable: `_data` says what was read last, and misses what never was
+        env = self._environment(spec, image)
+        work = self._folder / "work" / f"{spec.name}-{number}"
+        return Launch(
+            id=f"{self._pod.metadata.uid}-{spec.name}-{number}",
+            argv=_argv(spec, image, env),
+            image=image.files,
+            work=work,
+            env=env,
+            cwd=spec.working_dir or image.working_dir or "/",
+            binds=(*self._binds(spec, env), self._last_words(spec, work)),
+            memory_bytes=spec.memory_bytes,
+            read_only_root=spec.read_only_root,
+        )
+
+    def clear(self) -> None:
+        """Remove what only the running pod needed; logs stay."""
+        for name in ("serviceaccount", "volumes", "work"):
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    async def _read(self, references: Iterable[tuple[str, str]]) -> None:
+        for kind, name in sorted(references):
+            self._config[kind, name] = await self._read_config(kind, name)
+
+    async def _read_config(self, kind: str, name: str) -> dict[str, bytes] | None:
+        with suppress(NotFound):
+            found = await self._client.send(calls.get_raw(_CONFIG[kind], name, self._pod.metadata.namespace))
+            return volumes.data_of({"kind": kind, **found})
+        return None
+
+    def _data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+        return self._config.get((kind, name))
+
+    def _binds(self, spec: ContainerSpec, env: Mapping[str, str]) -> tuple[Bind, ...]:
+        account = self.account.folder if self.account.wanted else None
+        return volumes.binds(spec, self._volumes, account, env)
+
+    def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
+        """The file for the termination message."""
+        message = work / "termination-log"
+        volumes.write(message, b"", 0o666)
+        return Bind(message, spec.message_path)
+
+    def _environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
+        server = urlsplit(self._place.server)
+        env = {
+            "PATH": _PATH,
+            "HOME": "/tmp",  # noqa: S108 -- the container's own
+            "HOSTNAME": self._pod.metadata.name,
+            "KUBERNETES_SERVICE_HOST": server.hostname or "",
+            "KUBERNETES_SERVICE_PORT": str(server.port or 443),
+            "PAYLOAD_OVERRIDE": IMAGE_MOUNT,
+            **interpreter.environment(),
+            **image.env,
+            **podenv.environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data),
+        }
+        if self.account.wanted and not self._place.runner.mounts:
+            env["KUBECONFIG"] = f"{podspec.SERVICE_ACCOUNT_MOUNT}/kubeconfig"
+        return env
+
+
+def _argv(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Entry point and arguments (the image's where the pod has none), `$(NAME)` replaced; raises BadPod, StartError."""
+    entry = spec.command or image.entrypoint
+    # An image's own arguments belong to its own entry point.
+    arguments = spec.args or (() if spec.command else image.command)
+    words = tuple(podenv.expand(word, env) for word in (*entry, *arguments))
+    if not words:
+        raise BadPod("no command specified", reason="CreateContainerError")
+    return _executable(image, words[0], words[1:])
+
+
+def _executable(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The command in the image; a thin image also has the host's programs. Raises StartError where there is none."""
+    script = image.files / command.lstrip("/")
+    if command.startswith("/") and script.is_file():
+        return interpreter.argv_for(script, f"{IMAGE_MOUNT}{command}", arguments)
+    found = shutil.which(command, path=_PATH) if image.thin else None
+    if found is None:
+        why = "no such file or directory" if "/" in command else "executable file not found in $PATH"
+        raise StartError(f'exec: "{command}": {why}')
+    return (found, *arguments)
