@@ -35,8 +35,8 @@ from runup.cli.status.files import mock
 from runup.cli.status.source import parse_moment
 from runup.domain.updatestatus.read import report as read_report
 from runup.domain.updatestatus.unreadable import Unreadable
+from runup.dump.manifests import objects_in
 from runup.sandbox import crds
-from runup.sandbox.scenario.manifests import objects_in
 
 JSON = dict[str, Any]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox.dump import load
+from runup.dump import load
 
 CV = """apiVersion: config.openshift.io/v1
 kind: ClusterVersion

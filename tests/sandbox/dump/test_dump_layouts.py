@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runup.sandbox.dump import as_scenario, layout, load
-from runup.sandbox.dump.layout import BadDump
+from runup.dump import layout, load
+from runup.dump.layout import BadDump
+from runup.sandbox.scenario import as_scenario
 from runup.sandbox.scenario import folder as scenario
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from runup.sandbox.dump import load
-from runup.sandbox.dump.layout import BadDump
+from runup.dump import load
+from runup.dump.layout import BadDump
 
 JSON = dict[str, Any]
 CV = """apiVersion: config.openshift.io/v1

@@ -23,7 +23,8 @@ from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.reads import Reads
 from runup.domain.checks.catalogue.drain_blocked import CHECK
 from runup.domain.checks.engine import CheckOutcome, run_check
-from runup.sandbox.dump import as_scenario, load
+from runup.dump import load
+from runup.sandbox.scenario import as_scenario
 from runup.sandbox.setup import imports
 
 BUDGETS = resource_of(PodDisruptionBudget)

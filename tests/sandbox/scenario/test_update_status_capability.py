@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runup.sandbox.dump import as_scenario, load
+from runup.dump import load
+from runup.dump.manifests import JSON
+from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenario
-from runup.sandbox.scenario import releases
-from runup.sandbox.scenario.manifests import JSON
 from runup.sandbox.setup import objects as setup
 
 ALL = {

@@ -14,11 +14,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
-from runup.sandbox.dump import as_scenario, load
+from runup.dump import load
+from runup.dump.manifests import JSON
+from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenarios
-from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.folder import Scenario
-from runup.sandbox.scenario.manifests import JSON
 from runup.sandbox.setup import objects as setup
 
 NAMESPACE = "openshift-machine-config-operator"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kubekit.kube.pages import Listing
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
-    from runup.sandbox.dump.load import Dump
+    from runup.dump.load import Dump
 
 AGENT = f"runup-kmod-check/{__version__}"
 K = TypeVar("K", bound=Object)
@@ -110,8 +110,8 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
 
 
 async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> Looked:
-    from runup.sandbox.dump.layout import BadDump
-    from runup.sandbox.dump.load import read
+    from runup.dump.layout import BadDump
+    from runup.dump.load import read
 
     resources = [resource_of(kind) for kind in (Module, Node)]
     try:

@@ -44,7 +44,7 @@ from runup.domain.preflight.report import Report, read
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig
     from kubekit.oci.access import Access
-    from runup.sandbox.dump.load import Dump
+    from runup.dump.load import Dump
 
 AGENT = f"runup-preflight-run/{__version__}"
 FOLDERS = ("manifests", "release-manifests", "preflight-checks")
@@ -177,9 +177,9 @@ class _Quiet:
 
 def of_dump(path: Path, wanted: Wanted, now: datetime) -> Judged:
     """Judge the dump at `path`, at its own time; what is wrong with it is the result's `problem`."""
-    from runup.sandbox.dump.layout import BadDump, name_of
-    from runup.sandbox.dump.load import moment_of
-    from runup.sandbox.dump.load import read as read_dump
+    from runup.dump.layout import BadDump, name_of
+    from runup.dump.load import moment_of
+    from runup.dump.load import read as read_dump
 
     extra = python_checks()
     try:
@@ -205,8 +205,8 @@ def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion, Histo
 
 def stored_in(path: Path) -> tuple[ClusterVersion, History, Accepted]:
     """What the operator of the dump's cluster had stored. Raises CommandError for what is no dump."""
-    from runup.sandbox.dump.layout import BadDump
-    from runup.sandbox.dump.load import read as read_dump
+    from runup.dump.layout import BadDump
+    from runup.dump.load import read as read_dump
 
     try:
         dump = read_dump(path, only=("clusterversions", "configmaps"))

@@ -40,7 +40,7 @@ from runup.domain.updatestatus.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from runup.sandbox.dump.load import Dump
+    from runup.dump.load import Dump
 
 K = TypeVar("K", bound=Object)
 
@@ -180,7 +180,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
     """
     from pathlib import Path
 
-    from runup.sandbox.dump import archive, layout, load
+    from runup.dump import archive, layout, load
 
     try:
         with archive.opened(Path(path)) as folder:
@@ -194,7 +194,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> Found:
 
 
 def _told(read: Dump, now_ns: int | None) -> Found:
-    from runup.sandbox.dump.load import moment_of
+    from runup.dump.load import moment_of
 
     notes = [f"warning: {problem}\n" for problem in read.problems]
     objects = _Objects(read, notes)

@@ -80,8 +80,8 @@ def _opened(path: str) -> Iterator[str]:
         return
     from pathlib import Path
 
-    from runup.sandbox.dump import archive
-    from runup.sandbox.dump.layout import BadDump
+    from runup.dump import archive
+    from runup.dump.layout import BadDump
 
     try:
         with archive.opened(Path(path)) as folder:

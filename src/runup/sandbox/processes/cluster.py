@@ -33,12 +33,12 @@ from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.runner import choose
 from kubesandbox.node.runners import runners
-from runup.sandbox.dump import as_scenario, load
+from runup.dump import load
 from runup.sandbox.processes import control_plane
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
+from runup.sandbox.scenario import as_scenario, releases
 from runup.sandbox.scenario import folder as scenario
-from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import imports, settings
 from runup.sandbox.setup import objects as setup

@@ -14,9 +14,9 @@ from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeNode
 from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY
 from kubesandbox.apiserver.objects.restoring import IMPORTED
+from runup.dump.manifests import JSON, identity
 from runup.sandbox.scenario.fitting import HOSTNAME, OWN_NODE
 from runup.sandbox.scenario.folder import Scenario
-from runup.sandbox.scenario.manifests import JSON, identity
 
 # What makes a cluster what it is, and is not looked at: it is made as ever.
 _UNMARKED = frozenset({"CustomResourceDefinition", "Namespace", "APIService"})

@@ -27,10 +27,10 @@ from runup.api.config_v1 import CapabilitiesSpec
 from runup.domain.release import capabilities
 from runup.domain.release.inclusion import Filters
 from runup.domain.release.payload import FOLDERS, MANIFESTS, included, load_payload
-from runup.sandbox.dump.plurals import guess_plural
+from runup.dump.manifests import JSON, identity
+from runup.dump.plurals import guess_plural
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
-from runup.sandbox.scenario.manifests import JSON, identity
 from runup.sandbox.scenario.releases import Release, operator_manifests
 from runup.sandbox.setup import imports
 

@@ -14,11 +14,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from runup.sandbox.dump.layout import Layout
-from runup.sandbox.dump.objects import Listed
-from runup.sandbox.dump.plurals import guess_plural
+from runup.dump.layout import Layout
+from runup.dump.manifests import JSON, identity
+from runup.dump.objects import Listed
+from runup.dump.plurals import guess_plural
 from runup.sandbox.scenario.folder import Collected
-from runup.sandbox.scenario.manifests import JSON, identity
 
 Resource = tuple[str, str]  # group, plural
 _CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods

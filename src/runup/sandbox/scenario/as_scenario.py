@@ -12,10 +12,10 @@ from pathlib import Path
 
 from kubekit.lang import version as versions
 from runup.domain.checks.catalogue.wording import names
-from runup.sandbox.dump.layout import BadDump
-from runup.sandbox.dump.load import Dump, moment_of
+from runup.dump.layout import BadDump
+from runup.dump.load import Dump, moment_of
+from runup.dump.manifests import JSON, identity
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
-from runup.sandbox.scenario.manifests import JSON, identity
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
 _FEATURE_GATE = ("config.openshift.io", "featuregates")

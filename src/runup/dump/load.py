@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from runup.sandbox.dump import archive, moment, objects
-from runup.sandbox.dump.collected import collected
-from runup.sandbox.dump.layout import BadDump, Layout, find
-from runup.sandbox.dump.mending import mended
-from runup.sandbox.dump.objects import Listed
-from runup.sandbox.dump.plurals import guess_plural
+from runup.dump import archive, moment, objects
+from runup.dump.collected import collected
+from runup.dump.layout import BadDump, Layout, find
+from runup.dump.manifests import JSON, identity
+from runup.dump.mending import mended
+from runup.dump.objects import Listed
+from runup.dump.plurals import guess_plural
 from runup.sandbox.scenario.folder import Collected
-from runup.sandbox.scenario.manifests import JSON, identity
 
 # Kinds that a cluster writes by the thousand and that say nothing about an update, or that must not be copied.
 SKIPPED_KINDS = frozenset(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubesandbox.errors import SandboxError
-from runup.sandbox.scenario.manifests import SUFFIXES
+from runup.dump.manifests import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
 _CASE_MARK = "-cv.yaml"
