@@ -17,10 +17,10 @@ from tests.oci.registries import Answer, Asked, Odd, basic, odd_registry, releas
 
 from bench.measure import Run, process
 from kubekit.oci import images
-from kubekit.oci.build import BuiltImage
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
+from runup.release.control.build import BuiltImage
 
 DEADLINE_S = 20
 MIB = 1 << 20

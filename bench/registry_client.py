@@ -18,9 +18,9 @@ from tests.oci.registries import sandbox_registry
 
 from bench.measure import Run, process, spread
 from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_in
-from kubekit.oci.build import BuiltImage, Layer, build_image
 from kubekit.oci.images import Execution
 from kubekit.oci.reference import sha256
+from runup.release.control.build import BuiltImage, Layer, build_image
 from runup.sandbox.processes.registry import keep_writer
 
 CLIENTS = ("oras", "runup")

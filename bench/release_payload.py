@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from kubekit.lang import yaml as kyaml
-from kubekit.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
+from runup.release.control.build import IMAGE_REFERENCES, METADATA, release_metadata
 from runup.sandbox import crds
 from runup.sandbox.scenario.releases import operator_manifests
 

@@ -29,10 +29,10 @@ from runup.cli.findings import (
     report_of,
     wanted,
 )
-from runup.domain import documentation
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.domain.updates import acceptance
+from runup.release.decide import documentation
 
 IMAGE = "example.com/release@sha256:" + "5" * 64
 MOVED = "mirror.example.com/moved@sha256:" + "5" * 64

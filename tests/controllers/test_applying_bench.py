@@ -8,7 +8,7 @@ import pytest
 from bench import release_payload
 from bench.release_payload import FIRST, SECOND
 
-from runup.domain.release.payload import load_payload
+from runup.release.decide.payload import load_payload
 
 Identity = tuple[str, str, str, str]
 

@@ -44,16 +44,16 @@ from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.payload.worker import Worker
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.prometheus import Prometheus
-from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.applying import Asked
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.payload.progress import Loading, State, Wanted
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, encode
-from runup.domain.release.payload import Payload
+from runup.release.control.release_images import ReleaseImages
+from runup.release.control.signatures import ReleaseChecks
+from runup.release.decide.payload import Payload
 
 Refusal = tuple[int, str]
 FORBIDDEN, CONFLICT, AWAY, INVALID = (

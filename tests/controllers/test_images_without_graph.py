@@ -17,14 +17,14 @@ from tests.oci.registries import odd_registry
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.oci.build import build_image, build_release, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.controllers.manager import Manager
-from runup.controllers.sources.registry_access import MIRROR_KINDS, SECRETS
 from runup.domain.preflight import workloads
+from runup.release.control.build import build_image, build_release, layer_of
+from runup.release.control.registry_access import MIRROR_KINDS, SECRETS
 from runup.sandbox.processes.registry import Registry
 
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

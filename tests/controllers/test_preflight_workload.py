@@ -26,9 +26,9 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
-from kubekit.oci.build import build_release
 from runup.domain.checks import rights
 from runup.domain.preflight import accounts, settings, workloads
+from runup.release.control.build import build_release
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubekit.oci.build import release_metadata
 from runup.controllers.kernelmodules import webhooks
-from runup.domain.release.payload import load_payload
+from runup.release.control.build import release_metadata
+from runup.release.decide.payload import load_payload
 
 ROOT = Path(__file__).parents[2]
 JSON = dict[str, Any]

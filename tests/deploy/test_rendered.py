@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runup.domain.release.inclusion import Excluded, Filters, include
-from runup.domain.release.payload import load_payload
+from runup.release.decide.inclusion import Excluded, Filters, include
+from runup.release.decide.payload import load_payload
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 FILES = sorted(path for folder in ("manifests", "update-status") for path in (DEPLOY / folder).glob("*.yaml"))
@@ -36,6 +36,6 @@ def test_what_we_ship_is_rendered(path: Path) -> None:
 def test_prometheus_gets_its_braces() -> None:
     """Upstream's way of writing them: text in text."""
     rules = next(path for path in FILES if path.name.endswith("02_alerts.yaml"))
-    from runup.domain.release.template import Values, render
+    from runup.release.decide.template import Values, render
 
     assert "{{ $labels.reason }}" in render(rules.read_text(), Values(IMAGE))

@@ -28,9 +28,9 @@ from cryptography.x509.oid import NameOID
 from tests.servers import eventually
 
 from kubekit.oci.access import Access
-from kubekit.oci.build import BuiltImage, build_release
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.layout import Layout
+from runup.release.control.build import BuiltImage, build_release
 from runup.sandbox.processes.registry import Registry
 
 DIGEST_HEADER = "Docker-Content-Digest"

@@ -13,11 +13,11 @@ import pytest
 from tests.oci.layered import layout_in
 
 from kubekit.oci import images
-from kubekit.oci.build import BuiltImage, build_image, build_release, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
+from runup.release.control.build import BuiltImage, build_image, build_release, layer_of
 
 METADATA, REFERENCES = "release-manifests/release-metadata", "release-manifests/image-references"
 

@@ -21,7 +21,6 @@ from tests.oci.test_registry_faults import FILE, Pauses, Rule, always, elsewhere
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.build import BuiltImage
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.layers import Pick, open_image
@@ -32,6 +31,7 @@ from kubekit.oci.registry import RegistryClient
 from kubekit.oci.search import Sought
 from kubekit.oci.transport import Interrupted, Question, Transport, broken
 from runup import __version__
+from runup.release.control.build import BuiltImage
 
 ANN = Login("ann", "word")
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -23,7 +23,6 @@ from tests.oci.registries import (
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.build import BuiltImage
 from kubekit.oci.credentials import AuthFile, Credentials, Login
 from kubekit.oci.errors import BadImage, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.layers import open_image
@@ -32,6 +31,7 @@ from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import Reference, parse, sha256
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.transport import pause_s
+from runup.release.control.build import BuiltImage
 
 FILE = "release-manifests/release-metadata"
 Rule = Callable[[Asked], Answer | None]

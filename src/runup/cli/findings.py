@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
-from runup.domain import documentation
 from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.domain.preflight.results import OUTDATED, is_preflights
+from runup.release.decide import documentation
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3
 MODE = "Preflight"

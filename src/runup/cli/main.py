@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "check": "runup.cli.check.command:check",
     "graph": "runup.cli.graph.command:graph",
     "checks": "runup.cli.checks.command:checks",
-    "release": "runup.cli.release.command:release",
+    "release": "runup.release.cli.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",
     "demo": "runup.cli.sandbox.demo:demo",
     "adm": "runup.cli.adm:adm",

@@ -36,7 +36,6 @@ from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.story import Story
 from runup.domain.clusterversion import stuck
@@ -53,6 +52,7 @@ from runup.domain.preflight.workloads import Workplace
 from runup.domain.updates import acceptance
 from runup.domain.updates.promql import NOTHING
 from runup.domain.updates.risks import admin_acks
+from runup.release.control.signatures import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")
 KEY = "version"

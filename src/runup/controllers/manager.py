@@ -37,16 +37,16 @@ from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.prometheus import Prometheus
-from runup.controllers.sources.release_images import ReleaseImages
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.signatures import ReleaseChecks
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
-from runup.domain.release import payload as payloads
-from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.release.control.release_images import ReleaseImages
+from runup.release.control.signatures import ReleaseChecks
+from runup.release.decide import payload as payloads
+from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 log = structlog.get_logger("manager")
 LEASE = "version"

@@ -22,7 +22,6 @@ from tests.oci.registries import odd_registry
 
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
-from kubekit.oci.build import build_release
 from kubekit.oci.layout import Layout
 from runup.cli.errors import CommandError
 from runup.cli.graph import server
@@ -32,6 +31,7 @@ from runup.cli.graph.summary import summary
 from runup.controllers.sources.update_service import UpdateService
 from runup.domain.updates.graph import advice
 from runup.domain.updates.service import Query
+from runup.release.control.build import build_release
 
 FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}
 

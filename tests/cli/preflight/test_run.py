@@ -16,7 +16,6 @@ from tests.cli.conftest import Run, Server
 
 from kubekit.api import codec
 from kubekit.lang import yaml as kyaml
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, Risk
@@ -26,6 +25,7 @@ from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report
+from runup.release.control.build import build_image, layer_of
 
 JSON = dict[str, Any]
 SINCE = "2026-01-14T09:30:00Z"

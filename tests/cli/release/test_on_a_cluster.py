@@ -23,11 +23,11 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
 from runup.cli.errors import CommandError
-from runup.cli.release import read, surroundings
-from runup.cli.release.cluster_images import image_of
-from runup.cli.release.shared import access
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import LABEL, Proxy
+from runup.release.cli import read, surroundings
+from runup.release.cli.cluster_images import image_of
+from runup.release.cli.shared import access
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -11,11 +11,11 @@ from tests.cli.release.typed import config_map, release, run
 from kubekit.oci.places import LayoutPlace
 from kubekit.oci.reference import Reference
 from runup.cli.errors import CommandError
-from runup.cli.release import extracting, read
-from runup.cli.release.shared import items
 from runup.cli.render.screen import Screen
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.listing import Row
+from runup.release.cli import extracting, read
+from runup.release.cli.shared import items
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.listing import Row
 
 FILES = {
     "manifests/a.yaml": b"1",

@@ -10,11 +10,11 @@ import yaml
 from tests.cli.release.typed import config_map, release, run
 from tests.oci.registries import sandbox_registry, writing
 
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from runup.release.control.build import build_image, layer_of
 
 DEVELOPED = "quay.io/dev/tool:latest"
 

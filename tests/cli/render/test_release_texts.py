@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from runup.cli.release.dry_run import Effect
-from runup.cli.render import release as texts
 from runup.cli.render.screen import Screen
-from runup.domain.release.access import AccessChange
-from runup.domain.release.cluster import Described
-from runup.domain.release.difference import Difference, ManifestChange, NameChange
-from runup.domain.release.explain import Explained, Ruling
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.manifest import Identity, Manifest
-from runup.domain.release.metadata import ImageReferences, ReleaseMetadata
-from runup.domain.release.paths import ABSENT, Change
-from runup.domain.release.payload import Payload
+from runup.release.cli import texts as texts
+from runup.release.cli.dry_run import Effect
+from runup.release.decide.access import AccessChange
+from runup.release.decide.cluster import Described
+from runup.release.decide.difference import Difference, ManifestChange, NameChange
+from runup.release.decide.explain import Explained, Ruling
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
+from runup.release.decide.paths import ABSENT, Change
+from runup.release.decide.payload import Payload
 
 
 def manifest(name: str, kind: str = "ConfigMap", namespace: str = "ns") -> Manifest:

@@ -16,14 +16,14 @@ from runup.cli.check.lines import text as check_lines
 from runup.cli.check.model import Result
 from runup.cli.check.model import Row as CheckRow
 from runup.cli.findings import Findings
-from runup.cli.release.read import Listed as Manifests
-from runup.cli.release.read import as_listing
 from runup.cli.render.explain import Explanation, explanation
 from runup.cli.render.preflight import result, risk_table
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.listing import Row as Listed
+from runup.release.cli.read import Listed as Manifests
+from runup.release.cli.read import as_listing
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.listing import Row as Listed
 
 WIDTHS = (60, 80, 120, 200)
 COLOURS = re.compile("\x1b\\[[0-9;]*m")

@@ -28,11 +28,11 @@ from runup.api.kmm_v1beta1 import TLSOptions
 from runup.controllers.kernelmodules.images import verify_image
 from runup.controllers.kernelmodules.kernels import kernels_of, toolkit_of_release
 from runup.controllers.kernelmodules.registries import ClusterRegistries, GivenRegistries
-from runup.controllers.sources.registry_access import SECRETS
 from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
 from runup.domain.kernelmodules.flavours import Flavour
 from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
 from runup.domain.kernelmodules.verdict import Outcome
+from runup.release.control.registry_access import SECRETS
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 REGISTRIES = GivenRegistries(Access(attempts=1))

@@ -29,13 +29,13 @@ from tests.oci.registries import docker_registry, writing
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.oci.build import build_image
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.controllers.kernelmodules.process import Options
 from runup.domain.kernelmodules.jobs import Builder
+from runup.release.control.build import build_image
 
 JSON = dict[str, Any]
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -20,7 +20,6 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from kubekit.kube.request import Call
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
@@ -30,6 +29,7 @@ from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
 from runup.controllers.kernelmodules.process import Options, Process
 from runup.domain.kernelmodules.jobs import JOBS, Builder
+from runup.release.control.build import build_image, layer_of
 
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"

@@ -27,7 +27,7 @@ from runup.controllers.payload.tracking import Tracking
 from runup.domain.payload.progress import State
 from runup.domain.payload.rendering import LABEL, Surroundings
 from runup.domain.payload.task import Task, tasks_of
-from runup.domain.release.manifest import Identity, Manifest
+from runup.release.decide.manifest import Identity, Manifest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

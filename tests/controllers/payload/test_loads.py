@@ -18,7 +18,7 @@ from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching.reading import MAX_ERROR, payload_of
 from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import Folders, NotLoaded, read_folder
-from runup.domain.release.payload import Payload
+from runup.release.decide.payload import Payload
 
 OWN = "own"
 

@@ -21,7 +21,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.controllers.payload.deleting import Deleting
 from runup.controllers.payload.tracking import Tracking
 from runup.domain.payload.rendering import LABEL
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -23,9 +23,9 @@ from runup.api.config_v1 import ClusterOperator
 from runup.controllers.leading import cancel
 from runup.controllers.payload.worker import Work, Worker, _chosen
 from runup.domain.payload.progress import Progress, State, Wanted
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.manifest import Manifest
-from runup.domain.release.payload import Payload, version_hash
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.manifest import Manifest
+from runup.release.decide.payload import Payload, version_hash
 
 FIRST, SECOND = (Wanted(f"registry.example/release:{number}", f"5.0.{number}") for number in (1, 2))
 

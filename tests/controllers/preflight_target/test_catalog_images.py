@@ -43,11 +43,11 @@ from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
 from runup.controllers.sources.catalogs import MAX_FILE_BYTES
-from runup.controllers.sources.registry_access import TAG_MIRRORS
 from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
+from runup.release.control.registry_access import TAG_MIRRORS
 
 REGISTRIES = GivenRegistries(Access(attempts=1))
 UPDATE = Context(Version("5.0.0"), Version("5.2.0"), datetime(2026, 1, 14, tzinfo=UTC), "1.38.1")

@@ -21,13 +21,14 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.errors import Unverified
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.signatures import Verified
-from runup.controllers.sources import release_images, signature_stores, update_service
-from runup.controllers.sources.release_images import ReleaseImages, Unread
-from runup.controllers.sources.remembered_signatures import MOST_BYTES, merged, remember
-from runup.controllers.sources.signatures import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
+from runup.controllers.sources import update_service
 from runup.domain.checks import rights
 from runup.domain.preflight.steps import Trust
-from runup.domain.release.payload import METADATA_FILE
+from runup.release.control import release_images, signature_stores
+from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.remembered_signatures import MOST_BYTES, merged, remember
+from runup.release.control.signatures import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, _told
+from runup.release.decide.payload import METADATA_FILE
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()
 

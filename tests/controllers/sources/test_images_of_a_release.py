@@ -14,9 +14,9 @@ from tests.oci.registries import odd_registry
 
 from kubekit.kube.clock import ManualClock
 from kubekit.oci.signatures import Verifier
-from runup.controllers.sources.release_images import ReleaseImages
-from runup.controllers.sources.signatures import RIGHTS_AGAIN, ReleaseChecks
-from runup.domain.release.payload import IMAGE_REFERENCES_FILE
+from runup.release.control.release_images import ReleaseImages
+from runup.release.control.signatures import RIGHTS_AGAIN, ReleaseChecks
+from runup.release.decide.payload import IMAGE_REFERENCES_FILE
 
 TAG = {"name": "tool", "from": {"kind": "DockerImage", "name": "registry.example/tool@sha256:1"}}
 REFERENCES = {

@@ -11,7 +11,7 @@ from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import generate_key
 from runup.api.config_v1 import FeatureGate
 from runup.controllers.sources.own_release import OwnRelease
-from runup.domain.release.payload import load_payload
+from runup.release.decide.payload import load_payload
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"
 KEY = generate_key()

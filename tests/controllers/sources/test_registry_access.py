@@ -16,8 +16,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import parse
-from runup.controllers.sources.registry_access import cluster_credentials, cluster_mirrors
-from runup.controllers.sources.release_images import ReleaseImages, Unread
+from runup.release.control.registry_access import cluster_credentials, cluster_mirrors
+from runup.release.control.release_images import ReleaseImages, Unread
 
 SECRET = "/api/v1/namespaces/openshift-config/secrets/pull-secret"
 DIGESTS = "/apis/config.openshift.io/v1/imagedigestmirrorsets"

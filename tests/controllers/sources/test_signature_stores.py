@@ -22,11 +22,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.oci.signatures import Keyring, Verifier, generate_key
 from runup.api.config_v1 import NameReference, SignatureStore
-from runup.controllers.sources.release_images import ReleaseImages
-from runup.controllers.sources.remembered_signatures import MOST_BYTES, MOST_DIGESTS, merged
-from runup.controllers.sources.signatures import ReleaseChecks
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
+from runup.release.control.release_images import ReleaseImages
+from runup.release.control.remembered_signatures import MOST_BYTES, MOST_DIGESTS, merged
+from runup.release.control.signatures import ReleaseChecks
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64

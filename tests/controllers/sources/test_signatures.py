@@ -18,10 +18,10 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, generate_key
 from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import SignatureStore
-from runup.controllers.sources.release_images import ReleaseImages
-from runup.controllers.sources.signatures import ReleaseChecks
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
+from runup.release.control.release_images import ReleaseImages
+from runup.release.control.signatures import ReleaseChecks
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64
@@ -117,7 +117,7 @@ async def test_a_store_that_hangs_costs_one_wait(
     api: ScriptedApi, store: ScriptedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not waited for once a number; the next store has the signature."""
-    monkeypatch.setattr("runup.controllers.sources.signature_stores.TIMEOUT_S", 0.2)
+    monkeypatch.setattr("runup.release.control.signature_stores.TIMEOUT_S", 0.2)
     store.answers(silence)
     assert (await checked(api, [store.url, folder(tmp_path / "store", GOOD)])).trust is Trust.VERIFIED
     assert len(store.requests) == 1

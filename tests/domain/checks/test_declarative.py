@@ -19,8 +19,8 @@ from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.ranges import RangeError, parse_range
 from runup.domain.checks.reads import Read, plain, shape
-from runup.domain.release.inclusion import Filters
 from runup.domain.updates.promql import NOTHING, Answer, Known
+from runup.release.decide.inclusion import Filters
 
 TEXT = """\
 apiVersion: preflight.runup.dev/v1alpha1

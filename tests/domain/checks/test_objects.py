@@ -20,7 +20,7 @@ from runup.domain.checks.catalogue.olm import CSVS
 from runup.domain.checks.catalogue.presence import all_or_none, listed_any
 from runup.domain.checks.model import Snapshot, Unreadable
 from runup.domain.checks.objects import snapshot_of
-from runup.domain.release.inclusion import Filters
+from runup.release.decide.inclusion import Filters
 
 JSON = dict[str, Any]
 DEFINITIONS, SUBSCRIPTIONS = resource_of(CustomResourceDefinition), resource_of(Subscription)

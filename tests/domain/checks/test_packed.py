@@ -11,7 +11,7 @@ from kubekit.lang import yaml as kyaml
 from runup.domain.checks import cases, packing
 from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.checks.file_based_catalog import BadCatalog, parse
-from runup.domain.release.metadata import parse_release_metadata
+from runup.release.decide.metadata import parse_release_metadata
 
 
 @pytest.mark.parametrize(

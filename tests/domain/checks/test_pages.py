@@ -12,7 +12,6 @@ import pytest
 
 from kubekit.lang import yaml
 from runup import pages
-from runup.domain import documentation
 from runup.domain.checks import catalogue, page
 from runup.domain.checks.catalogue import CHECKS, operator_health
 from runup.domain.checks.engine import unknown_risk
@@ -20,6 +19,7 @@ from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
 from runup.domain.preflight import results
 from runup.domain.updates import risks as in_cluster
+from runup.release.decide import documentation
 from runup.sandbox.scenario import folder, misbehaviour
 
 PAGES = Path(__file__).parents[3] / "docs" / "checks"

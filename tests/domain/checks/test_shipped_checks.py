@@ -14,7 +14,7 @@ from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Snapshot
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.reads import Read, shape
-from runup.domain.release.inclusion import Filters
+from runup.release.decide.inclusion import Filters
 
 SCENARIOS = Path(runup.sandbox.__file__).parent / "scenario" / "bundled"
 FILES = sorted(SCENARIOS.glob("*/**/preflight-checks/*.yaml"))

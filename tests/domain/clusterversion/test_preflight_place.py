@@ -14,10 +14,10 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
-from runup.domain import documentation
 from runup.domain.plan import Apply
 from runup.domain.preflight import accounts, settings, workloads
 from runup.domain.preflight.workloads import NAME, SETTINGS_MAP
+from runup.release.decide import documentation
 
 NAMESPACE = "openshift-cluster-version-operator"
 ACCOUNT = [

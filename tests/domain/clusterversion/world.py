@@ -27,10 +27,10 @@ from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
 from runup.domain.preflight.steps import Trust
-from runup.domain.release.metadata import ImageReferences, ReleaseMetadata
-from runup.domain.release.payload import Payload
 from runup.domain.updates.graph import parse_graph
 from runup.domain.updates.service import ServiceState
+from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
+from runup.release.decide.payload import Payload
 
 OWN = "quay.io/openshift-release-dev/ocp-release@sha256:" + "5" * 64
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.domain.payload.task import Task, tasks_of
-from runup.domain.release.manifest import Identity, Manifest
+from runup.release.decide.manifest import Identity, Manifest
 
 
 def task(file: str, kind: str = "ConfigMap", group: str = "", name: str = "", **obj: Any) -> Task:

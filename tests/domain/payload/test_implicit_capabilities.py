@@ -6,9 +6,9 @@ import pytest
 from tests.domain.payload.tasks import manifest
 
 from runup.domain.payload.implicit import implicit
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.manifest import Manifest
 
 KNOWN = frozenset({"A", "B", "C"})
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain import documentation
 from runup.domain.preflight import results
 from runup.domain.updates.candidates import ALWAYS
+from runup.release.decide import documentation
 
 
 @pytest.mark.parametrize("status", ["True", "Unknown"])

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from kubekit.lang.printable import is_hazardous
-from runup.domain import documentation
 from runup.domain.preflight import report
 from runup.domain.preflight.report import BadReport, Report, ReportedRisk, encode, read
 from runup.domain.preflight.schema import report_schema
+from runup.release.decide import documentation
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"
 SCHEMA = Path(__file__).parents[3] / "docs" / "spec" / "preflight-v1.schema.json"

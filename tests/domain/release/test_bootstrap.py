@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.bootstrap import Cluster, RenderError, feature_gate, overrides, rendered
+from runup.release.decide.bootstrap import Cluster, RenderError, feature_gate, overrides, rendered
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 P = "include.release.openshift.io/self-managed-high-availability: 'true'"

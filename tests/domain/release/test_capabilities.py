@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runup.api.config_v1 import CapabilitiesSpec
-from runup.domain.release.capabilities import enabled
+from runup.release.decide.capabilities import enabled
 
 V4_12 = {"baremetal", "marketplace", "openshift-samples", "MachineAPI", "Console", "Insights", "Storage", "CSISnapshot"}
 GATE = "ClusterAPIMachineManagement"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runup.domain.release.components import Component, ComponentError, check_name, gathered
+from runup.release.decide.components import Component, ComponentError, check_name, gathered
 
 REAL = "registry.example/tool@sha256:" + "1" * 64
 STREAM = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}

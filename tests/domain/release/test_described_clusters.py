@@ -8,11 +8,11 @@ import pytest
 
 from kubekit.errors import Terminal
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
-from runup.domain.release.listing import Row, described, filters_of, notes, overrides_in, rows
-from runup.domain.release.manifest import Identity, Manifest
-from runup.domain.release.metadata import ImageReferences, ReleaseMetadata
-from runup.domain.release.payload import Payload, Skipped
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
+from runup.release.decide.listing import Row, described, filters_of, notes, overrides_in, rows
+from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
+from runup.release.decide.payload import Payload, Skipped
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runup.domain.release.difference import Difference, difference
-from runup.domain.release.paths import changes
-from runup.domain.release.payload import Payload, load_payload
+from runup.release.decide.difference import Difference, difference
+from runup.release.decide.paths import changes
+from runup.release.decide.payload import Payload, load_payload
 
 P = {"include.release.openshift.io/self-managed-high-availability": "true"}
 SET = "release.openshift.io/feature-set"

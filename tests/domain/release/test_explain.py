@@ -10,9 +10,9 @@ import pytest
 from tests.factories import cluster_version, feature_gate
 
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.cluster import ClusterFacts, describe
-from runup.domain.release.explain import Explained, explain, named
-from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.release.decide.cluster import ClusterFacts, describe
+from runup.release.decide.explain import Explained, explain, named
+from runup.release.decide.manifest import Manifest, parse_manifests
 
 P = "include.release.openshift.io/self-managed-high-availability"
 SET = "release.openshift.io/feature-set"

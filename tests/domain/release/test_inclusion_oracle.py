@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Excluded, Filters, include
-from runup.domain.release.manifest import Identity, Manifest
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Excluded, Filters, include
+from runup.release.decide.manifest import Identity, Manifest
 
 HA = "self-managed-high-availability"
 INCLUDE = f"include.release.openshift.io/{HA}"

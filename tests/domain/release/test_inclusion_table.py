@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Excluded, Filters, Included, include
-from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Excluded, Filters, Included, include
+from runup.release.decide.manifest import Manifest, parse_manifests
 
 P = "include.release.openshift.io/self-managed-high-availability"
 SET = "release.openshift.io/feature-set"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.domain.release.manifest import FileName, Identity, duplicates, file_name, parse_manifests
-from runup.domain.release.payload import Payload, PayloadError, load_manifests, load_payload, version_hash
-from runup.domain.release.template import TemplateError, Values, render
+from runup.release.decide.manifest import FileName, Identity, duplicates, file_name, parse_manifests
+from runup.release.decide.payload import Payload, PayloadError, load_manifests, load_payload, version_hash
+from runup.release.decide.template import TemplateError, Values, render
 
 IMAGE = "registry.example/release@sha256:" + "1" * 64
 TOOL = "registry.example/tool@sha256:" + "2" * 64

@@ -15,11 +15,11 @@ from kubekit.api.conditions import status_of
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from runup.release.control.build import build_image, layer_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -12,7 +12,7 @@ from typing import Any
 from bench.release_payload import REPORTS
 
 from kubekit.lang import yaml as kyaml
-from kubekit.oci.build import IMAGE_REFERENCES, METADATA, release_metadata
+from runup.release.control.build import IMAGE_REFERENCES, METADATA, release_metadata
 
 JSON = dict[str, Any]
 FIRST = "5.0.0"

@@ -18,12 +18,12 @@ from tests.servers import eventually
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.release.control.build import build_image, layer_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from runup.cli.release.command import release
+from runup.release.cli.command import release
 
 ROOT = Path(__file__).parents[3]
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text()

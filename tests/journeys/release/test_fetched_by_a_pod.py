@@ -17,7 +17,6 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.errors import AlreadyExists
 from kubekit.oci import credentials
 from kubekit.oci.access import Access
-from kubekit.oci.build import build_image, layer_of, release_metadata
 from kubekit.oci.images import THIN_LABEL, Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
@@ -25,7 +24,8 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching.pod import PODS, FromPod
 from runup.domain.payload import retrieval
-from runup.domain.release.payload import Payload
+from runup.release.control.build import build_image, layer_of, release_metadata
+from runup.release.decide.payload import Payload
 
 NAMESPACE = "openshift-cluster-version-operator"
 PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)

@@ -22,7 +22,6 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
-from kubekit.oci.build import build_release
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.images import ImageStore
@@ -30,6 +29,7 @@ from kubesandbox.node.place import Place
 from kubesandbox.node.reporter import EVENTS, PODS
 from kubesandbox.node.runner import Runner
 from kubesandbox.node.runners import NAMES, runners
+from runup.release.control.build import build_release
 from runup.sandbox.processes.registry import Registry
 
 JSON = dict[str, Any]

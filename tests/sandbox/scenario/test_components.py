@@ -11,7 +11,7 @@ import pytest
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubesandbox.errors import SandboxError
-from runup.domain.release.payload import FOLDERS, Payload, load_payload
+from runup.release.decide.payload import FOLDERS, Payload, load_payload
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import releases
 from runup.sandbox.scenario.components import COMPONENTS

@@ -9,8 +9,8 @@ import pytest
 
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from runup.domain import documentation
-from runup.domain.release.payload import METADATA_FILE, load_payload
+from runup.release.decide import documentation
+from runup.release.decide.payload import METADATA_FILE, load_payload
 from runup.sandbox.processes.registry import Registry
 from runup.sandbox.scenario import folder, releases
 

@@ -14,8 +14,8 @@ from runup.domain.checks.cases import BadCases, Cases
 from runup.domain.checks.catalogue import CHECKS
 from runup.domain.checks.declarative import API_VERSION, KIND, DeclarativeError, declared_check
 from runup.domain.checks.model import Check
-from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.domain.release.payload import is_cases
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import is_cases
 
 SUFFIXES = (".yaml", ".yml", ".json")
 _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"

@@ -11,7 +11,7 @@ from runup.cli import complete
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.cli.options import with_options
-from runup.cli.release.shared import access, registry_options
+from runup.release.cli.shared import access, registry_options
 
 if TYPE_CHECKING:
     from runup.cli.graph.source import Source

@@ -14,10 +14,10 @@ from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
-from runup.cli.release import shared
 from runup.domain.updates import building, graph_data
 from runup.domain.updates.building import Hop, KnownRelease, channels_of
 from runup.domain.updates.graph import BadGraph, parse_graph
+from runup.release.cli import shared
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
@@ -156,8 +156,8 @@ def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[
         return
     from kubekit.oci.errors import OciError
     from kubekit.oci.reference import Reference
-    from runup.cli.release import read
-    from runup.domain.release.payload import PayloadError
+    from runup.release.cli import read
+    from runup.release.decide.payload import PayloadError
 
     try:
         reached = access()

@@ -11,7 +11,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.cli.release.shared import access, guarded, registry_options
+from runup.release.cli.shared import access, guarded, registry_options
 
 
 @click.group("kmod", cls=Group)

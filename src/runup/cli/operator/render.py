@@ -23,8 +23,8 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
     """
     from kubekit.oci.places import files_in
     from runup.cli.named_files import read_file
-    from runup.domain.release import bootstrap
-    from runup.domain.release.inclusion import DEFAULT_PROFILE
+    from runup.release.decide import bootstrap
+    from runup.release.decide.inclusion import DEFAULT_PROFILE
 
     flag = "--feature-gate-manifest-path"
     feature_set, gates = bootstrap.feature_gate(read_file(flag, gate), gate) if gate else ("", ())
@@ -48,8 +48,8 @@ def image(name: str) -> int:
     """Print the pull spec of a component's image in this release."""
     from runup.cli.errors import CommandError
     from runup.cli.named_files import read_file
-    from runup.domain.release.metadata import MetadataError, parse_image_references
-    from runup.domain.release.payload import IMAGE_REFERENCES_FILE
+    from runup.release.decide.metadata import MetadataError, parse_image_references
+    from runup.release.decide.payload import IMAGE_REFERENCES_FILE
 
     path = Path(os.environ.get(PAYLOAD) or "/") / IMAGE_REFERENCES_FILE
     try:

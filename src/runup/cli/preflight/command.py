@@ -15,8 +15,8 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.cli.release.shared import access, guarded, registry_options
 from runup.cli.upgrade import names
+from runup.release.cli.shared import access, guarded, registry_options
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion

@@ -18,7 +18,7 @@ from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials
 from kubekit.oci.errors import BadCredentials
-from runup.controllers.sources.registry_access import (
+from runup.release.control.registry_access import (
     MIRROR_KINDS,
     TAG_MIRRORS,
     cluster_credentials,

@@ -17,7 +17,7 @@ from kubekit.kube.watch import Reflector
 from runup.controllers.leading import cancel
 from runup.controllers.payload import applying
 from runup.domain.payload.task import Task
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 

@@ -16,7 +16,7 @@ from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.operators import wants_versions
 from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.task import Task
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 
 class Judging:

@@ -9,7 +9,7 @@ from runup.controllers.payload.failing import words_of
 from runup.controllers.payload.insisting import FAILURES, Insisting
 from runup.controllers.payload.judging import Judging
 from runup.domain.payload.task import Task
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 # An object that somebody else keeps changing is put back later and later.

@@ -15,7 +15,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import NotFound
 from runup.domain.payload.workloads import DEFINITION
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.manifest import Manifest
 
 Known = dict[tuple[str, str, str], Resource]
 

@@ -15,7 +15,7 @@ from runup.api.config_v1 import Release
 from runup.controllers.leading import cancel
 from runup.controllers.payload.payloads import NotLoaded, Payloads
 from runup.domain.payload.progress import Loading
-from runup.domain.release.payload import Payload
+from runup.release.decide.payload import Payload
 
 log = structlog.get_logger("payload")
 # Besides the operator's own: the one that is being applied, and one that is asked for.

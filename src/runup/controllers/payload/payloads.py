@@ -11,9 +11,9 @@ from typing import Literal, Protocol
 from kubekit.errors import Terminal
 from runup.api.config_v1 import Release
 from runup.controllers.sources.threads import in_thread
-from runup.domain.release import payload as payloads
-from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.domain.release.payload import Payload
+from runup.release.decide import payload as payloads
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import Payload
 
 Step = Literal["RetrievePayload", "LoadPayload"]
 

@@ -34,7 +34,7 @@ from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
 from runup.domain.payload.task import Task
 from runup.domain.payload.workloads import DEFINITION, JOB, KINDS
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 # Requests at a time; whatever waits does not count.

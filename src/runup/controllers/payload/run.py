@@ -27,7 +27,7 @@ from runup.domain.payload.problems import Effect, Problem
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
 from runup.domain.payload.workloads import DEFINITION
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")
 # Once the operator's own Deployment is of the new release, the rest is the next operator's, if one comes.

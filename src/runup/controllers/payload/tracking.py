@@ -21,7 +21,7 @@ from runup.controllers.leading import cancel, keep_running
 from runup.domain.payload.ownership import MANAGER
 from runup.domain.payload.rendering import LABEL
 from runup.domain.payload.workloads import DEFINITION, KINDS
-from runup.domain.release.manifest import Identity
+from runup.release.decide.manifest import Identity
 
 # Half an hour to an hour: dozens of kinds are followed, and each end costs a request.
 WATCH_S = 1800

@@ -32,9 +32,9 @@ from runup.controllers.sources.threads import in_thread
 from runup.domain.payload.progress import Progress, State, Wanted
 from runup.domain.payload.task import Task, tasks_of
 from runup.domain.payload.workloads import DEFINITION
-from runup.domain.release.capabilities import KNOWN, Capabilities
-from runup.domain.release.manifest import Identity, Manifest
-from runup.domain.release.payload import Payload, included, version_hash
+from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.payload import Payload, included, version_hash
 
 log = structlog.get_logger("payload")
 # Between two tellings of mere numbers.

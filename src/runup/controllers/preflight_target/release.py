@@ -19,8 +19,8 @@ from kubekit.lang import yaml as kyaml
 from runup.domain.checks import manifests
 from runup.domain.checks.model import Check
 from runup.domain.checks.payload import unusable
-from runup.domain.release.manifest import Manifest
-from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
+from runup.release.decide.manifest import Manifest
+from runup.release.decide.metadata import MetadataError, parse_image_references, parse_release_metadata
 
 ENTRY_POINTS = "runup.preflight_checks"
 CHECKS_FOLDER = "preflight-checks"

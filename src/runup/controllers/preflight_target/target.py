@@ -44,9 +44,9 @@ from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.preflight.report import Report, ReportedContainer, encode
-from runup.domain.release import capabilities
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Filters, feature_set_and_gates
+from runup.release.decide import capabilities
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Filters, feature_set_and_gates
 
 # Kinds that are named while they are read; the rest is counted.
 _NAMED = 3

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from kubekit.oci.signatures import Verifier, verifier_from_config_map
 from runup.api.config_v1 import FeatureGate
-from runup.domain.release.capabilities import KNOWN, Capabilities
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
-from runup.domain.release.manifest import Manifest
-from runup.domain.release.payload import Payload, included, verification_of, version_hash
+from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
+from runup.release.decide.manifest import Manifest
+from runup.release.decide.payload import Payload, included, verification_of, version_hash
 
 Key = tuple[str, frozenset[str]]
 

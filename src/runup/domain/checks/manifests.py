@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runup.domain.release.inclusion import Excluded, Filters, include
-from runup.domain.release.manifest import Manifest, parse_manifests
+from runup.release.decide.inclusion import Excluded, Filters, include
+from runup.release.decide.manifest import Manifest, parse_manifests
 
 KINDS = frozenset({"CatalogSource", "CustomResourceDefinition", "CredentialsRequest"})
 GATES = "admin-gates"

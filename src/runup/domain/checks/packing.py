@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from runup.domain.checks import rights
 from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.preflight.accounts import Right
-from runup.domain.release.manifest import parse_manifests
-from runup.domain.release.payload import CHECKS, is_cases
+from runup.release.decide.manifest import parse_manifests
+from runup.release.decide.payload import CHECKS, is_cases
 
 
 def with_reads(files: Mapping[str, bytes], base: bytes | None = None) -> dict[str, bytes]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from runup.domain.checks.declarative import DeclarativeError, declared_check
 from runup.domain.checks.model import Check, Context, Finding, Snapshot
-from runup.domain.release.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
-from runup.domain.release.manifest import Manifest, parse_manifests
-from runup.domain.release.payload import is_cases
+from runup.release.decide.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
+from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.payload import is_cases
 
 _FOR_NO_PROFILE = (
     f'metadata.annotations names no profile, so no cluster would run it: add {INCLUDE_PREFIX}<profile>: "true", '

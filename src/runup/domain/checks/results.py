@@ -14,7 +14,6 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kubekit.lang.printable import boundary, printable
-from runup.domain import documentation
 from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Applies, Finding
 from runup.domain.preflight.report import (
@@ -31,6 +30,7 @@ from runup.domain.preflight.report import (
     Severity,
     encode,
 )
+from runup.release.decide import documentation
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "info")
 # Characters of a text and resources of a risk, from generous to sparse: the first pair that makes the report fit.

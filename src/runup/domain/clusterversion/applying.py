@@ -24,9 +24,9 @@ from runup.domain.payload.problems import Problem
 from runup.domain.payload.progress import Loading, Progress, State, Wanted
 from runup.domain.payload.summary import Judged, Summary, judge, summarize, without_progress
 from runup.domain.payload.wording import summary_of
-from runup.domain.release import capabilities
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.inclusion import Filters, feature_set_and_gates
+from runup.release.decide import capabilities
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Filters, feature_set_and_gates
 
 APPLY = "apply-release"
 LOAD = "load-release"

@@ -8,7 +8,6 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from runup.api.config_v1 import Release
-from runup.domain import documentation
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.view import View
@@ -19,6 +18,7 @@ from runup.domain.preflight.results import Checked
 from runup.domain.updates.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
 from runup.domain.updates.risks import alerts, in_cluster
 from runup.domain.updates.risks.source import Cluster, SourceRisk
+from runup.release.decide import documentation
 
 
 def candidates(

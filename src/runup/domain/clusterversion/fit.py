@@ -30,7 +30,6 @@ from runup.api.config_v1 import (
     Release,
     UpdateHistory,
 )
-from runup.domain import documentation
 from runup.domain.preflight import results
 from runup.domain.preflight.report import MAX_NAME
 from runup.domain.updates.candidates import (
@@ -40,6 +39,7 @@ from runup.domain.updates.candidates import (
     JudgedRisk,
     add_risks,
 )
+from runup.release.decide import documentation
 
 # The schema's own limits; a test reads them out of the definition that our releases carry.
 MAX_RISKS = 500

@@ -17,9 +17,9 @@ from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
-from runup.domain.release.inclusion import DEFAULT_PROFILE
 from runup.domain.updates.promql import NOTHING, Known
 from runup.domain.updates.service import ServiceState
+from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 
 @dataclass(frozen=True, slots=True)

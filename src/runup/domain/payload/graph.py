@@ -15,7 +15,7 @@ from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
 from runup.domain.payload.progress import State
 from runup.domain.payload.task import Task
 from runup.domain.payload.workloads import DAEMON_SET, DEPLOYMENT, JOB
-from runup.domain.release.manifest import FileName, file_name
+from runup.release.decide.manifest import FileName, file_name
 
 
 @dataclass(frozen=True, slots=True)

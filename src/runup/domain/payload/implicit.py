@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from runup.domain.release.inclusion import Filters, Included, capabilities_of, include
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.inclusion import Filters, Included, capabilities_of, include
+from runup.release.decide.manifest import Manifest
 
 
 def implicit(new: Iterable[Manifest], running: Iterable[Manifest], filters: Filters, major: int) -> frozenset[str]:

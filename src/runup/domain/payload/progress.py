@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from runup.domain.payload.problems import Problem
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.payload import Payload
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.payload import Payload
 
 
 class State(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runup.domain.release.manifest import Identity, Manifest
+from runup.release.decide.manifest import Identity, Manifest
 
 CREATE_ONLY = "release.openshift.io/create-only"
 DELETE = "release.openshift.io/delete"

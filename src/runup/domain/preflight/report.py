@@ -19,7 +19,7 @@ from kubekit.lang.cut import cut
 from kubekit.lang.formats import is_uri
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import encoded, printable
-from runup.domain import documentation
+from runup.release.decide import documentation
 
 FORMAT = "preflight-v1-json"
 FILE_NAME = "report.json"

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain import documentation
 from runup.domain.preflight.report import OMITTED, Report, ReportedRisk
 from runup.domain.updates import rules
 from runup.domain.updates.candidates import ALWAYS, JudgedRisk
 from runup.domain.updates.rules import APPLIES
+from runup.release.decide import documentation
 
 IN_PROGRESS = "PreflightInProgress"
 INCOMPLETE = "PreflightIncomplete"

@@ -21,8 +21,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from runup.domain import documentation
 from runup.domain.preflight.workloads import SETTINGS_MAP, Workplace
+from runup.release.decide import documentation
 
 CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"

@@ -17,10 +17,10 @@ from typing import Any
 import runup
 from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
-from kubekit.oci.build import build_image, layer_of
 from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
 from kubesandbox.errors import SandboxError
+from runup.release.control.build import build_image, layer_of
 from runup.sandbox.component import builder
 from runup.sandbox.scenario.folder import ReleaseSpec, Scenario
 

@@ -16,13 +16,13 @@ import runup
 from kubekit.api import codec
 from kubekit.lang.version import Version
 from kubekit.oci import images
-from kubekit.oci.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.volumes import write
-from runup.domain import documentation
 from runup.domain.checks import packing
+from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
+from runup.release.decide import documentation
 from runup.sandbox import crds
 from runup.sandbox.scenario import components, fitting, kernelmodules
 from runup.sandbox.scenario.folder import Graph, ReleaseSpec, Scenario

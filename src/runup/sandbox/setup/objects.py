@@ -24,11 +24,11 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubesandbox.controllers.graph import discovered
 from runup.api.config_v1 import CapabilitiesSpec
-from runup.domain.release import capabilities
-from runup.domain.release.inclusion import Filters
-from runup.domain.release.payload import FOLDERS, MANIFESTS, included, load_payload
 from runup.dump.manifests import JSON, identity
 from runup.dump.plurals import guess_plural
+from runup.release.decide import capabilities
+from runup.release.decide.inclusion import Filters
+from runup.release.decide.payload import FOLDERS, MANIFESTS, included, load_payload
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.releases import Release, operator_manifests

@@ -12,7 +12,6 @@ from tests.controllers.operator_world import cluster
 from tests.oci.registries import REAL, Answer, Asked, odd_registry, writing
 
 from kubekit.kube.client import Client
-from kubekit.oci.build import build_image, build_release, layer_of
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
@@ -21,7 +20,8 @@ from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching.registry import FromRegistry
 from runup.controllers.payload.payloads import NotLoaded
-from runup.controllers.sources.release_images import ReleaseImages
+from runup.release.control.build import build_image, build_release, layer_of
+from runup.release.control.release_images import ReleaseImages
 
 OWN = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: own-{{.ClusterProfile}}, annotations: {a: b}}\n"
 OTHER = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: other, annotations: {a: b}}\n"

@@ -23,9 +23,9 @@ from runup.controllers.payload.fetching.choice import fetching
 from runup.controllers.payload.fetching.pod import WITHIN_S, FromPod
 from runup.controllers.payload.fetching.registry import FromRegistry
 from runup.controllers.payload.payloads import NotLoaded
-from runup.controllers.sources.release_images import ReleaseImages
 from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
+from runup.release.control.release_images import ReleaseImages
 
 RELEASE = Release(image="registry.example/release@sha256:" + "52" * 32, version="5.2.0")
 

@@ -14,11 +14,11 @@ from tests.oci.registries import Answer, Asked, Odd, odd_registry
 
 from kubekit.api.conditions import find
 from kubekit.kube import calls
-from kubekit.oci.build import build_release
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import ClusterVersion
+from runup.release.control.build import build_release
 
 MANIFEST = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: NAME, namespace: default, annotations: {a: b}}\n"
 METADATA = "release-manifests/release-metadata"

@@ -10,8 +10,8 @@ from kubekit.kube.clock import Clock
 from runup.controllers.payload.fetching.pod import FromPod
 from runup.controllers.payload.fetching.registry import FromRegistry
 from runup.controllers.payload.payloads import Payloads
-from runup.controllers.sources.release_images import ReleaseImages
 from runup.domain.preflight.workloads import Workplace
+from runup.release.control.release_images import ReleaseImages
 
 Source = Literal["pod", "registry"]
 

@@ -26,9 +26,9 @@ from runup.controllers.payload.fetching.reading import payload_of
 from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.sources.threads import in_thread
 from runup.domain.payload import retrieval
-from runup.domain.release import whole
-from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.domain.release.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
+from runup.release.decide import whole
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload
 
 log = structlog.get_logger("payload")
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

@@ -10,8 +10,8 @@ from kubekit.errors import Terminal
 from kubekit.lang.cut import cut
 from runup.api.config_v1 import Release
 from runup.controllers.payload.payloads import NotLoaded
-from runup.domain.release import whole
-from runup.domain.release.payload import Payload, load_payload
+from runup.release.decide import whole
+from runup.release.decide.payload import Payload, load_payload
 
 log = structlog.get_logger("payload")
 # A condition holds 32 KiB, and a release may have hundreds of broken files.

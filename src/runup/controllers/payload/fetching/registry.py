@@ -5,10 +5,10 @@ from __future__ import annotations
 from runup.api.config_v1 import Release
 from runup.controllers.payload.fetching.reading import payload_of
 from runup.controllers.payload.payloads import NotLoaded
-from runup.controllers.sources.release_images import ReleaseImages, Unread
 from runup.controllers.sources.threads import in_thread
-from runup.domain.release.inclusion import DEFAULT_PROFILE
-from runup.domain.release.payload import FOLDERS, Payload
+from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.decide.inclusion import DEFAULT_PROFILE
+from runup.release.decide.payload import FOLDERS, Payload
 
 # As long as a Pod has in all (cvo-behaviour 1.4): a base image of some hundred megabytes is read through.
 WITHIN_S = 240.0

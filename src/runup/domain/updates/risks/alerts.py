@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition
-from runup.domain import documentation
 from runup.domain.updates.promql import Alerting
 from runup.domain.updates.risks.source import SourceRisk
 from runup.domain.updatestatus.snapshot import Alert
+from runup.release.decide import documentation
 
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"

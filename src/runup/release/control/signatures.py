@@ -20,13 +20,13 @@ from kubekit.kube.clock import Clock
 from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
-from runup.controllers.sources.release_images import ReleaseImages, Unread
-from runup.controllers.sources.remembered_signatures import remember
-from runup.controllers.sources.signature_stores import of_config_maps, of_store
 from runup.domain.checks import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
-from runup.domain.release.metadata import MetadataError, parse_image_references
+from runup.release.control.release_images import ReleaseImages, Unread
+from runup.release.control.remembered_signatures import remember
+from runup.release.control.signature_stores import of_config_maps, of_store
+from runup.release.decide.metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")
 # Half of what upstream gives verifying and fetching together (cvo-behaviour 1.4): a forced update goes on after it.

@@ -11,7 +11,7 @@ from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
 from runup.cli.output import screen_of
-from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
+from runup.release.cli.shared import OUTPUT, access, guarded, registry_options
 
 
 @click.command(cls=Command)
@@ -30,7 +30,7 @@ def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
         raise click.UsageError("give --to DIR for all files, or --file PATH for one")
 
     def run() -> int:
-        from runup.cli.release import extracting
+        from runup.release.cli import extracting
 
         files, digest = extracting.files(image, access(**registry))
         if wanted:
@@ -71,13 +71,13 @@ def explain(
     """
 
     def run() -> int:
-        from runup.cli.release import live, read
-        from runup.cli.release.cluster_images import image_of
-        from runup.cli.render import release as texts
         from runup.cli.render.text import machine
-        from runup.domain.release.cluster import describe
-        from runup.domain.release.explain import explain as explained
-        from runup.domain.release.explain import named
+        from runup.release.cli import live, read
+        from runup.release.cli import texts as texts
+        from runup.release.cli.cluster_images import image_of
+        from runup.release.decide.cluster import describe
+        from runup.release.decide.explain import explain as explained
+        from runup.release.decide.explain import named
 
         with connection_of(ctx).client() as client:
             facts = live.read(client)

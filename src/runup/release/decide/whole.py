@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from runup.domain.release.difference import variant
-from runup.domain.release.manifest import Manifest, file_name
-from runup.domain.release.payload import (
+from runup.release.decide.difference import variant
+from runup.release.decide.manifest import Manifest, file_name
+from runup.release.decide.payload import (
     IMAGE_REFERENCES_FILE,
     MANIFESTS,
     METADATA_FILE,

@@ -15,7 +15,6 @@ import click
 
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
-from kubekit.oci.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
 from kubekit.oci.errors import BadImage
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
@@ -24,11 +23,12 @@ from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
-from runup.cli.release import components
-from runup.domain import documentation
 from runup.domain.checks import packing, rights
-from runup.domain.release.payload import CHECKS, FOLDERS, load_payload
-from runup.domain.release.whole import oddities
+from runup.release.cli import components
+from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
+from runup.release.decide import documentation
+from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
+from runup.release.decide.whole import oddities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

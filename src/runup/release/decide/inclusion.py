@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from runup.api.config_v1 import ComponentOverride, FeatureGate
-from runup.domain.release.capabilities import Capabilities
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.manifest import Manifest
 
 DEFAULT_PROFILE = "self-managed-high-availability"
 FEATURE_SET = "release.openshift.io/feature-set"

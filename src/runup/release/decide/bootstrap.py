@@ -14,11 +14,11 @@ from kubekit.api import codec
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride, FeatureGate
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
-from runup.domain.release.manifest import Manifest, parse_manifests
-from runup.domain.release.metadata import MetadataError, parse_image_references, parse_release_metadata
-from runup.domain.release.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
-from runup.domain.release.template import TemplateError, Values, render
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
+from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.metadata import MetadataError, parse_image_references, parse_release_metadata
+from runup.release.decide.payload import IMAGE_REFERENCES_FILE, MANIFESTS, METADATA_FILE, RELEASE_MANIFESTS
+from runup.release.decide.template import TemplateError, Values, render
 
 BOOTSTRAP = "bootstrap"
 FOLDERS = (MANIFESTS, RELEASE_MANIFESTS, BOOTSTRAP)

@@ -15,10 +15,10 @@ from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Screen, joined
 from runup.cli.render.table import drawn, wrapped
 from runup.cli.render.text import machine
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters
-from runup.domain.release.listing import Row, described, notes, rows
-from runup.domain.release.payload import FOLDERS, Payload, load_payload
-from runup.domain.release.whole import oddities
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
+from runup.release.decide.listing import Row, described, notes, rows
+from runup.release.decide.payload import FOLDERS, Payload, load_payload
+from runup.release.decide.whole import oddities
 
 
 def load(

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
-from runup.domain.release import access
-from runup.domain.release.access import AccessChange
-from runup.domain.release.inclusion import (
+from runup.release.decide import access
+from runup.release.decide.access import AccessChange
+from runup.release.decide.inclusion import (
     CAPABILITY,
     EXCLUDE_PREFIX,
     FEATURE_GATE,
@@ -23,9 +23,9 @@ from runup.domain.release.inclusion import (
     MAJOR_VERSION,
     gates_of,
 )
-from runup.domain.release.manifest import Identity, Manifest
-from runup.domain.release.paths import Change, changes
-from runup.domain.release.payload import Payload
+from runup.release.decide.manifest import Identity, Manifest
+from runup.release.decide.paths import Change, changes
+from runup.release.decide.payload import Payload
 
 DELETE = "release.openshift.io/delete"
 State = Literal["added", "removed", "changed", "deleted"]

@@ -26,12 +26,12 @@ from kubekit.oci.errors import (
 )
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from runup.controllers.sources import registry_access
-from runup.controllers.sources.registry_access import PULL_SECRET
 from runup.controllers.sources.threads import in_thread
 from runup.domain.checks.rights import FILE as READS_FILE
-from runup.domain.release.metadata import MetadataError, parse_release_metadata
-from runup.domain.release.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
+from runup.release.control import registry_access
+from runup.release.control.registry_access import PULL_SECRET
+from runup.release.decide.metadata import MetadataError, parse_release_metadata
+from runup.release.decide.payload import IMAGE_REFERENCES_FILE, METADATA_FILE
 
 T = TypeVar("T")
 # A base image of a few hundred megabytes comes in that time; whoever asked is waiting.

@@ -17,8 +17,8 @@ from kubekit.kube.errors import ApiError, NotFound
 from runup.api.config_v1 import FeatureGate
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
-from runup.domain.release.cluster import PROFILE_VARIABLE, ClusterFacts
-from runup.domain.release.inclusion import DEFAULT_PROFILE
+from runup.release.decide.cluster import PROFILE_VARIABLE, ClusterFacts
+from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 OPERATOR = "cluster-version-operator"
 T = TypeVar("T")

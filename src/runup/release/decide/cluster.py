@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.domain.release.capabilities import Capabilities, enabled
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
+from runup.release.decide.capabilities import Capabilities, enabled
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 
 PROFILE_VARIABLE = "CLUSTER_PROFILE"
 EXCLUDE_VARIABLE = "EXCLUDE_MANIFESTS"

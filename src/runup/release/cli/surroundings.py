@@ -16,10 +16,10 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
-from runup.cli.release.live import OPERATOR
 from runup.domain.payload import tls
 from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
-from runup.domain.release.manifest import Manifest
+from runup.release.cli.live import OPERATOR
+from runup.release.decide.manifest import Manifest
 
 _PORT = "443"
 JSON = dict[str, Any]

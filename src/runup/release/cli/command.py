@@ -10,9 +10,9 @@ import click
 
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
-from runup.cli.release.compare import diff
-from runup.cli.release.look import explain, extract
-from runup.cli.release.shared import OUTPUT, access, guarded, items, registry_options
+from runup.release.cli.compare import diff
+from runup.release.cli.look import explain, extract
+from runup.release.cli.shared import OUTPUT, access, guarded, items, registry_options
 
 
 @click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,7 +97,7 @@ def new(
         raise click.UsageError("--base brings the operator, so --entrypoint cannot be given with it")
 
     def run() -> int:
-        from runup.cli.release import new as release_new
+        from runup.release.cli import new as release_new
 
         digest, name = release_new.make(
             release_new.Wanted(
@@ -127,7 +127,7 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     """
 
     def run() -> int:
-        from runup.cli.release import read as release_read
+        from runup.release.cli import read as release_read
 
         told = release_read.told(*release_read.load(image, access(**registry)))
         if output:
@@ -174,8 +174,8 @@ def manifests(
     def run() -> int:
         from runup.cli.named_files import read_file
         from runup.cli.output import screen_of, write
-        from runup.cli.release import read as release_read
-        from runup.domain.release.listing import filters_of, overrides_in
+        from runup.release.cli import read as release_read
+        from runup.release.decide.listing import filters_of, overrides_in
 
         described: dict[str, Any] = {
             "feature_set": feature_set,

@@ -22,10 +22,10 @@ from runup.cli.errors import message_of
 from runup.domain.payload import task as tasks
 from runup.domain.payload.rendering import LABEL, Surroundings, rendered
 from runup.domain.payload.task import Task
-from runup.domain.release.difference import deletes
-from runup.domain.release.explain import Explained
-from runup.domain.release.manifest import Manifest
-from runup.domain.release.paths import Change, changes
+from runup.release.decide.difference import deletes
+from runup.release.decide.explain import Explained
+from runup.release.decide.manifest import Manifest
+from runup.release.decide.paths import Change, changes
 
 FIELD_MANAGER = "cluster-version-operator"
 State = Literal["created", "changed", "deleted", "same", "refused", "unknown", "left"]

@@ -1,7 +1,7 @@
 """A release as the operator loads it: from the files of its image to metadata, manifests in order, and checks.
 
 Pure over bytes: the caller reads the folder or the layers. Every error is collected into one `PayloadError`, so that a
-release is mended in one go. Filtering is `runup.domain.release.inclusion`; nothing is left out here.
+release is mended in one go. Filtering is `runup.release.decide.inclusion`; nothing is left out here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kubekit.errors import Terminal
-from runup.domain.release.inclusion import DEFAULT_PROFILE, Filters, Included, include
-from runup.domain.release.manifest import Manifest, parse_manifests
-from runup.domain.release.metadata import (
+from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
+from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.metadata import (
     ImageReferences,
     MetadataError,
     ReleaseMetadata,
@@ -21,7 +21,7 @@ from runup.domain.release.metadata import (
     parse_image_references,
     parse_release_metadata,
 )
-from runup.domain.release.template import TemplateError, Values, render
+from runup.release.decide.template import TemplateError, Values, render
 
 MANIFESTS = "manifests"
 RELEASE_MANIFESTS = "release-manifests"

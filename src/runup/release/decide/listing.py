@@ -14,8 +14,8 @@ from kubekit.api import codec
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride
-from runup.domain.release.capabilities import KNOWN, Capabilities
-from runup.domain.release.inclusion import (
+from runup.release.decide.capabilities import KNOWN, Capabilities
+from runup.release.decide.inclusion import (
     DEFAULT_FEATURE_SET,
     DEFAULT_PROFILE,
     FEATURE_SETS,
@@ -25,7 +25,7 @@ from runup.domain.release.inclusion import (
     gates_of,
     include,
 )
-from runup.domain.release.payload import Payload
+from runup.release.decide.payload import Payload
 
 BAD_CLUSTER = "BadCluster"
 

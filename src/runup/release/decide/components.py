@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubekit.errors import Terminal
-from runup.domain.release.metadata import MetadataError, named_images
-from runup.domain.release.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
+from runup.release.decide.metadata import MetadataError, named_images
+from runup.release.decide.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
 
 FOLDERS = ("manifests", CHECKS)
 """What of a component's image goes into a release."""

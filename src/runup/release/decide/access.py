@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.manifest import Manifest
 
 GROUP = "rbac.authorization.k8s.io"
 _ROLES = frozenset({"Role", "ClusterRole"})

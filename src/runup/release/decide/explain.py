@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from runup.domain.release.inclusion import (
+from runup.release.decide.inclusion import (
     CAPABILITY,
     EXCLUDE_PREFIX,
     FEATURE_GATE,
@@ -20,7 +20,7 @@ from runup.domain.release.inclusion import (
     RULES,
     Filters,
 )
-from runup.domain.release.manifest import Manifest
+from runup.release.decide.manifest import Manifest
 
 Verdict = Literal["passes", "fails", "unknown", "not asked"]
 Answer = Literal["in", "out", "unknown"]

@@ -10,7 +10,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
 from runup.cli.output import screen_of
-from runup.cli.release.shared import OUTPUT, access, guarded, registry_options
+from runup.release.cli.shared import OUTPUT, access, guarded, registry_options
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -39,10 +39,10 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
         raise click.UsageError("give two releases, FROM and TO; with --live TO alone will do")
 
     def run() -> int:
-        from runup.cli.release import read
-        from runup.cli.render import release as texts
         from runup.cli.render.text import machine
-        from runup.domain.release.difference import difference
+        from runup.release.cli import read
+        from runup.release.cli import texts as texts
+        from runup.release.decide.difference import difference
 
         if live:
             return _live(connection_of(ctx), images, output, registry)
@@ -60,13 +60,13 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 
 def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
     from kubekit.oci.errors import OciError
-    from runup.cli.release import dry_run, live, read, surroundings
-    from runup.cli.release.cluster_images import image_of
-    from runup.cli.render import release as texts
     from runup.cli.render.text import machine
-    from runup.domain.release.cluster import describe
-    from runup.domain.release.explain import explain
-    from runup.domain.release.payload import PayloadError
+    from runup.release.cli import dry_run, live, read, surroundings
+    from runup.release.cli import texts as texts
+    from runup.release.cli.cluster_images import image_of
+    from runup.release.decide.cluster import describe
+    from runup.release.decide.explain import explain
+    from runup.release.decide.payload import PayloadError
 
     reached = access(**registry)
     with connection.client() as client:

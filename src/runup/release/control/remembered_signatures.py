@@ -18,7 +18,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci.signatures import Verified
-from runup.controllers.sources.signature_stores import LABEL, NAMESPACE, bytes_of
+from runup.release.control.signature_stores import LABEL, NAMESPACE, bytes_of
 
 log = structlog.get_logger("releases")
 NAME = "signatures-managed"

@@ -10,8 +10,8 @@ from pathlib import Path
 from kubekit.oci.access import Access
 from kubekit.oci.places import files_in, files_of
 from runup.cli.errors import CommandError
-from runup.cli.release.read import place
-from runup.domain.release.payload import FOLDERS
+from runup.release.cli.read import place
+from runup.release.decide.payload import FOLDERS
 
 
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:

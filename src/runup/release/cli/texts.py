@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from kubekit.lang.printable import one_line
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, drawn
-from runup.domain.release.cluster import Described
-from runup.domain.release.difference import Difference, ManifestChange, NameChange
-from runup.domain.release.explain import Explained
-from runup.domain.release.listing import described as filters_data
-from runup.domain.release.paths import ABSENT, Change, shown
-from runup.domain.release.payload import Payload
+from runup.release.decide.cluster import Described
+from runup.release.decide.difference import Difference, ManifestChange, NameChange
+from runup.release.decide.explain import Explained
+from runup.release.decide.listing import described as filters_data
+from runup.release.decide.paths import ABSENT, Change, shown
+from runup.release.decide.payload import Payload
 
 JSON = dict[str, Any]
 T = TypeVar("T")

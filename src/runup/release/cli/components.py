@@ -9,7 +9,7 @@ from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
 from kubekit.oci.places import LayoutPlace, files_of, place_of
 from runup.cli.errors import CommandError
-from runup.domain.release.components import FOLDERS, Component, check_name, gathered
+from runup.release.decide.components import FOLDERS, Component, check_name, gathered
 
 
 @dataclass(frozen=True, slots=True)

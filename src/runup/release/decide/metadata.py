@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version, VersionError
-from runup.domain import documentation
+from runup.release.decide import documentation
 
 KIND = "cincinnati-metadata-v0"
 ARCHITECTURE_KEY = "release.openshift.io/architecture"
