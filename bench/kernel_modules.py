@@ -28,7 +28,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from runup.controllers.kernelmodules.readiness import AT_ONCE
+from runup.kernelmodules.control.readiness import AT_ONCE
 from runup.sandbox.processes.registry import Registry
 
 KO = f"opt/lib/modules/{KERNEL}/bench.ko"

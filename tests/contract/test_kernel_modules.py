@@ -15,7 +15,7 @@ from tests.contract.converter import converter
 from tests.contract.kernel_module_rows import BAD, GOOD, SHAPELESS, module
 from tests.servers import eventually
 
-from runup.domain.kernelmodules.conversion import review
+from runup.kernelmodules.decide.conversion import review
 
 FILES = sorted((Path(__file__).parents[2] / "deploy" / "kernel-module-preflight").glob("*.crd.yaml"))
 GROUP = "kmm.sigs.x-k8s.io"

@@ -22,13 +22,13 @@ from tests.factories import cluster_operator
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
 from runup.controllers.cluster_series import ClusterSeries
-from runup.controllers.kernelmodules.metrics import Metrics as KernelModuleMetrics
 from runup.controllers.metrics import Metrics
 from runup.controllers.story import Story, nobody_writes
 from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
 from runup.domain.preflight.report import ReportedCheck
+from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 
 ROOT = Path(__file__).parents[2]
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runup.controllers.kernelmodules import webhooks
+from runup.kernelmodules.control import webhooks
 from runup.release.control.build import release_metadata
 from runup.release.decide.payload import load_payload
 

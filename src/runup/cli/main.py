@@ -21,7 +21,7 @@ from runup.cli.output import shown
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.upgrade.command:upgrade",
     "preflight": "runup.cli.preflight.command:preflight",
-    "kmod": "runup.cli.kmod.command:kmod",
+    "kmod": "runup.kernelmodules.cli.command:kmod",
     "check": "runup.cli.check.command:check",
     "graph": "runup.cli.graph.command:graph",
     "checks": "runup.cli.checks.command:checks",

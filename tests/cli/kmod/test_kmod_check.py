@@ -25,8 +25,8 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module
-from runup.cli.kmod.check import Looked, exit_code
-from runup.domain.kernelmodules.verdict import Readiness, Status
+from runup.kernelmodules.cli.check import Looked, exit_code
+from runup.kernelmodules.decide.verdict import Readiness, Status
 
 JSON = dict[str, Any]
 KERNEL = "5.14.0-427.el9_4.x86_64"

@@ -22,8 +22,8 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
 from runup.controllers.endpoint import Endpoint
-from runup.controllers.kernelmodules import webhooks
-from runup.controllers.kernelmodules.metrics import Metrics
+from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control.metrics import Metrics
 
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEFINITION = "deploy/kernel-module-preflight/01_preflightvalidations.crd.yaml"

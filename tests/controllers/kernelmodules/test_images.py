@@ -22,11 +22,11 @@ from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.controllers.kernelmodules.images import LONGEST_REASON, verify_image
-from runup.controllers.kernelmodules.registries import GivenRegistries
-from runup.domain.kernelmodules.asked import ImageQuestion
-from runup.domain.kernelmodules.texts import IMAGE_VERIFIED
-from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome
+from runup.kernelmodules.control.images import LONGEST_REASON, verify_image
+from runup.kernelmodules.control.registries import GivenRegistries
+from runup.kernelmodules.decide.asked import ImageQuestion
+from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
+from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
 
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 FOLDER = f"opt/lib/modules/{KERNEL}"

@@ -25,13 +25,13 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import TLSOptions
-from runup.controllers.kernelmodules.images import verify_image
-from runup.controllers.kernelmodules.kernels import kernels_of, toolkit_of_release
-from runup.controllers.kernelmodules.registries import ClusterRegistries, GivenRegistries
-from runup.domain.kernelmodules.asked import ImageQuestion, ReleaseQuestion
-from runup.domain.kernelmodules.flavours import Flavour
-from runup.domain.kernelmodules.toolkit import REFERENCES_FILE, TOOLKIT_FILE
-from runup.domain.kernelmodules.verdict import Outcome
+from runup.kernelmodules.control.images import verify_image
+from runup.kernelmodules.control.kernels import kernels_of, toolkit_of_release
+from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries
+from runup.kernelmodules.decide.asked import ImageQuestion, ReleaseQuestion
+from runup.kernelmodules.decide.flavours import Flavour
+from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, TOOLKIT_FILE
+from runup.kernelmodules.decide.verdict import Outcome
 from runup.release.control.registry_access import SECRETS
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

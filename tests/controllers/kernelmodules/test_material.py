@@ -26,8 +26,8 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.build_v1 import Build
-from runup.controllers.kernelmodules import material
-from runup.domain.kernelmodules.asked import MaterialQuestion
+from runup.kernelmodules.control import material
+from runup.kernelmodules.decide.asked import MaterialQuestion
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)

@@ -28,8 +28,8 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
-from runup.controllers.kernelmodules.process import NAMESPACE, Process
 from runup.controllers.leading import Election
+from runup.kernelmodules.control.process import NAMESPACE, Process
 
 START = "import sys; from runup.cli.operator.entry import kernel_modules; sys.exit(kernel_modules())"
 # Nobody loses such a lease because a machine is busy; a leader that ends gives it back.

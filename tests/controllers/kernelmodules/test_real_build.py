@@ -33,8 +33,8 @@ from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from runup.controllers.kernelmodules.process import Options
-from runup.domain.kernelmodules.jobs import Builder
+from runup.kernelmodules.control.process import Options
+from runup.kernelmodules.decide.jobs import Builder
 from runup.release.control.build import build_image
 
 JSON = dict[str, Any]

@@ -36,8 +36,8 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.api.kmm_v1beta2 import PreflightValidationOCP
-from runup.controllers.kernelmodules.process import NAMESPACE, Process
-from runup.domain.kernelmodules.builds import BUILDS
+from runup.kernelmodules.control.process import NAMESPACE, Process
+from runup.kernelmodules.decide.builds import BUILDS
 
 JSON = dict[str, Any]
 Right = tuple[str, str, str]

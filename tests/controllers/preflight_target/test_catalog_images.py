@@ -26,7 +26,6 @@ from kubekit.lang.version import Version
 from kubekit.oci.access import Access
 from kubesandbox.apiserver import ApiServer
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.controllers.kernelmodules.registries import GivenRegistries
 from runup.controllers.preflight_target.catalog_images import (
     AGAIN_S,
     FIRST_S,
@@ -47,6 +46,7 @@ from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
+from runup.kernelmodules.control.registries import GivenRegistries
 from runup.release.control.registry_access import TAG_MIRRORS
 
 REGISTRIES = GivenRegistries(Access(attempts=1))

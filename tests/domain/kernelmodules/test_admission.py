@@ -9,7 +9,7 @@ from tests.contract.kernel_module_rows import BAD, GOOD, module
 
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import Module, PreflightValidationOCPSpec, PreflightValidationSpec
-from runup.domain.kernelmodules.admission import kernel_fault, module_faults, validation_fault
+from runup.kernelmodules.decide.admission import kernel_fault, module_faults, validation_fault
 
 JSON = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.domain.kernelmodules.conversion import NEW, OLD, Unconvertible, convert, review
+from runup.kernelmodules.decide.conversion import NEW, OLD, Unconvertible, convert, review
 
 JSON = dict[str, Any]
 TIME = "2026-01-02T03:04:05Z"

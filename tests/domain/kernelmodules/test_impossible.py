@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.domain.kernelmodules.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
-from runup.domain.kernelmodules.asked import Image, Material
-from runup.domain.kernelmodules.jobs import LARGEST_DOCKERFILE, Builder
+from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.jobs import LARGEST_DOCKERFILE, Builder
 
 GONE = Image(verified=False, reason="gone")
 KEYS = Material("", ("k1", "c1"))

@@ -9,8 +9,8 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import BuildArg, Module
-from runup.domain.kernelmodules.mapping import Unmapped, resolve
-from runup.domain.kernelmodules.substitution import BadSubstitution, normalised, substitute, variables
+from runup.kernelmodules.decide.mapping import Unmapped, resolve
+from runup.kernelmodules.decide.substitution import BadSubstitution, normalised, substitute, variables
 
 FEDORA = "6.0.15-300.fc37.x86_64"
 IMAGE = "registry.example/drivers/simple:1"

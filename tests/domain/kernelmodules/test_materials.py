@@ -23,14 +23,14 @@ from tests.domain.kernelmodules.validation_world import (
 from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
-from runup.domain.kernelmodules import builds
-from runup.domain.kernelmodules.asked import Image, Material
-from runup.domain.kernelmodules.files import module_of, spelled
-from runup.domain.kernelmodules.jobs import Builder
-from runup.domain.kernelmodules.runs import Runner, State
-from runup.domain.kernelmodules.toolkit import absent
-from runup.domain.kernelmodules.verdict import ImageVerdict, Outcome, architectures
 from runup.domain.plan import Delete
+from runup.kernelmodules.decide import builds
+from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.files import module_of, spelled
+from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.runs import Runner, State
+from runup.kernelmodules.decide.toolkit import absent
+from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
 
 TOOLKIT = Material("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
 DTK = "dtk@sha256:a"

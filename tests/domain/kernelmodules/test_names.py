@@ -8,9 +8,9 @@ import pytest
 from tests.domain.kernelmodules.test_runs import WANTED
 from tests.domain.kernelmodules.validation_world import node
 
-from runup.domain.kernelmodules import images, runs
-from runup.domain.kernelmodules.flavours import Flavour, flavour_of
-from runup.domain.kernelmodules.stages import architecture_of, selected
+from runup.kernelmodules.decide import images, runs
+from runup.kernelmodules.decide.flavours import Flavour, flavour_of
+from runup.kernelmodules.decide.stages import architecture_of, selected
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from kubekit.api import codec
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
-from runup.domain.kernelmodules import builds, images, jobs, signing
-from runup.domain.kernelmodules.jobs import Builder
-from runup.domain.kernelmodules.runs import LONGEST_NAME, Mounted, State, Wanted
+from runup.kernelmodules.decide import builds, images, jobs, signing
+from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.runs import LONGEST_NAME, Mounted, State, Wanted
 
 WANTED = Wanted(
     purpose="build",

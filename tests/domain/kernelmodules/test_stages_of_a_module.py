@@ -17,8 +17,8 @@ from tests.domain.kernelmodules.validation_world import (
     world,
 )
 
-from runup.domain.kernelmodules.asked import Image, Material
-from runup.domain.kernelmodules.runs import State
+from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.runs import State
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")
 THERE = Image(verified=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubekit.errors import Terminal
-from runup.domain.kernelmodules.toolkit import toolkit_image, toolkit_of
+from runup.kernelmodules.decide.toolkit import toolkit_image, toolkit_of
 
 RELEASE = "quay.example/release@sha256:1"
 DTK = "quay.example/dtk@sha256:2"

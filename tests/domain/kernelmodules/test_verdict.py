@@ -17,8 +17,8 @@ from runup.domain.checks.catalogue import kernel_modules, kernel_modules_ready
 from runup.domain.checks.catalogue.kernel_modules_ready import OCP, PLAIN
 from runup.domain.checks.engine import run_check
 from runup.domain.checks.model import Snapshot
-from runup.domain.kernelmodules.toolkit import Toolkit
-from runup.domain.kernelmodules.verdict import (
+from runup.kernelmodules.decide.toolkit import Toolkit
+from runup.kernelmodules.decide.verdict import (
     ImageVerdict,
     Outcome,
     Readiness,

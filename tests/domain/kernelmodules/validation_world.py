@@ -11,7 +11,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.domain.kernelmodules.asked import (
+from runup.domain.plan import Apply, PatchStatus, Plan
+from runup.kernelmodules.decide.asked import (
     Answer,
     Answers,
     Found,
@@ -21,11 +22,10 @@ from runup.domain.kernelmodules.asked import (
     MaterialQuestion,
     Question,
 )
-from runup.domain.kernelmodules.jobs import Builder
-from runup.domain.kernelmodules.observed import Observed
-from runup.domain.kernelmodules.reconcile import reconcile
-from runup.domain.kernelmodules.runs import Run, Runner, State
-from runup.domain.plan import Apply, PatchStatus, Plan
+from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.reconcile import reconcile
+from runup.kernelmodules.decide.runs import Run, Runner, State
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -13,7 +13,7 @@ from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
 
 if TYPE_CHECKING:
-    from runup.controllers.kernelmodules.process import Options
+    from runup.kernelmodules.control.process import Options
 
 
 @click.command("kernel-module-preflight")
@@ -72,15 +72,15 @@ def run(flags: Mapping[str, Any]) -> int:
     """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
     import uvloop
 
-    from runup.controllers.kernelmodules.process import serve
+    from runup.kernelmodules.control.process import serve
 
     return run_process(flags, options_of, serve, uvloop.run)
 
 
 def options_of(flags: Mapping[str, Any]) -> Options:
     """The operator's options; raises ValueError that names the flag which cannot be read."""
-    from runup.controllers.kernelmodules.process import Options
-    from runup.domain.kernelmodules.jobs import Builder
+    from runup.kernelmodules.control.process import Options
+    from runup.kernelmodules.decide.jobs import Builder
 
     return Options(
         **common(flags),

@@ -129,9 +129,9 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
     from kubekit.kube import calls
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
-    from runup.controllers.kernelmodules.registries import ClusterRegistries
     from runup.controllers.preflight_target.client import ReadOnlyClient
     from runup.controllers.preflight_target.target import Timing
+    from runup.kernelmodules.control.registries import ClusterRegistries
 
     kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:

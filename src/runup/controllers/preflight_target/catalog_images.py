@@ -22,14 +22,14 @@ from kubekit.oci.places import LayoutPlace, place_of
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.controllers.kernelmodules.images import asked
-from runup.controllers.kernelmodules.registries import Registries
 from runup.controllers.sources.catalogs import read_catalog, unread
 from runup.domain.checks.catalogue import olm_target_catalog
 from runup.domain.checks.catalogue.olm_catalog_images import wanted
 from runup.domain.checks.catalogue.wording import minor_or_major
 from runup.domain.checks.model import Context, Snapshot
 from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
+from runup.kernelmodules.control.images import asked
+from runup.kernelmodules.control.registries import Registries
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0

@@ -18,13 +18,13 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
-from runup.controllers.kernelmodules.readiness import Wanted, assess
-from runup.controllers.kernelmodules.registries import Registries
 from runup.domain.checks.model import Snapshot
-from runup.domain.kernelmodules.flavours import Flavour
-from runup.domain.kernelmodules.looked import AGAIN_S
-from runup.domain.kernelmodules.toolkit import TOOLKIT
-from runup.domain.kernelmodules.verdict import Readiness, Seen, Status, flavours, live
+from runup.kernelmodules.control.readiness import Wanted, assess
+from runup.kernelmodules.control.registries import Registries
+from runup.kernelmodules.decide.flavours import Flavour
+from runup.kernelmodules.decide.looked import AGAIN_S
+from runup.kernelmodules.decide.toolkit import TOOLKIT
+from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, flavours, live
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)

@@ -27,7 +27,6 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Forbidden, NotFound, Transient
 from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.controllers.kernelmodules.registries import ClusterRegistries, Registries
 from runup.controllers.preflight_target.catalog_images import CatalogImages
 from runup.controllers.preflight_target.containers import Containers, waiting
 from runup.controllers.preflight_target.module_images import ModuleImages
@@ -42,8 +41,9 @@ from runup.domain.checks.engine import CheckOutcome
 from runup.domain.checks.model import Check, Context
 from runup.domain.checks.payload import declared_checks
 from runup.domain.checks.results import Header, completed, failed, running
-from runup.domain.kernelmodules.toolkit import TOOLKIT
 from runup.domain.preflight.report import Report, ReportedContainer, encode
+from runup.kernelmodules.control.registries import ClusterRegistries, Registries
+from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates

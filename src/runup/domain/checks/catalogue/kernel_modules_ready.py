@@ -38,7 +38,7 @@ from runup.domain.checks.catalogue.kernel_modules import (
 from runup.domain.checks.catalogue.presence import DEFINITIONS, all_or_none
 from runup.domain.checks.catalogue.wording import LONGEST_CAUSE
 from runup.domain.checks.model import Context, Finding, Snapshot
-from runup.domain.kernelmodules.verdict import Readiness, Seen, Status, live
+from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, live
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."

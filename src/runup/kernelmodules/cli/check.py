@@ -1,0 +1,177 @@
+"""What `runup kmod check` looks at: Modules and nodes of a cluster or a dump, and registries; out comes an exit code.
+
+A cluster is only read. Of nodes that could not be read nothing is assumed but that they are there: a note says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Object, key_of
+from kubekit.api.scheme import Resource, resource_of
+from runup import __version__
+from runup.api.kmm_v1beta1 import Module
+from runup.cli.errors import CommandError
+from runup.cli.findings import APPLY, NONE, UNKNOWN
+from runup.cli.output import screen_of, write
+from runup.cli.render.text import err, machine, out
+from runup.kernelmodules.cli import texts as rendered
+from runup.kernelmodules.control.readiness import Wanted, assess
+from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
+from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
+from runup.kernelmodules.decide.verdict import Readiness, Status, live
+
+if TYPE_CHECKING:
+    from kubekit.kube.pages import Listing
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+    from runup.dump.load import Dump
+
+AGENT = f"runup-kmod-check/{__version__}"
+K = TypeVar("K", bound=Object)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What was typed."""
+
+    to_image: str
+    kernel: str
+    toolkit_image: str
+    modules: tuple[str, ...]
+    dump: str
+    at_once: int
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found; `notes` are what could not be read, of which the last answer may be wrong."""
+
+    found: tuple[Readiness, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+
+def run(connection: Connection, flags: Flags, access: Access) -> int:
+    """Look, print, and say by the exit code what it comes to."""
+    wanted = _wanted(flags, access)
+    looked = asyncio.run(
+        _of_dump(flags, wanted, access) if flags.dump else _of_cluster(connection, flags, wanted, access)
+    )
+    shown = (
+        machine(rendered.as_data(looked.found, looked.notes), flags.output)
+        if flags.output in ("json", "yaml")
+        else rendered.table(looked.found, screen_of(sys.stdout), wide=flags.output == "wide")
+    )
+    write([*(err(f"warning: {note}\n") for note in looked.notes), out(shown)])
+    return exit_code(looked)
+
+
+def exit_code(looked: Looked) -> int:
+    """2 where one will not load, else 3 where that is not known of one or of all that there are, else 0."""
+    statuses = {each.status for each in looked.found}
+    if Status.FALSE in statuses:
+        return APPLY
+    return UNKNOWN if Status.UNKNOWN in statuses or looked.notes else NONE
+
+
+def _wanted(flags: Flags, access: Access) -> Wanted:
+    from kubekit.oci.places import LAYOUT, REGISTRY, files_of, place_of
+
+    if flags.to_image.startswith(LAYOUT):
+        files, _ = files_of(place_of(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)
+        return Wanted(toolkit=toolkit_image(files.get(REFERENCES_FILE, b"{}"), flags.to_image))
+    return Wanted(flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY))
+
+
+async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> Looked:
+    from kubekit.kube.errors import Forbidden, NotFound
+    from kubekit.kube.pages import Listing
+    from runup.controllers.preflight_target.client import ReadOnlyClient
+
+    async with ReadOnlyClient(connection.config(), namespace="", user_agent=AGENT) as client:
+        try:
+            modules = await client.listing(Module)
+        except NotFound:
+            return Looked()  # no such kind, so no such objects
+        try:
+            nodes = await client.listing(Node)
+        except Forbidden as error:
+            nodes = Listing([], "", incomplete=(f"which there are is not known: {error.message}",))
+        notes = [*_lacks("Module", modules), *_lacks("Node", nodes)]
+        return await _assessed(modules.items, nodes.items, flags, wanted, ClusterRegistries(client, access), notes)
+
+
+async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> Looked:
+    from runup.dump.layout import BadDump
+    from runup.dump.load import read
+
+    resources = [resource_of(kind) for kind in (Module, Node)]
+    try:
+        dump = read(Path(flags.dump), only=("clusterversions", *(each.plural for each in resources)))
+    except BadDump as error:
+        raise CommandError(error.message) from error
+    notes = [why for each in resources if (why := _absent(dump, each))]
+    notes += dump.problems
+    modules, nodes = _decoded(Module, dump.objects, notes), _decoded(Node, dump.objects, notes)
+    return await _assessed(modules, nodes, flags, wanted, GivenRegistries(access), notes)
+
+
+def _absent(dump: Dump, resource: Resource) -> str:
+    """Why the dump need not have all objects of a kind, empty where it does."""
+    key = (resource.group, resource.plural)
+    if key in dump.collected.whole:
+        return ""
+    if key in dump.collected.partly:
+        return f"{resource.name}: {dump.collected.why_partly(key)}"
+    return f"the dump holds no {resource.name}: whether there were any is not known"
+
+
+def _lacks(kind: str, listed: Listing[K]) -> list[str]:
+    return [f"{kind} {each}" for each in listed.undecoded] + [f"{kind}s: {why}" for why in listed.incomplete]
+
+
+async def _assessed(
+    modules: Sequence[Module],
+    nodes: Sequence[Node],
+    flags: Flags,
+    wanted: Wanted,
+    registries: Registries,
+    notes: list[str],
+) -> Looked:
+    chosen = _chosen(modules, flags.modules)
+    return Looked(await assess(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
+
+
+def _chosen(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
+    """Those that were named, all without names; raises CommandError for a name that none has."""
+    if not named:
+        return list(modules)
+    found = live(modules)
+    for name in named:
+        if not any(name in (each.metadata.name, str(key_of(each))) for each in found):
+            known = ", ".join(str(key_of(each)) for each in found) or "none"
+            raise CommandError(f"there is no Module {name} that loads a kernel module; there are: {known}")
+    return [each for each in found if {each.metadata.name, str(key_of(each))} & set(named)]
+
+
+def _decoded(kind: type[K], objects: Sequence[codec.JSON], notes: list[str]) -> list[K]:
+    """Those of `kind` among a dump's objects; one that cannot be read is a note."""
+    resource = resource_of(kind)
+    found = []
+    for obj in objects:
+        if (obj["kind"], obj["apiVersion"]) != (resource.kind, resource.api_version):
+            continue
+        try:
+            found.append(codec.convert(kind, obj))
+        except codec.DecodeError as error:
+            metadata = obj.get("metadata") or {}
+            notes.append(f"{resource.kind} {metadata.get('namespace', '')}/{metadata.get('name')}: {error}")
+    return found

@@ -1,0 +1,26 @@
+"""Where the answers to a validation's questions come from: registries, as nodes ask them, and the cluster itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kubekit.kube.client import Client
+from kubekit.oci.access import Access
+from runup.kernelmodules.control import kernels, material
+from runup.kernelmodules.control.images import verify_image
+from runup.kernelmodules.control.registries import ClusterRegistries
+from runup.kernelmodules.decide.asked import Found, ImageQuestion, Question, ReleaseQuestion
+
+
+def answering(client: Client, *, plain_http: frozenset[str] = frozenset()) -> Callable[[Question], Awaitable[Found]]:
+    """What answers questions about `client`'s cluster; `plain_http` are registries without TLS."""
+    registries = ClusterRegistries(client, Access(plain_http=plain_http))
+
+    async def answer(question: Question) -> Found:
+        if isinstance(question, ImageQuestion):
+            return (await verify_image(question, registries)).answer
+        if isinstance(question, ReleaseQuestion):
+            return await kernels.kernels_of(question, registries)
+        return await material.read(client, question)
+
+    return answer

@@ -1,0 +1,218 @@
+"""The kernel-module preflight's loop: a name's objects observed, one plan decided and carried out, at every change.
+
+A name is a PreflightValidationOCP and the PreflightValidation that it made, or either alone. Nothing waits in a pass:
+registries are asked beside it. A run that the API server refuses is a fault of its Module, and told there; the others
+go on.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from runup.controllers.execute import Executor, NotApplied
+from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
+from runup.kernelmodules.control.asking import Asking
+from runup.kernelmodules.control.caches import Caches
+from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.runners import Runners
+from runup.kernelmodules.decide import builds, jobs
+from runup.kernelmodules.decide.asked import Question
+from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.looked import AGAIN_S
+from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.reconcile import reconcile
+from runup.kernelmodules.decide.runs import Run
+
+log = structlog.get_logger("kernelmodules")
+NAME = "kernel-module-preflight"
+# Changes that come together are looked at together.
+QUIET_S = 0.1
+_RUNS = (jobs.JOBS, builds.BUILDS)
+
+
+class KernelModulesController:
+    """See the module. `run` works until cancelled."""
+
+    def __init__(
+        self, *, caches: Caches, queue: WorkQueue[str], clock: Clock, metrics: Metrics, builder: Builder
+    ) -> None:
+        self._caches = caches
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._builder = builder
+        self._refused: dict[NamespacedName, tuple[str, float]] = {}
+        self._told_waiting = ""
+        self._requested = False
+        caches.on_change(self.on_change, self.on_any_change, self.on_request)
+
+    def on_change(self, name: str) -> None:
+        """Something changed that bears on the validation of that name."""
+        if name:
+            self._queue.add_after(name, QUIET_S)
+
+    def on_request(self) -> None:
+        """Somebody asks anew, so what was found before is found out again."""
+        self._requested = True
+
+    def on_any_change(self) -> None:
+        """Something changed that bears on every validation."""
+        for name in self._caches.names():
+            self.on_change(name)
+
+    async def run(self, executor: Executor, asking: Asking, runners: Runners) -> None:
+        """Take names until cancelled or the queue shuts down."""
+        self.on_any_change()
+        while True:
+            try:
+                name = await self._queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._handle(name, executor, asking, runners)
+            finally:
+                self._queue.done(name)
+
+    async def _handle(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
+        """One pass; the error's type says what happens next. A bug of ours must not end the controller."""
+        try:
+            await self._pass(name, executor, asking, runners)
+        except Conflict as error:
+            log.debug("decided on an old version", preflight=name, error=str(error))
+        except (KubeError, DecodeError) as error:
+            log.warning(
+                "it could not be written", preflight=name, error=str(error), failures=self._queue.failures(name)
+            )
+        except Exception:
+            log.exception("the pass failed", preflight=name)
+        else:
+            self._queue.forget(name)
+            return
+        self._queue.add_rate_limited(name)
+
+    async def _pass(self, name: str, executor: Executor, asking: Asking, runners: Runners) -> None:
+        if self._is_too_early():
+            return
+        if self._requested:
+            self._requested = False
+            asking.forget()
+        observed = self.observe(name, asking, runners)
+        plan = reconcile(observed, now=self._clock.now())
+        asking.ask(_questions(plan))
+        self._tell(observed, plan)
+        self._metrics.see(self._caches.modules.all(), self._caches.validations.all(), self._caches.ocps.all())
+        if plan.requeue_after_s is not None:
+            self._queue.add_after(name, max(plan.requeue_after_s, QUIET_S))
+        await self._carry_out(plan, executor)
+
+    def _is_too_early(self) -> bool:
+        """Whether it is not known yet what there is: a Module that is not listed yet is not one that is gone."""
+        waiting = self._caches.waiting()
+        if waiting and waiting != self._told_waiting:
+            log.info("waiting for the cluster to be read", kind=waiting)
+        self._told_waiting = waiting
+        return bool(waiting)
+
+    def observe(self, name: str, asking: Asking, runners: Runners) -> Observed:
+        """All that bears on that name."""
+        caches = self._caches
+        key = NamespacedName("", name)
+        modules = caches.modules
+        return Observed(
+            name=name,
+            ocp=caches.ocps.get(key),
+            validation=caches.validations.get(key),
+            validations={each.metadata.name: each for each in caches.validations.all()},
+            parents={each.metadata.name: each for each in caches.ocps.all()},
+            modules=tuple(modules.all()) if modules.synced else None,
+            unreadable=modules.undecoded,
+            modules_problem=modules.error or "",
+            incomplete="; ".join(modules.incomplete),
+            nodes=tuple(caches.nodes.all()) if caches.nodes.synced else None,
+            runs=self._runs(),
+            runner=runners.current,
+            refused=self._refusals(),
+            answers=asking.known,
+            builder=self._builder,
+        )
+
+    def _runs(self) -> tuple[Run, ...]:
+        pods = self._caches.pods.all()
+        found = [
+            *(jobs.run_of(each, pods) for each in self._caches.jobs.all()),
+            *(builds.run_of(each) for each in self._caches.builds.all()),
+        ]
+        return tuple(sorted((run for run in found if run is not None), key=lambda run: run.key))
+
+    def _refusals(self) -> dict[NamespacedName, str]:
+        """What was refused is tried again after a while: a quota, an admission webhook or a right may have changed."""
+        oldest = self._clock.monotonic() - AGAIN_S
+        self._refused = {key: found for key, found in self._refused.items() if found[1] > oldest}
+        return {key: message for key, (message, _) in self._refused.items()}
+
+    async def _carry_out(self, plan: Plan, executor: Executor) -> None:
+        """Every action, also after one that failed: Modules do not wait for each other. Raises the first error."""
+        failed: KubeError | None = None
+        for action in plan.actions:
+            try:
+                await executor.execute(Plan((action,)))
+            except (NotApplied, ApiError, Transient) as error:
+                if self._is_refusal(action, error):
+                    continue
+                failed = failed or error
+                if isinstance(error, Conflict):
+                    break
+            else:
+                if not isinstance(action, Event):
+                    self._metrics.writes.labels(action.resource.kind).inc()
+        if failed is not None:
+            raise failed
+
+    def _is_refusal(self, action: Action, error: KubeError) -> bool:
+        if not isinstance(error, NotApplied) or not error.lasting:
+            return False
+        if not isinstance(action, Apply) or action.resource not in _RUNS:
+            return False
+        metadata = action.object["metadata"]
+        key = NamespacedName(metadata["namespace"], metadata["name"])
+        log.warning("a run was refused", kind=action.resource.kind, run=str(key), error=str(error))
+        self._refused[key] = (f"{action.resource.kind} {key} was refused: {error}", self._clock.monotonic())
+        # The status of this pass does not know of it.
+        self.on_any_change()
+        return True
+
+    def _tell(self, observed: Observed, plan: Plan) -> None:
+        """One line a transition: `grep` by preflight and module tells the story."""
+        for action in plan.actions:
+            if isinstance(action, Apply):
+                metadata = action.object["metadata"]
+                where = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+                log.info("applying", preflight=observed.name, kind=action.resource.kind, object=str(where))
+            elif isinstance(action, PatchStatus):
+                self._tell_status(observed, action)
+
+    def _tell_status(self, observed: Observed, action: PatchStatus) -> None:
+        before = observed.validation if action.resource.kind == "PreflightValidation" else observed.ocp
+        known = {(each.namespace, each.name): each for each in before.status.modules} if before else {}
+        for each in action.fields.get("modules", ()):
+            old = known.get((each["namespace"], each["name"]))
+            said = (each["verificationStatus"], each["verificationStage"], each.get("statusReason", ""))
+            if old is None or said != (old.verification_status, old.verification_stage, old.status_reason):
+                log.info(
+                    "module",
+                    kind=action.resource.kind,
+                    preflight=observed.name,
+                    module=f"{each['namespace']}/{each['name']}",
+                    verified=said[0],
+                    stage=said[1],
+                    reason=said[2],
+                )
+
+
+def _questions(plan: Plan) -> list[Question]:
+    return [question for _, question in plan.work]

@@ -1,0 +1,99 @@
+"""Which kernels a release image brings, read from its registry: the driver toolkit's name, then what that says.
+
+In: a pull spec and the architectures of the nodes. Out: a `Toolkit` each; Terminal where the images say something else
+than they should, Waiting where they could not be read. Nothing of an image is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubekit.api.codec import DecodeError
+from kubekit.errors import RunupError, Terminal, Waiting
+from kubekit.oci.errors import FileNotFound, OciError, Unreachable
+from kubekit.oci.reference import parse
+from runup.api.kmm_v1beta1 import ValidatedKernel
+from runup.kernelmodules.control.images import asked
+from runup.kernelmodules.control.registries import Registries
+from runup.kernelmodules.decide import toolkit
+from runup.kernelmodules.decide.asked import Kernels, ReleaseQuestion
+from runup.kernelmodules.decide.flavours import Flavour
+from runup.kernelmodules.decide.toolkit import Toolkit
+
+WITHIN_S = 300.0
+"""Time for one image, in seconds."""
+
+AGAIN_S = 60.0
+"""When an image that could not be read is worth another attempt, in seconds."""
+
+REASON = "ReleaseUnreadable"
+
+
+async def kernels_of(question: ReleaseQuestion, registries: Registries) -> Kernels:
+    """The kernel of each kind, or why one of them is not known."""
+    found: list[ValidatedKernel] = []
+    read: dict[str, Toolkit] = {}
+    for each in question.flavours or (Flavour("amd64"),):
+        architecture = each.architecture
+        try:
+            if architecture not in read:
+                read[architecture] = await toolkit_of_release(question.image, registries, architecture=architecture)
+            kernel = read[architecture].chosen(real_time=each.real_time)
+        except RunupError as error:
+            several = f"{each}: " if len(question.flavours) > 1 else ""
+            return Kernels(problem=f"{several}{error.message}")
+        found.append(ValidatedKernel(architecture, kernel, read[architecture].image))
+    return Kernels(tuple(found))
+
+
+async def toolkit_of_release(release: str, registries: Registries, *, architecture: str = "amd64") -> Toolkit:
+    """What the driver toolkit of a release image says; raises Terminal and Waiting."""
+    try:
+        references = await _file(release, toolkit.REFERENCES_FILE, registries, architecture)
+    except FileNotFound as error:
+        raise Terminal(
+            f"failed to find {toolkit.REFERENCES_FILE} in {release}, which is no release image", reason=REASON
+        ) from error
+    return await toolkit_at(toolkit.toolkit_image(references, release), registries, architecture=architecture)
+
+
+async def toolkit_at(image: str, registries: Registries, *, architecture: str = "amd64") -> Toolkit:
+    """What the driver toolkit `image` says of itself; raises Terminal and Waiting."""
+    try:
+        data = await _file(image, toolkit.TOOLKIT_FILE, registries, architecture)
+    except FileNotFound as error:
+        raise toolkit.absent(image) from error
+    return toolkit.toolkit_of(data, image, architecture)
+
+
+async def _file(image: str, path: str, registries: Registries, architecture: str) -> bytes:
+    """One file of an image; raises FileNotFound where the image has none such, Terminal and Waiting."""
+    notes: list[str] = []
+    try:
+        reference = parse(image)
+        access = await registries.access("", "", notes)
+        return await asked(
+            reference,
+            access,
+            lambda client: client.read_file(reference, path, architecture=architecture),
+            within_s=WITHIN_S,
+        )
+    except FileNotFound:
+        raise
+    except TimeoutError as error:
+        raise _waiting(image, f"it was not read within {WITHIN_S:g} s", notes) from error
+    except DecodeError as error:
+        raise _waiting(image, f"the cluster's answer is not clear: {error}", notes) from error
+    except Unreachable as error:
+        raise _waiting(image, error.message, notes) from error
+    except OciError as error:
+        raise Terminal(_told(image, error.message, notes), reason=REASON) from error
+
+
+def _waiting(image: str, why: str, notes: Sequence[str]) -> Waiting:
+    return Waiting(_told(image, why, notes), reason=REASON, retry_after_s=AGAIN_S)
+
+
+def _told(image: str, why: str, notes: Sequence[str]) -> str:
+    noted = f" ({'; '.join(notes)})" if notes else ""
+    return f"failed to get image spec from image {image}: {why}{noted}"

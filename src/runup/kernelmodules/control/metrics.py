@@ -1,0 +1,83 @@
+"""What the kernel-module preflight does, as metrics. Names with `kmm_` are those of Kernel Module Management."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from kubekit.kube.clock import Clock
+from runup.api.kmm_v1beta1 import Module
+from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP
+from runup.kernelmodules.decide.asked import Found, Question
+
+_STATUS = ("preflight", "namespace", "name", "status")
+
+
+class Metrics:
+    """A registry of its own: several controllers may live in one process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.modules = Gauge("kmm_module_num", "Modules in the cluster.", registry=self.registry)
+        self.builds = Gauge("kmm_in_cluster_build_num", "Modules with a build section.", registry=self.registry)
+        self.signs = Gauge("kmm_in_cluster_sign_num", "Modules with a sign section.", registry=self.registry)
+        self.preflights = Gauge("kmm_preflight_num", "Preflight validations in the cluster.", registry=self.registry)
+        self.statuses = Gauge(
+            "kmm_preflight_module_status",
+            "1 for what a validation says of a Module; status is the stage where it is not verified.",
+            _STATUS,
+            registry=self.registry,
+        )
+        self.writes = Counter(
+            "kernel_module_preflight_writes", "Writes to the cluster, by kind.", ("kind",), registry=self.registry
+        )
+        self.answers = Histogram(
+            "kernel_module_preflight_answer_seconds",
+            "Finding out about an image, a release, or what a build is made of.",
+            ("question",),
+            buckets=(0.01, 0.1, 0.3, 1, 3, 10, 30, 100, 300),
+            registry=self.registry,
+        )
+
+    def timed(
+        self, answer: Callable[[Question], Awaitable[Found]], clock: Clock
+    ) -> Callable[[Question], Awaitable[Found]]:
+        """`answer`, with the time that it takes."""
+
+        async def measured(question: Question) -> Found:
+            begun = clock.monotonic()
+            try:
+                return await answer(question)
+            finally:
+                kind = type(question).__name__.removesuffix("Question").lower()
+                self.answers.labels(kind).observe(clock.monotonic() - begun)
+
+        return measured
+
+    def see(
+        self,
+        modules: Iterable[Module],
+        validations: Iterable[PreflightValidation],
+        ocps: Iterable[PreflightValidationOCP],
+    ) -> None:
+        """Take in what there is now; what is gone is gone here, too."""
+        modules, validations = tuple(modules), tuple(validations)
+        self.modules.set(len(modules))
+        self.builds.set(sum(_has(module, "build") for module in modules))
+        self.signs.set(sum(_has(module, "sign") for module in modules))
+        owned = {each.name for one in validations for each in one.metadata.owner_references if each.controller}
+        self.preflights.set(len(validations) + sum(each.metadata.name not in owned for each in ocps))
+        self.statuses.clear()
+        for validation in validations:
+            for entry in validation.status.modules:
+                status = "True" if entry.verification_status == "True" else entry.verification_stage
+                self.statuses.labels(validation.metadata.name, entry.namespace, entry.name, status).set(1)
+
+
+def _has(module: Module, section: str) -> bool:
+    loader = module.spec.module_loader
+    if loader is None:
+        return False
+    parts = (loader.container, *loader.container.kernel_mappings)
+    return any(getattr(part, section) is not None for part in parts)

@@ -1,0 +1,116 @@
+"""Wiring of the kernel-module preflight: client, caches, questions, controller; start and stop in order; lead or wait.
+
+Started by `kernel-module-preflight`. Caches run from the start, so that a new leader writes at once; only the leader
+asks registries, starts runs and writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import structlog
+
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.workqueue import WorkQueue
+from runup import __version__
+from runup.controllers.ending import run_until_told
+from runup.controllers.endpoint import Endpoint
+from runup.controllers.execute import Executor
+from runup.controllers.leading import cancel, keep_running, lead
+from runup.controllers.served import ProcessOptions, served
+from runup.kernelmodules.control import webhooks
+from runup.kernelmodules.control.answers import answering
+from runup.kernelmodules.control.asking import Asking
+from runup.kernelmodules.control.caches import Caches, reflectors
+from runup.kernelmodules.control.controller import NAME, KernelModulesController
+from runup.kernelmodules.control.metrics import Metrics
+from runup.kernelmodules.control.runners import Runners
+from runup.kernelmodules.decide.jobs import Builder
+
+log = structlog.get_logger("kernelmodules")
+NAMESPACE = "openshift-kernel-module-preflight"
+LEASE = NAME
+LONGEST_BACKOFF_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options(ProcessOptions):
+    """What the flags say. Without `builds` Jobs are used, whatever the cluster has."""
+
+    namespace: str = NAMESPACE
+    builder: Builder = field(default_factory=Builder)
+    builds: bool = True
+    plain_http: frozenset[str] = frozenset()
+
+
+class Process:
+    """The controller with all it needs.
+
+    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
+    """
+
+    def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._options = options
+        self._clock = clock or SystemClock()
+        self.stopping = asyncio.Event()
+        self.metrics = Metrics()
+        self.caches = Caches()
+        self.endpoint = Endpoint(self.metrics, self._clock, webhooks=webhooks.ROUTES)
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self.stopping.set()
+
+    async def run(self) -> None:
+        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
+        log.info("starting", version=__version__, namespace=self._options.namespace)
+        options, clock = self._options, self._clock
+        async with (
+            Client(self._config, clock=clock, user_agent=f"{NAME}/{__version__}") as client,
+            served(self.endpoint, options, client, clock, lacking=self._not_ready, caches=self.caches.all()),
+        ):
+            await self._serve(client)
+
+    async def _serve(self, client: Client) -> None:
+        options, clock = self._options, self._clock
+        queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
+        controller = KernelModulesController(
+            caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
+        )
+        runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
+        answer = self.metrics.timed(answering(client, plain_http=options.plain_http), clock)
+        asking = Asking(answer, clock, controller.on_any_change)
+        following = [each.run for each in reflectors(client, self.caches, clock)]
+        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, runners.run)]
+
+        async def work() -> None:
+            await controller.run(Executor(client, clock, component=NAME), asking, runners)
+
+        try:
+            await lead(
+                client,
+                work,
+                namespace=options.namespace,
+                lease=LEASE,
+                election=options.election,
+                clock=clock,
+                stopping=self.stopping,
+                elect=options.leader_elect,
+            )
+        finally:
+            await asking.close()
+            await cancel(tasks)
+
+    def _not_ready(self) -> str:
+        waiting = self.caches.waiting()
+        return f"{waiting} is not listed yet" if waiting else ""
+
+
+async def serve(config: ClusterConfig, options: Options) -> None:
+    """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
+    process = Process(config, options)
+    await run_until_told(process.run(), process.stop, process.stopping)

@@ -1,0 +1,63 @@
+"""By what a cluster builds images: OpenShift Builds where it has them, else Jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.scheme import resource_of
+from kubekit.kube import discovery
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError, NotFound
+from runup.api.build_v1 import Build
+from runup.controllers.leading import cancel, keep_running
+from runup.kernelmodules.control.caches import Caches, builds_reflector
+from runup.kernelmodules.decide.runs import Runner
+
+BUILDS = resource_of(Build)
+AGAIN_S, AFTER_ERROR_S = 600.0, 5.0
+
+
+class Runners:
+    """`current` is None until the cluster has said so, and until the runs that there are have been listed."""
+
+    def __init__(self, client: Client, caches: Caches, clock: Clock, told: Callable[[], None], *, builds: bool) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._told = told
+        self._allowed = builds
+        self._found: Runner | None = None if builds else Runner.JOBS
+
+    @property
+    def current(self) -> Runner | None:
+        """By what images are built."""
+        cache = self._caches.builds if self._found is Runner.BUILDS else self._caches.jobs
+        return self._found if cache.synced else None
+
+    async def run(self) -> None:
+        """Follow it until cancelled."""
+        following: list[asyncio.Task[None]] = []
+        try:
+            while self._allowed:
+                found = await self._ask()
+                if found is not None and found is not self._found:
+                    self._found = found
+                    self._told()
+                if self._found is Runner.BUILDS and not following:
+                    reflector = builds_reflector(self._client, self._caches, self._clock)
+                    following.append(asyncio.create_task(keep_running(reflector.run, self._clock)))
+                await self._clock.sleep(AGAIN_S if found is not None else AFTER_ERROR_S)
+        finally:
+            await cancel(following)
+
+    async def _ask(self) -> Runner | None:
+        try:
+            served = await self._client.send(discovery.served(BUILDS.api_version))
+        except NotFound:
+            return Runner.JOBS
+        except (KubeError, DecodeError):
+            return None
+        return Runner.BUILDS if any(each.plural == BUILDS.plural for each in served) else Runner.JOBS

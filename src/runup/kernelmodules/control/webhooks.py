@@ -1,0 +1,32 @@
+"""`/convert`: the API server asks for validations in their other version.
+
+Served by every replica, whether it leads or not, and from its start: the answer depends on nothing but the question.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from runup.kernelmodules.decide.conversion import review
+
+PATH = "/convert"
+log = structlog.get_logger("convert")
+
+
+async def _convert(request: web.Request) -> web.Response:
+    try:
+        question = msgspec.json.decode(await request.read())
+    except msgspec.DecodeError as error:
+        return web.Response(text=f"give a ConversionReview as JSON: {error}\n", status=400)
+    if not isinstance(question, dict) or question.get("kind") != "ConversionReview":
+        return web.Response(text="give a ConversionReview\n", status=400)
+    answer = review(question)
+    if message := answer["response"]["result"].get("message"):
+        log.warning("a conversion was refused", why=message)
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+
+ROUTES = (web.post(PATH, _convert),)
+"""For `Endpoint(..., webhooks=ROUTES)`."""

@@ -1,0 +1,89 @@
+"""A run as an OpenShift Build, for clusters that have them: the cluster's own builder does it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubekit.api.meta_v1 import key_of
+from kubekit.api.scheme import resource_of
+from runup.api.build_v1 import Build
+from runup.kernelmodules.decide import runs
+from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
+
+JSON = dict[str, Any]
+BUILDS = resource_of(Build)
+_STATES = {
+    "New": State.RUNNING,
+    "Pending": State.RUNNING,
+    "Running": State.RUNNING,
+    "Complete": State.SUCCEEDED,
+}
+
+
+def build(wanted: Wanted, owner: JSON, deadline_s: int) -> JSON:
+    """The Build, as it is to be applied (build.openshift.io/v1, by the serviceAccount `builder`)."""
+    output: JSON = {"to": {"kind": "DockerImage", "name": wanted.target}} if wanted.target else {}
+    auth = {"name": wanted.auth_secret} if wanted.auth_secret else None
+    if output and auth:
+        output["pushSecret"] = auth
+    strategy: JSON = {
+        "buildArgs": [{"name": each.name, "value": each.value} for each in wanted.arguments],
+        "volumes": [_volume(at, each) for at, each in enumerate(wanted.secrets)],
+        **({"pullSecret": auth} if auth else {}),
+    }
+    return {
+        "apiVersion": BUILDS.api_version,
+        "kind": BUILDS.kind,
+        "metadata": {
+            "name": wanted.key.name,
+            "namespace": wanted.namespace,
+            "labels": runs.labels(wanted),
+            "annotations": runs.notes(wanted),
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "serviceAccount": "builder",
+            "source": {"type": "Dockerfile", "dockerfile": wanted.dockerfile},
+            "strategy": {"type": "Docker", "dockerStrategy": strategy},
+            "output": output,
+            "nodeSelector": dict(wanted.selector),
+            "mountTrustedCA": True,
+            "completionDeadlineSeconds": deadline_s,
+        },
+    }
+
+
+def run_of(build: Build) -> Run | None:
+    """What a Build of ours came to; None for one that no validation owns."""
+    owner = next((each for each in build.metadata.owner_references if each.controller), None)
+    if owner is None:
+        return None
+    status = build.status
+    state = _STATES.get(status.phase, State.FAILED if status.phase else State.RUNNING)
+    return Run(
+        key=key_of(build),
+        uid=build.metadata.uid,
+        runner=Runner.BUILDS,
+        module=build.metadata.annotations.get(runs.MODULE_LABEL, build.metadata.labels.get(runs.MODULE_LABEL, "")),
+        owner_uid=owner.uid,
+        state=state,
+        detail=_why(build, state),
+        ended_at=status.completion_timestamp,
+        deleting=build.metadata.deletion_timestamp is not None,
+    )
+
+
+def _why(build: Build, state: State) -> str:
+    status = build.status
+    if state is not State.FAILED:
+        return runs.snippet(status.message)
+    words = status.log_snippet or status.message or status.reason
+    return runs.snippet(words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}")
+
+
+def _volume(at: int, secret: runs.Mounted) -> JSON:
+    return {
+        "name": f"secret-{at}",
+        "mounts": [{"destinationPath": secret.path}],
+        "source": {"type": "Secret", "secret": {"secretName": secret.name, "optional": False}},
+    }

@@ -1,0 +1,205 @@
+"""A run as a Job: two containers of one image with `buildah`, the first builds, the second pushes. Pure.
+
+There is no shell between us and buildah, so nothing of a Module is ever parsed by one. The Dockerfile travels in the
+pod's annotations and becomes a file by the downward API: what is built is what was hashed, and the operator needs no
+right to write ConfigMaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import Resource
+from kubekit.api.whole_v1 import WholeJob, WholePod
+from runup.kernelmodules.decide import runs
+from runup.kernelmodules.decide.runs import Run, Runner, State, Wanted
+
+JSON = dict[str, Any]
+JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
+DOCKERFILE_ANNOTATION = "kmm.node.kubernetes.io/dockerfile"
+# All annotations of an object together may have 256 KiB.
+LARGEST_DOCKERFILE = 200 * 1024
+LOCAL_IMAGE = "localhost/kernel-module:preflight"
+
+_CONTEXT, _STORAGE, _AUTH = "/run/kmod/context", "/run/kmod/storage", "/run/kmod/auth"
+_DOCKERFILE = "/run/kmod/dockerfile"
+# Wherever the image has its own: what the first container makes, the second pushes.
+_STORED = (f"--root={_STORAGE}/images", f"--runroot={_STORAGE}/run")
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What Jobs run: an image with `buildah`, and one with `sign-file` and a shell. `deadline_s` ends a build."""
+
+    image: str = ""
+    sign_image: str = ""
+    sign_file: str = "/usr/local/bin/sign-file"
+    deadline_s: int = 3600
+    # Of the image: chroot needs nothing of the node but a privileged pod.
+    isolation: str = "chroot"
+    storage_driver: str = "vfs"
+    resources: JSON = field(default_factory=dict)
+
+
+def job(wanted: Wanted, builder: Builder, owner: JSON) -> JSON:
+    """The Job, as it is to be applied."""
+    marks = {"labels": runs.labels(wanted), "annotations": runs.notes(wanted)}
+    template = {
+        "metadata": {
+            "labels": marks["labels"],
+            "annotations": {**marks["annotations"], DOCKERFILE_ANNOTATION: wanted.dockerfile},
+        },
+        "spec": _pod(wanted, builder),
+    }
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.kind,
+        "metadata": {
+            "name": wanted.key.name,
+            "namespace": wanted.namespace,
+            **marks,
+            "ownerReferences": [owner],
+        },
+        # Whether a failure was of the moment is not for the Job to say: a failed run is tried again by the validation.
+        "spec": {"backoffLimit": 0, "activeDeadlineSeconds": builder.deadline_s, "template": template},
+    }
+
+
+def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
+    """What a Job of ours came to; None for one that no validation owns. `pods` are those of its namespace."""
+    owner = next((each for each in job.metadata.owner_references if each.controller), None)
+    if owner is None:
+        return None
+    complete, failed = (find(job.status.conditions, kind) for kind in ("Complete", "Failed"))
+    state, detail, ended = State.RUNNING, "", None
+    if complete is not None and complete.status == "True":
+        state, ended = State.SUCCEEDED, job.status.completion_time or complete.last_transition_time
+    elif failed is not None and failed.status == "True":
+        state, ended = State.FAILED, failed.last_transition_time
+        detail = _why(key_of(job), pods) or f"{failed.reason}: {failed.message}"
+    else:
+        detail = _stuck(key_of(job), pods)
+    return Run(
+        key=key_of(job),
+        uid=job.metadata.uid,
+        runner=Runner.JOBS,
+        module=job.metadata.annotations.get(runs.MODULE_LABEL, job.metadata.labels.get(runs.MODULE_LABEL, "")),
+        owner_uid=owner.uid,
+        state=state,
+        detail=runs.snippet(detail),
+        ended_at=ended,
+        deleting=job.metadata.deletion_timestamp is not None,
+    )
+
+
+def _why(job: NamespacedName, pods: Iterable[WholePod]) -> str:
+    """The end of the log of the container that failed, as the kubelet keeps it."""
+    for status in _containers(job, pods):
+        ended = (status.get("state") or {}).get("terminated") or {}
+        if ended.get("exitCode"):
+            return str(ended.get("message") or f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}")
+    return ""
+
+
+def _stuck(job: NamespacedName, pods: Iterable[WholePod]) -> str:
+    """What a run that has not begun waits for, such as a Secret or an image that is not there."""
+    for status in _containers(job, pods):
+        waiting = (status.get("state") or {}).get("waiting") or {}
+        if waiting.get("message"):
+            return f"{waiting.get('reason', '')}: {waiting['message']}"
+    return ""
+
+
+def _containers(job: NamespacedName, pods: Iterable[WholePod]) -> Sequence[JSON]:
+    return [
+        status
+        for pod in pods
+        if _owned(pod, job)
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for status in pod.status.get(kind) or ()
+    ]
+
+
+def _owned(pod: WholePod, job: NamespacedName) -> bool:
+    owners = pod.metadata.owner_references
+    return pod.metadata.namespace == job.namespace and any(each.name == job.name for each in owners)
+
+
+def _pod(wanted: Wanted, builder: Builder) -> JSON:
+    steps = [_container("build", _build(wanted, builder), wanted, builder)]
+    if wanted.target:
+        steps.append(_container("push", _push(wanted), wanted, builder))
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "nodeSelector": dict(wanted.selector),
+        **({"initContainers": steps[:-1]} if steps[:-1] else {}),
+        "containers": steps[-1:],
+        "volumes": _volumes(wanted),
+    }
+
+
+def _container(name: str, arguments: list[str], wanted: Wanted, builder: Builder) -> JSON:
+    auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted.auth_secret else []
+    return {
+        "name": name,
+        "image": builder.image,
+        "command": ["/usr/bin/buildah"],
+        "args": arguments,
+        "env": [
+            {"name": "BUILDAH_ISOLATION", "value": builder.isolation},
+            {"name": "STORAGE_DRIVER", "value": builder.storage_driver},
+            *auth,
+        ],
+        "workingDir": _CONTEXT,
+        "resources": builder.resources,
+        # The kubelet then keeps the end of the log in the pod's status, so nobody needs the right to read logs.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        # buildah mounts: nothing less will do without user namespaces.
+        "securityContext": {"privileged": True, "runAsUser": 0},
+        "volumeMounts": [
+            {"name": "dockerfile", "mountPath": _DOCKERFILE, "readOnly": True},
+            {"name": "context", "mountPath": _CONTEXT},
+            {"name": "storage", "mountPath": _STORAGE},
+            *({"name": f"secret-{at}", "mountPath": each.path, "readOnly": True} for at, each in _numbered(wanted)),
+            *([{"name": "auth", "mountPath": _AUTH, "readOnly": True}] if wanted.auth_secret else []),
+        ],
+    }
+
+
+def _build(wanted: Wanted, builder: Builder) -> list[str]:
+    arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
+    arguments += _tls(wanted.pull_tls)
+    arguments += [f"--build-arg={each.name}={each.value}" for each in wanted.arguments]
+    arguments += [f"--volume={each.path}:{each.path}:ro" for each in wanted.secrets]
+    return [*arguments, f"--tag={wanted.target or LOCAL_IMAGE}", _CONTEXT]
+
+
+def _push(wanted: Wanted) -> list[str]:
+    return [*_STORED, "push", *_tls(wanted.push_tls), wanted.target]
+
+
+def _tls(options: Any) -> list[str]:
+    return ["--tls-verify=false"] if options.insecure or options.insecure_skip_tls_verify else []
+
+
+def _volumes(wanted: Wanted) -> list[JSON]:
+    file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
+    volumes: list[JSON] = [
+        {"name": "dockerfile", "downwardAPI": {"items": [file]}},
+        {"name": "context", "emptyDir": {}},
+        {"name": "storage", "emptyDir": {}},
+    ]
+    volumes += [{"name": f"secret-{at}", "secret": {"secretName": each.name}} for at, each in _numbered(wanted)]
+    if wanted.auth_secret:
+        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
+        volumes.append({"name": "auth", "secret": {"secretName": wanted.auth_secret, "items": items}})
+    return volumes
+
+
+def _numbered(wanted: Wanted) -> list[tuple[int, runs.Mounted]]:
+    return list(enumerate(wanted.secrets))

@@ -1,0 +1,181 @@
+"""Which image a Module has for a kernel, and how it is built and signed: its mappings, merged and filled in.
+
+In: a Module and a kernel as `uname -r` prints it. Out: `Resolved`, or `Unmapped` with the texts of Kernel Module
+Management (kernelmapper.go; the first mapping that fits counts, there is no more specific one). A regular expression is
+RE2, as there, so no pattern takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from msgspec.structs import replace
+
+from kubekit.errors import Terminal
+from kubekit.lang.cel import CelError, Program, compile_cel
+from runup.api.kmm_v1beta1 import (
+    Build,
+    BuildArg,
+    KernelMapping,
+    Modprobe,
+    Module,
+    ModuleLoaderContainer,
+    Sign,
+    TLSOptions,
+)
+from runup.kernelmodules.decide.substitution import BadSubstitution, substitute, variables
+
+REASON = "KernelMappingFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a Module says for one kernel.
+
+    `module_names` are those whose files must be in the image, in loading order; none where modprobe gets raw arguments
+    only. `kernel` is as it was given: files lie under that name, tags have the one without odd characters.
+    """
+
+    kernel: str
+    container_image: str
+    module_names: tuple[str, ...] = ()
+    dir_name: str = "/opt"
+    build: Build | None = None
+    sign: Sign | None = None
+    registry_tls: TLSOptions = field(default_factory=TLSOptions)
+    image_repo_secret: str = ""
+    selector: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> str:
+        """Where in the image the modules belong, below its root."""
+        return f"{self.dir_name.strip('/')}/lib/modules/{self.kernel}".lstrip("/")
+
+
+class Unmapped(Terminal):
+    """The Module has nothing for that kernel; `cause` is the part of the message that says why."""
+
+    def __init__(self, module: Module, kernel: str, cause: str) -> None:
+        name = module.metadata.name
+        what = f"failed to process kernel mapping in the module {name} for kernel version {kernel}"
+        super().__init__(f"{what}: {cause}", reason=REASON)
+        self.cause = cause
+
+
+def loads_something(module: Module) -> bool:
+    """Whether nodes load a kernel module: without a loader the Module only has a device plugin."""
+    return module.spec.module_loader is not None
+
+
+def resolve(module: Module, kernel: str) -> Resolved:
+    """What `module` says for `kernel`; raises Unmapped."""
+    loader = module.spec.module_loader
+    if loader is None:
+        raise Unmapped(module, kernel, "spec.moduleLoader is missing, so there is no kernel module to look for")
+    container = loader.container
+    try:
+        at, mapping = _mapping_for(container.kernel_mappings, kernel)
+        values = variables(kernel)
+        image = mapping.container_image or container.container_image
+        if not image:
+            raise _NoMapping(f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage")
+        named = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
+        return Resolved(
+            kernel=kernel,
+            container_image=substitute(image, values | named),
+            module_names=module_names(container.modprobe),
+            dir_name=container.modprobe.dir_name,
+            build=_merged_build(container.build, mapping.build),
+            sign=_filled(_merged_sign(container.sign, mapping.sign), values),
+            registry_tls=_tls(container, mapping),
+            image_repo_secret=module.spec.image_repo_secret.name if module.spec.image_repo_secret else "",
+            selector=module.spec.selector,
+        )
+    except (_NoMapping, BadSubstitution) as error:
+        raise Unmapped(module, kernel, str(error)) from error
+
+
+def module_names(modprobe: Modprobe) -> tuple[str, ...]:
+    """The modules that must be there, the one that is loaded first comes last in `modulesLoadingOrder`."""
+    if not modprobe.module_name:
+        return ()
+    return tuple(dict.fromkeys((modprobe.module_name, *modprobe.modules_loading_order)))
+
+
+class _NoMapping(ValueError):
+    """No mapping can be used."""
+
+
+def _mapping_for(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, KernelMapping]:
+    for at, mapping in enumerate(mappings):
+        if mapping.literal and mapping.literal == kernel:
+            return at, mapping
+        if mapping.regexp and _matches(mapping.regexp, kernel):
+            return at, mapping
+    raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
+
+
+def _matches(regexp: str, kernel: str) -> bool:
+    try:
+        return bool(_matcher().evaluate({"kernel": kernel, "regexp": regexp}))
+    except CelError as error:
+        raise _NoMapping(
+            f'failed to find mapping for kernel {kernel}: could not match regexp "{regexp}" against kernel '
+            f'"{kernel}": {error}'
+        ) from error
+
+
+@cache
+def _matcher() -> Program:
+    """CEL's own regular expressions are RE2, and match anywhere."""
+    return compile_cel("kernel.matches(regexp)", {"kernel": "string", "regexp": "string"})
+
+
+def _tls(container: ModuleLoaderContainer, mapping: KernelMapping) -> TLSOptions:
+    return container.registry_tls if mapping.registry_tls is None else mapping.registry_tls
+
+
+def _merged_build(ours: Build | None, theirs: Build | None) -> Build | None:
+    """The container's build with what the mapping says; node selector and base image's TLS are the container's."""
+    if ours is None or theirs is None:
+        return ours or theirs
+    return replace(
+        ours,
+        dockerfile_config_map=theirs.dockerfile_config_map
+        if theirs.dockerfile_config_map.name
+        else ours.dockerfile_config_map,
+        build_args=_merged_args(ours.build_args, theirs.build_args),
+        secrets=(*ours.secrets, *theirs.secrets),
+    )
+
+
+def _merged_args(ours: Sequence[BuildArg], theirs: Sequence[BuildArg]) -> tuple[BuildArg, ...]:
+    """Those of the container, each replaced by its namesake of the mapping, then the mapping's others."""
+    overriding = {arg.name: arg for arg in theirs}
+    known = {arg.name for arg in ours}
+    added = {arg.name: arg for arg in theirs if arg.name not in known}
+    return (*(overriding.get(arg.name, arg) for arg in ours), *added.values())
+
+
+def _merged_sign(ours: Sign | None, theirs: Sign | None) -> Sign | None:
+    if ours is None or theirs is None:
+        return ours or theirs
+    return replace(
+        ours,
+        unsigned_image=theirs.unsigned_image or ours.unsigned_image,
+        key_secret=theirs.key_secret if theirs.key_secret.name else ours.key_secret,
+        cert_secret=theirs.cert_secret if theirs.cert_secret.name else ours.cert_secret,
+        files_to_sign=(*ours.files_to_sign, *theirs.files_to_sign),
+    )
+
+
+def _filled(sign: Sign | None, values: dict[str, str]) -> Sign | None:
+    if sign is None:
+        return None
+    return replace(
+        sign,
+        unsigned_image=substitute(sign.unsigned_image, values),
+        files_to_sign=tuple(substitute(path, values) for path in sign.files_to_sign),
+    )

@@ -1,0 +1,233 @@
+"""One PreflightValidationOCP: the kernels of its release, a PreflightValidation for each, their statuses put together.
+
+The first PreflightValidation has the same name, as in Kernel Module Management; a release for nodes of several
+architectures has more, named after theirs. An edit of the spec is an edit of theirs. Pure; called by `reconcile`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
+from kubekit.api.scheme import resource_of
+from runup.api.kmm_v1beta1 import ValidatedKernel
+from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
+from runup.domain.plan import Action, Apply, Delete, Plan
+from runup.kernelmodules.decide import entries, stages, summary
+from runup.kernelmodules.decide.admission import validation_fault
+from runup.kernelmodules.decide.asked import ReleaseQuestion
+from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
+from runup.kernelmodules.decide.looked import freshness
+from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.validations import ASK
+
+VALIDATION = resource_of(PreflightValidation)
+OWNER_VERSION = resource_of(PreflightValidationOCP).api_version
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """What is known of the kernels: them, or why not, or neither while nobody has answered."""
+
+    kernels: tuple[ValidatedKernel, ...] = ()
+    problem: str = ""
+    plan: Plan = field(default_factory=Plan)
+
+
+def decide(observed: Observed, *, now: datetime) -> Plan:
+    """What is to be done about the PreflightValidationOCP of that name."""
+    ocp = observed.ocp
+    if ocp is None or ocp.metadata.deletion_timestamp is not None:
+        return Plan()  # its PreflightValidations are the garbage collector's
+    release = _release(observed, ocp, now)
+    if not release.kernels:
+        return _unknown(observed, ocp, release, now)
+    children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
+    taken = [name for name in children if _is_others(observed.validations.get(name), ocp)]
+    if taken:
+        problem = f"there is a PreflightValidation {taken[0]} that is not of this object: delete it, or rename this one"
+        return _unknown(observed, ocp, _Release((), problem, release.plan), now)
+    said = _together(observed, list(children.items()))
+    condition = _condition(observed, children, said)
+    status = summary.status(ocp, said, condition, release.kernels, now=now)
+    actions = [
+        *_remove(observed, ocp, children),
+        *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
+        *summary.patch(ocp, status),
+    ]
+    return Plan((*actions, *release.plan.actions), release.plan.requeue_after_s, release.plan.work)
+
+
+def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
+    spec = ocp.spec
+    if fault := validation_fault(spec):
+        return _Release((), fault)
+    if spec.kernel_version:
+        kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
+        return _Release((kernel,))
+    question = ReleaseQuestion(spec.release_image, _flavours(observed.nodes, ocp))
+    known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
+    answer = observed.answers.of_release(question)
+    if answer is None:
+        return _Release(known, "", Plan(work=((ASK, question),)))
+    found, at = answer
+    if found.kernels:
+        return _Release(found.kernels)
+    fresh = freshness(question, at, now)
+    plan = Plan((), fresh.wait_s, tuple((ASK, each) for each in fresh.again))
+    # What the release said before stands: a registry that is away for a moment takes nothing back.
+    return _Release(known, "" if known else found.problem, plan)
+
+
+def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan:
+    """The kernels are not known. Whoever reads nothing but the Modules' statuses is told there, too."""
+    before = entries.keyed(ocp.status.modules)
+    if not release.problem:
+        said: list[ModuleStatus] = []
+        condition = summary.cannot_tell("ReadingRelease", f"{ocp.spec.release_image} is being read.")
+    else:
+        text = (
+            f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
+        )
+        modules = entries.live(observed.modules or ())
+        said = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
+        condition = Condition(type=summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
+    status = summary.status(ocp, said, condition, (), now=now)
+    told = summary.events(ocp, before, said) if release.problem else []
+    return Plan(
+        (*summary.patch(ocp, status), *told, *release.plan.actions), release.plan.requeue_after_s, release.plan.work
+    )
+
+
+def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tuple[Flavour, ...]:
+    """Those of the cluster's nodes, all real-time where the spec says so; in the order in which they were told before.
+
+    The first one's PreflightValidation has the object's own name, which a node that comes should not give to another.
+    """
+    seen = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
+    found = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in seen}
+    if not found and ocp.spec.use_rt_kernel:
+        found = {Flavour("amd64", real_time=True)}
+    before = [_kind(each) for each in ocp.status.kernels]
+    return tuple(sorted(found, key=lambda each: (before.index(each) if each in before else len(before), each)))
+
+
+def _kind(kernel: ValidatedKernel) -> Flavour:
+    return Flavour(kernel.architecture, is_real_time(kernel.kernel_version))
+
+
+def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -> str:
+    if at == 0:
+        return ocp.metadata.name
+    ending = "-rt" if is_real_time(kernel.kernel_version) else ""
+    return f"{ocp.metadata.name}-{kernel.architecture or at}{ending}"
+
+
+def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
+    """Whether `validation` was made by `ocp`."""
+    return any(each.controller and each.uid == ocp.metadata.uid for each in validation.metadata.owner_references)
+
+
+def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationOCP) -> bool:
+    return validation is not None and not is_child(validation, ocp)
+
+
+def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:
+    spec = {"kernelVersion": kernel.kernel_version, "pushBuiltImage": ocp.spec.push_built_image}
+    spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
+    found = observed.validations.get(name)
+    if found is not None and (found.metadata.deletion_timestamp is not None or _has(found, kernel, ocp)):
+        return
+    owner = {
+        "apiVersion": OWNER_VERSION,
+        "kind": "PreflightValidationOCP",
+        "name": ocp.metadata.name,
+        "uid": ocp.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
+
+
+def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
+    """Whether it is as it should be; a definition without `dtkImage` drops it, which is no reason to write."""
+    spec = found.spec
+    toolkit = spec.dtk_image in ("", kernel.dtk_image)
+    return toolkit and (spec.kernel_version, spec.push_built_image) == (
+        kernel.kernel_version,
+        ocp.spec.push_built_image,
+    )
+
+
+def _remove(
+    observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
+) -> Iterable[Action]:
+    for name, found in sorted(observed.validations.items()):
+        if name not in children and is_child(found, ocp) and found.metadata.deletion_timestamp is None:
+            yield Delete(VALIDATION, NamespacedName("", name), found.metadata.uid)
+
+
+def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
+    """What a child says of this kernel: nothing where it is still about another."""
+    if found is None or found.spec.kernel_version != kernel.kernel_version:
+        return ()
+    said_for = found.status.observed_generation
+    return found.status.modules if said_for in (0, found.metadata.generation) else ()
+
+
+def _together(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
+    """One entry a Module: verified where it is for each kernel that its nodes will have."""
+    said = [(kernel, entries.keyed(_current(observed.validations.get(name), kernel))) for name, kernel in children]
+    if len(said) == 1:
+        return list(said[0][1].values())
+    keys = sorted({key for _, found in said for key in found})
+    kernels = [kernel for kernel, _ in said]
+    needed = _needed(observed)
+    together = []
+    for key in keys:
+        parts = [(kernel, found[key]) for kernel, found in said if key in found]
+        wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
+        together.append(_worst(wanted))
+    return together
+
+
+def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
+    """Which kinds of kernel the nodes run that a Module selects."""
+    nodes = observed.nodes or ()
+    return {
+        key_of(module): {flavour_of(node) for node in stages.selected(module.spec.selector, nodes)}
+        for module in observed.modules or ()
+    }
+
+
+def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run: Iterable[Flavour]) -> bool:
+    """Whether nodes that run this will have `kernel`; the only one of an architecture is for all of its nodes."""
+    alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
+    kind = _kind(kernel)
+    return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
+
+
+def _worst(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
+    bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
+    if not bad:
+        return parts[0][1]
+    reasons = [f"{_kind(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+    return replace(bad[0][1], status_reason="; ".join(reasons))
+
+
+def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said: Sequence[ModuleStatus]) -> Condition:
+    for name, kernel in children.items():
+        found = observed.validations.get(name)
+        told = find(found.status.conditions, summary.VALIDATED) if found else None
+        current = found is not None and found.spec.kernel_version == kernel.kernel_version
+        if not current or told is None or found is None or told.observed_generation != found.metadata.generation:
+            return summary.cannot_tell("InProgress", f"PreflightValidation {name} has not looked yet.")
+        if told.status == "Unknown" and told.reason != "InProgress":
+            return replace(told, last_transition_time=None)
+    return summary.condition(said, [each.kernel_version for each in children.values()])

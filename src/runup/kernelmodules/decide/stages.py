@@ -1,0 +1,85 @@
+"""One Module for one kernel: image, build, sign, in KMM's order, as far as it can be told by now. Pure.
+
+In: the Module, what was answered, what runs. Out: `Looked`. What is made where the image is not as it should be is
+decided in `making`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubekit.api.core_v1 import Node
+from runup.kernelmodules.decide import making, texts
+from runup.kernelmodules.decide.admission import module_faults
+from runup.kernelmodules.decide.asked import ImageQuestion
+from runup.kernelmodules.decide.looked import Looked, Task, freshness, requeued
+from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
+from runup.kernelmodules.decide.observed import Observed
+
+# By how a kernel's name ends: that of a release after a dot, that of Debian after a dash.
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "amd64": "amd64",
+    "aarch64": "arm64",
+    "arm64": "arm64",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+}
+
+
+def look(task: Task, observed: Observed) -> Looked:
+    """Where `task` is by now."""
+    if not loads_something(task.module):
+        return Looked(True, "Done", texts.NOTHING_LOADED)
+    if faults := module_faults(task.module):
+        return Looked(False, "Requeued", f"the Module is invalid: {'; '.join(faults)}")
+    try:
+        resolved = resolve(task.module, task.kernel)
+    except Unmapped as error:
+        # Only an edit helps, and that is watched.
+        return Looked(False, "Requeued", error.message)
+    question = _question(task, resolved, observed.nodes)
+    answer = observed.answers.of_image(question)
+    if answer is None:
+        return Looked(False, "Image", "", open=(question,), pending=True)
+    image, at = answer
+    if image.verified:
+        return Looked(True, "Done", image.reason or texts.IMAGE_VERIFIED)
+    answered = freshness(question, at, task.now)
+    if resolved.build is None and resolved.sign is None:
+        return requeued(image.reason, answered)
+    return making.make(task, observed, resolved, image.reason, answered)
+
+
+def architecture_of(kernel: str) -> str:
+    """The architecture that a kernel's name ends in, as images name it; empty where it has none."""
+    ending = kernel.removesuffix("+rt").removesuffix("+debug").removesuffix("+64k")
+    return _ARCHITECTURES.get(ending.replace("-", ".").rpartition(".")[2], "")
+
+
+def selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes that a Module's selector takes."""
+    wanted = selector.items()
+    return tuple(node for node in nodes if wanted <= node.metadata.labels.items())
+
+
+def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> ImageQuestion:
+    return ImageQuestion(
+        image=resolved.container_image,
+        kernel=task.kernel,
+        dir_name=resolved.dir_name,
+        module_names=resolved.module_names,
+        tls=resolved.registry_tls,
+        namespace=task.module.metadata.namespace,
+        secret=resolved.image_repo_secret,
+        architectures=_architectures(task.kernel, resolved, nodes or ()),
+    )
+
+
+def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """A kernel's name tells its architecture; where it does not, those of the nodes that will load the module."""
+    named = architecture_of(kernel)
+    if named:
+        return (named,)
+    chosen = selected(resolved.selector, nodes) or nodes
+    return tuple(sorted({node.status.node_info.architecture for node in chosen} - {""}))

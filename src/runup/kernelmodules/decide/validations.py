@@ -1,0 +1,154 @@
+"""One PreflightValidation: every Module of the cluster against its kernel. Pure; called by `reconcile`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.api.scheme import resource_of
+from runup.api.kmm_v1beta1 import Module, ValidatedKernel
+from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
+from runup.domain.plan import Action, Apply, Delete, Plan
+from runup.kernelmodules.decide import builds, entries, jobs, runs, stages, summary
+from runup.kernelmodules.decide.looked import Looked, Task
+from runup.kernelmodules.decide.observed import Observed
+from runup.kernelmodules.decide.runs import Run, Runner, Wanted
+
+ASK = "ask"
+API_VERSION = resource_of(PreflightValidation).api_version
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A Module, what was said of it, and what is found now: nothing where it is verified for good."""
+
+    module: Module
+    old: ModuleStatus | None
+    looked: Looked | None
+
+
+def decide(observed: Observed, *, now: datetime) -> Plan:
+    """What is to be done about the PreflightValidation of that name."""
+    validation = observed.validation
+    if validation is None or validation.metadata.deletion_timestamp is not None:
+        return Plan()  # its runs are the garbage collector's
+    if observed.modules is None:
+        said = summary.cannot_tell("ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}")
+        kept = validation.status.modules
+        status = summary.status(validation, kept, said, validation.status.kernels, now=now)
+        return Plan(tuple(summary.patch(validation, status)))
+    before = _before(validation)
+    toolkit = _toolkit(observed, validation)
+    seen = [_look(module, before, observed, validation, toolkit, now) for module in entries.live(observed.modules)]
+    return _plan(observed, validation, seen, before, toolkit, now)
+
+
+def _before(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
+    """What was said for this kernel: after an edit of the spec, all that was said is about another one.
+
+    A definition of another operator does not keep `observedGeneration`; then nothing is known to be old.
+    """
+    said_for = validation.status.observed_generation
+    return entries.keyed(validation.status.modules) if said_for in (0, validation.metadata.generation) else {}
+
+
+def _look(
+    module: Module,
+    before: dict[NamespacedName, ModuleStatus],
+    observed: Observed,
+    validation: PreflightValidation,
+    toolkit: str,
+    now: datetime,
+) -> _Seen:
+    old = entries.about(before.get(key_of(module)), module)
+    if entries.is_final(old):
+        return _Seen(module, old, None)
+    task = Task(
+        module=module,
+        kernel=validation.spec.kernel_version,
+        toolkit=toolkit,
+        push=validation.spec.push_built_image,
+        validation=validation.metadata.name,
+        uid=validation.metadata.uid,
+        now=now,
+    )
+    return _Seen(module, old, stages.look(task, observed))
+
+
+def _plan(
+    observed: Observed,
+    validation: PreflightValidation,
+    seen: Iterable[_Seen],
+    before: dict[NamespacedName, ModuleStatus],
+    toolkit: str,
+    now: datetime,
+) -> Plan:
+    seen = tuple(seen)
+    said = [_entry(each, now) for each in seen]
+    said += [
+        entries.failed(key, entries.unreadable(bad), before.get(key), now=now)
+        for bad in observed.unreadable
+        for key in (NamespacedName(bad.namespace, bad.name),)
+    ]
+    kernel = validation.spec.kernel_version
+    condition = summary.condition(said, [kernel])
+    if observed.incomplete:
+        told = {NamespacedName(each.namespace, each.name) for each in said}
+        said += [old for key, old in before.items() if key not in told]
+        condition = summary.cannot_tell("ModulesUnknown", f"There may be other Modules: {observed.incomplete}")
+    said.sort(key=lambda each: (each.namespace, each.name))
+    kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
+    status = summary.status(validation, said, condition, kernels, now=now)
+    actions: list[Action] = [
+        *_stop(observed, validation, seen),
+        *(_start(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
+        *summary.patch(validation, status),
+        *summary.events(validation, before, said),
+    ]
+    waits = [each.looked.again_s for each in seen if each.looked and each.looked.again_s is not None]
+    questions = dict.fromkeys(question for each in seen if each.looked for question in each.looked.open)
+    return Plan(tuple(actions), min(waits, default=None), tuple((ASK, question) for question in questions))
+
+
+def _entry(each: _Seen, now: datetime) -> ModuleStatus:
+    if each.looked is None:
+        assert each.old is not None
+        return each.old
+    return entries.entry(each.module, each.looked, each.old, now=now)
+
+
+def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_Seen]) -> Iterable[Action]:
+    """Runs of Modules that are gone, of other inputs, or that are to be run again."""
+    by_module = {key_of(each.module): each for each in seen}
+    for run in observed.runs:
+        if run.owner_uid != validation.metadata.uid or run.deleting:
+            continue
+        owner = by_module.get(NamespacedName(run.key.namespace, run.module))
+        unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
+        unknown = unread or (owner is None and observed.incomplete)
+        if unknown or (owner is not None and _stays(run, owner.looked)):
+            continue
+        resource = jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
+        yield Delete(resource, run.key, run.uid)
+
+
+def _stays(run: Run, looked: Looked | None) -> bool:
+    return looked is None or not looked.settled or run in looked.keep
+
+
+def _start(wanted: Wanted, observed: Observed) -> Apply:
+    owner = runs.owner(wanted, API_VERSION)
+    if observed.runner is Runner.BUILDS:
+        return Apply(builds.BUILDS, builds.build(wanted, owner, observed.builder.deadline_s))
+    return Apply(jobs.JOBS, jobs.job(wanted, observed.builder, owner))
+
+
+def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
+    """The driver toolkit's image: the validation's own, else what its release has for that kernel."""
+    if validation.spec.dtk_image:
+        return validation.spec.dtk_image
+    kernel = validation.spec.kernel_version
+    kernels = (each for parent in observed.parents.values() for each in parent.status.kernels)
+    return next((each.dtk_image for each in kernels if each.kernel_version == kernel and each.dtk_image), "")

@@ -1,0 +1,240 @@
+"""What is known of a Module's image, and what that comes to for the Module: values, and one decision. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import key_of
+from runup.api.kmm_v1beta1 import Build, Module, Sign
+from runup.kernelmodules.decide.asked import Image, ImageQuestion
+from runup.kernelmodules.decide.flavours import Flavour, flavour_of
+from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
+from runup.kernelmodules.decide.stages import architecture_of, selected
+from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN
+from runup.kernelmodules.decide.toolkit import Toolkit
+
+
+class Outcome(Enum):
+    """What is known of the image. Unknown is not verified, but may be in order."""
+
+    VERIFIED = "verified"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageVerdict:
+    """What became of a question. `paths` is where each module is; `fetched_bytes` are of layers, as they were sent."""
+
+    outcome: Outcome
+    message: str
+    paths: tuple[str, ...] = ()
+    fetched_bytes: int = 0
+
+    @property
+    def verified(self) -> bool:
+        """Whether the image is there and has all that is looked for."""
+        return self.outcome is Outcome.VERIFIED
+
+    @property
+    def answer(self) -> Image:
+        """The same for the reconcile."""
+        return Image(self.verified, self.message)
+
+
+class Status(Enum):
+    """Whether a Module will load."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a Module will load on a kernel, as far as can be told without building or signing anything.
+
+    `stage` is where that was decided: Image, or Build or Sign where one would be needed, or Done. `kernel` is empty
+    where it is not known.
+    """
+
+    namespace: str
+    name: str
+    kernel: str
+    architecture: str
+    stage: str
+    status: Status
+    reason: str
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Why the kernels of an architecture are not known; `final` where asking again does not help."""
+
+    why: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a preflight knows of the images of Modules: what was found, or `why` nobody looked at any.
+
+    A Module that is not in `found` was not looked at yet.
+    """
+
+    found: tuple[Readiness, ...] = ()
+    why: str = ""
+
+
+Toolkits = Mapping[str, Toolkit | Untold]
+"""By architecture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A Module and a kernel whose image is to be looked at."""
+
+    module: Module
+    resolved: Resolved
+    architecture: str
+    question: ImageQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be asked, and what is decided without asking."""
+
+    asked: tuple[Asked, ...] = field(default=())
+    decided: tuple[Readiness, ...] = field(default=())
+
+
+def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
+    """The kinds of kernels that `module` is loaded on; of no node at all, those of the cluster."""
+    chosen = selected(module.spec.selector, nodes) or nodes
+    return tuple(sorted({flavour_of(node) for node in chosen})) or (Flavour("amd64"),)
+
+
+def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> Work:
+    """What is to be asked about one kernel, whatever the nodes run."""
+    named = architecture_of(kernel)
+    work = []
+    for module in live(modules):
+        found = (named,) if named else tuple(sorted({each.architecture for each in flavours(module, nodes)}))
+        work += [_asked(module, kernel, architecture) for architecture in found]
+    return _together(work)
+
+
+def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> Work:
+    """What is to be asked about a release, for each Module the kernels that its nodes will have."""
+    return _together(
+        [_of_flavour(module, flavour, toolkits) for module in live(modules) for flavour in flavours(module, nodes)]
+    )
+
+
+def live(modules: Sequence[Module]) -> tuple[Module, ...]:
+    """The Modules that load something and are not on their way out, in order."""
+    found = (each for each in modules if each.metadata.deletion_timestamp is None and loads_something(each))
+    return tuple(sorted(found, key=key_of))
+
+
+def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Of which architectures the kernels of a release must be known."""
+    return tuple(sorted({each.architecture for module in live(modules) for each in flavours(module, nodes)}))
+
+
+def judged(asked: Asked, verdict: ImageVerdict) -> Readiness:
+    """What a verdict comes to: an image that is not there may still be built or signed, which nobody tried."""
+    if verdict.outcome is not Outcome.FAILED:
+        verified = verdict.outcome is Outcome.VERIFIED
+        status = Status.TRUE if verified else Status.UNKNOWN
+        return _readiness(asked, "Done" if verified else "Image", status, verdict.message)
+    stage, would = _would(asked)
+    if not stage:
+        return _readiness(asked, "Image", Status.FALSE, f"{verdict.message}{'; ' if would else ''}{would}")
+    return _readiness(asked, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
+
+
+def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> Asked | Readiness:
+    toolkit = toolkits.get(flavour.architecture) or Untold("its driver toolkit was not read", final=False)
+    if isinstance(toolkit, Untold):
+        status = Status.FALSE if toolkit.final else Status.UNKNOWN
+        return _undecided(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
+    if flavour.pages:
+        why = (
+            f"its nodes run kernels with {flavour.pages} pages, which the driver toolkit {toolkit.image} does not name"
+        )
+        return _undecided(module, flavour.architecture, "", Status.UNKNOWN, why)
+    if flavour.real_time and not toolkit.real_time:
+        why = f"its nodes run real-time kernels, and the driver toolkit {toolkit.image} names none"
+        return _undecided(module, flavour.architecture, "", Status.FALSE, why)
+    return _asked(module, toolkit.chosen(real_time=flavour.real_time), flavour.architecture)
+
+
+def _asked(module: Module, kernel: str, architecture: str) -> Asked | Readiness:
+    try:
+        resolved = resolve(module, kernel)
+    except Unmapped as error:
+        return _undecided(module, architecture, kernel, Status.FALSE, error.message)
+    question = ImageQuestion(
+        image=resolved.container_image,
+        kernel=kernel,
+        dir_name=resolved.dir_name,
+        module_names=resolved.module_names,
+        tls=resolved.registry_tls,
+        namespace=module.metadata.namespace,
+        secret=resolved.image_repo_secret,
+        architectures=(architecture,) if architecture else (),
+    )
+    return Asked(module, resolved, architecture, question)
+
+
+def _together(work: Sequence[Asked | Readiness]) -> Work:
+    return Work(
+        tuple(each for each in work if isinstance(each, Asked)),
+        tuple(each for each in work if isinstance(each, Readiness)),
+    )
+
+
+def _readiness(asked: Asked, stage: str, status: Status, reason: str) -> Readiness:
+    metadata, resolved = asked.module.metadata, asked.resolved
+    return Readiness(
+        metadata.namespace,
+        metadata.name,
+        resolved.kernel,
+        asked.architecture,
+        stage,
+        status,
+        reason,
+        resolved.container_image,
+    )
+
+
+def _undecided(module: Module, architecture: str, kernel: str, status: Status, why: str) -> Readiness:
+    return Readiness(module.metadata.namespace, module.metadata.name, kernel, architecture, "Image", status, why)
+
+
+def _would(asked: Asked) -> tuple[str, str]:
+    """The stage that could still help and what it would take; without a stage, why none can."""
+    resolved, namespace = asked.resolved, asked.module.metadata.namespace
+    if resolved.build is not None:
+        signed = f", then {_signing(resolved.sign)}" if resolved.sign else ""
+        return "Build", f"{_building(resolved.build, namespace)}{signed}"
+    if resolved.sign is None:
+        return "", ""
+    if not resolved.sign.unsigned_image:
+        return "", NO_IMAGE_TO_SIGN
+    return "Sign", f"it would be made of {resolved.sign.unsigned_image} and {_signing(resolved.sign)}"
+
+
+def _building(build: Build, namespace: str) -> str:
+    secrets = [each.name for each in build.secrets]
+    needs = f" with the Secrets {', '.join(dict.fromkeys(secrets))}" if secrets else ""
+    return f"it would be built from the ConfigMap {namespace}/{build.dockerfile_config_map.name}{needs}"
+
+
+def _signing(sign: Sign) -> str:
+    return f"signed with the Secrets {sign.key_secret.name} and {sign.cert_secret.name}"
