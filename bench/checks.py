@@ -127,13 +127,13 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.pages import page_reader
     from kubekit.lang.version import Version
-    from runup.domain.checks import engine
-    from runup.domain.checks.catalogue import CHECKS
-    from runup.domain.checks.catalogue.pods import PODS
-    from runup.domain.checks.declarative import declared_check
-    from runup.domain.checks.model import Context, Snapshot
-    from runup.domain.checks.reads import Read, shape
-    from runup.domain.checks.results import risks
+    from runup.checks.catalogue import CHECKS
+    from runup.checks.catalogue.pods import PODS
+    from runup.checks.decide import engine
+    from runup.checks.decide.declarative import declared_check
+    from runup.checks.decide.model import Context, Snapshot
+    from runup.checks.decide.reads import Read, shape
+    from runup.checks.decide.results import risks
 
     def pages(kind: str, type_: type[Object]) -> Iterator[Any]:
         read = page_reader(type_)

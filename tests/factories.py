@@ -14,9 +14,9 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, Objec
 from kubekit.api.scheme import RESOURCES, Resource, resource_of
 from kubekit.lang.version import Version
 from runup.api import config_v1, machineconfig_v1, operator_v1
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.pods import PODS
-from runup.domain.checks.model import Context, Snapshot
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.pods import PODS
+from runup.checks.decide.model import Context, Snapshot
 
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import click
 
+from runup.checks.catalogue import CHECKS
 from runup.cli.main import root
 from runup.cli.operator.main import PROGRAM, operator
-from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import results
 
 HERE = Path(__file__).parents[1]

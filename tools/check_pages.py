@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "checks"
 

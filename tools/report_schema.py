@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runup.domain.checks.schema import cases_schema, check_schema
+from runup.checks.decide.schema import cases_schema, check_schema
 from runup.domain.preflight.schema import report_schema
 
 SPEC = Path(__file__).parents[1] / "docs" / "spec"

@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
-from runup.domain.checks import rights
+from runup.checks.decide import rights
 from runup.domain.preflight import accounts, settings, workloads
 from runup.release.control.build import build_release
 

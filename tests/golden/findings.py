@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check, Finding
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Finding
 
 KEPT = Path(__file__).parent / "findings.txt"
 SHOWN = tuple(check for check in CHECKS if check.about)

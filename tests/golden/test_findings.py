@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.golden.findings import KEPT, SHOWN, findings
 
-from runup.domain.checks.model import Check
+from runup.checks.decide.model import Check
 
 
 @pytest.mark.parametrize("check", SHOWN, ids=lambda check: check.name)

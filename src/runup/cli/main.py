@@ -24,7 +24,7 @@ COMMANDS: dict[str, str] = {
     "kmod": "runup.kernelmodules.cli.command:kmod",
     "check": "runup.cli.check.command:check",
     "graph": "runup.cli.graph.command:graph",
-    "checks": "runup.cli.checks.command:checks",
+    "checks": "runup.checks.cli.command:checks",
     "release": "runup.release.cli.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",
     "demo": "runup.cli.sandbox.demo:demo",

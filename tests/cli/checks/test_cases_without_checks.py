@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.cli.conftest import Run
 
-from runup.domain.checks.cases import REPLACE
+from runup.checks.decide.cases import REPLACE
 
 
 def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Run) -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import Run
 
 from kubekit.lang import yaml as kyaml
-from runup.domain.checks import cases
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.schema import cases_schema, check_schema
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import cases
+from runup.checks.decide.schema import cases_schema, check_schema
 
 SPEC = Path(__file__).parents[3] / "docs" / "spec"
 

@@ -17,11 +17,11 @@ from tests.cli.conftest import Run, Server
 from kubekit.api import codec
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
+from runup.checks.catalogue import CHECKS
 from runup.cli.errors import CommandError
 from runup.cli.findings import Findings, Risk
 from runup.cli.preflight import collect, judge, suppress
 from runup.cli.render import preflight_forms as forms
-from runup.domain.checks.catalogue import CHECKS
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report

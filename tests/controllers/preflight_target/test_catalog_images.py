@@ -26,6 +26,9 @@ from kubekit.lang.version import Version
 from kubekit.oci.access import Access
 from kubesandbox.apiserver import ApiServer
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.checks.catalogue import olm_target_catalog
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.target_catalogs import TargetCatalog
 from runup.controllers.preflight_target.catalog_images import (
     AGAIN_S,
     FIRST_S,
@@ -42,9 +45,6 @@ from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
 from runup.controllers.sources.catalogs import MAX_FILE_BYTES
-from runup.domain.checks.catalogue import olm_target_catalog
-from runup.domain.checks.model import Context, Snapshot
-from runup.domain.checks.target_catalogs import TargetCatalog
 from runup.domain.preflight.report import read
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.release.control.registry_access import TAG_MIRRORS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubesandbox.apiserver.server import ApiServer
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
 from runup.domain.preflight.report import read
 
 MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"

@@ -21,12 +21,12 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import load
 from kubekit.lang.version import Version
 from kubesandbox.apiserver.server import ApiServer
+from runup.checks.decide.declarative import declared_check
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Context
 from runup.controllers.preflight_target import containers as shell
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.containers import Containers
-from runup.domain.checks.declarative import declared_check
-from runup.domain.checks.engine import CheckOutcome
-from runup.domain.checks.model import Context
 from runup.domain.preflight import containers
 
 NAMESPACE = "openshift-cluster-version-operator"

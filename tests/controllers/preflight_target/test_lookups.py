@@ -14,10 +14,10 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
+from runup.checks.catalogue.olm import PACKAGES
 from runup.controllers.preflight_target import lookups
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.reads import Reads
-from runup.domain.checks.catalogue.olm import PACKAGES
 
 DEADLINE_S = 90
 SUBSCRIPTIONS = resource_of(Subscription)

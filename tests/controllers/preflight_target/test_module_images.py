@@ -21,12 +21,12 @@ from kubekit.kube.config import load
 from kubekit.oci.access import Access
 from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import Module
+from runup.checks.catalogue import kernel_modules_ready
+from runup.checks.decide.model import Snapshot
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.domain.checks.catalogue import kernel_modules_ready
-from runup.domain.checks.model import Snapshot
 from runup.domain.preflight.report import read
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.looked import AGAIN_S

@@ -10,11 +10,11 @@ from tests.factories import context, snapshot
 
 from kubekit.errors import Terminal
 from kubekit.kube.request import Request
+from runup.checks.catalogue import CHECKS, node_health
+from runup.checks.decide.engine import run_check
 from runup.controllers.preflight_target.client import WriteRefused, refuse_writes
 from runup.controllers.preflight_target.release import load_release, python_checks
 from runup.controllers.preflight_target.sink import FileSink
-from runup.domain.checks.catalogue import CHECKS, node_health
-from runup.domain.checks.engine import run_check
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -194,7 +194,7 @@ def test_only_yaml_and_json_are_checks(tmp_path: Path) -> None:
     ]
 
 
-MODULE = "runup.domain.checks.catalogue"
+MODULE = "runup.checks.catalogue"
 
 
 @pytest.mark.parametrize(

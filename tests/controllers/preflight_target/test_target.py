@@ -23,13 +23,13 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
+from runup.checks.catalogue import node_health
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
 from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
 from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
-from runup.domain.checks.catalogue import node_health
-from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.preflight.outcome import STALE_AFTER_S
 from runup.domain.preflight.report import Report, read
 

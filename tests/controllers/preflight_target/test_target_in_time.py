@@ -36,6 +36,10 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ServerError
 from kubekit.lang.version import Version
+from runup.checks.catalogue.olm import PACKAGES
+from runup.checks.decide.declarative import declared_check
+from runup.checks.decide.manifests import of_files
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.controllers.preflight_target import containers as shell
 from runup.controllers.preflight_target import lookups
 from runup.controllers.preflight_target.client import ReadOnlyClient
@@ -52,10 +56,6 @@ from runup.controllers.preflight_target.target import (
     _running_version,
     _same,
 )
-from runup.domain.checks.catalogue.olm import PACKAGES
-from runup.domain.checks.declarative import declared_check
-from runup.domain.checks.manifests import of_files
-from runup.domain.checks.model import Check, Context, Finding, Snapshot
 from runup.domain.preflight import containers
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, read
 

@@ -19,7 +19,7 @@ from tests.factories import (
 )
 
 from kubekit.api.scheme import Resource
-from runup.domain.checks.model import Check, Snapshot
+from runup.checks.decide.model import Check, Snapshot
 
 
 def snapshot_for(check: Check) -> Snapshot:

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tests.factories import context, snapshot
 
 from kubekit.api.meta_v1 import Object
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check, Context
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Context
 from runup.domain.preflight.report import NAME
 
 PATCH = context("5.0.0", "5.0.7", "1.36.4")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.factories import NOW
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
+from runup.checks.decide.engine import run_check
 
 SECOND, HOUR, MONTH = timedelta(seconds=1), timedelta(hours=1), timedelta(days=30)
 TEN_MINUTES = timedelta(minutes=10)

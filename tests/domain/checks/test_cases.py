@@ -8,8 +8,8 @@ import pytest
 from tests.domain.checks.test_declarative import CONTAINER, QUERY, TEXT
 
 from kubekit.lang import yaml as kyaml
-from runup.domain.checks import cases
-from runup.domain.checks.declarative import declared_check
+from runup.checks.decide import cases
+from runup.checks.decide.declarative import declared_check
 
 OFFERS = {"metadata": {"name": "a", "namespace": "openshift-ingress"}, "data": {"ciphers": "RC4"}}
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", **OFFERS}

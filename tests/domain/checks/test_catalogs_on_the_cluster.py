@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
+from runup.checks.decide.engine import run_check
 
 CHECK = next(check for check in CHECKS if check.name == "OperatorUpdateFirst")
 HEAD = """'[{"type":"olm.maxOpenShiftVersion","value":"5.3"}]'"""

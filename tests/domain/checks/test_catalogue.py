@@ -25,7 +25,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Infrastructure, Network, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.domain.checks.catalogue import (
+from runup.checks.catalogue import (
     CHECKS,
     drain_blocked,
     dual_stack,
@@ -38,8 +38,8 @@ from runup.domain.checks.catalogue import (
     pool_paused,
     update_in_progress,
 )
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check
 from runup.domain.preflight.report import NAME
 
 DUAL = network(pods=("10.128.0.0/14", "fd01::/48"), services=("172.30.0.0/16", "fd02::/112"))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.factories import NOW, context
 
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check, Context
-from runup.domain.checks.objects import snapshot_of
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.objects import snapshot_of
 
 BY_NAME = {check.name: check for check in CHECKS}
 JSON = dict[str, Any]

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from tests.factories import context, network, node, pool, snapshot
 
 from kubekit.lang.version import Version
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.kernel_modules import same_image
-from runup.domain.checks.catalogue.max_unavailable import allowed
-from runup.domain.checks.catalogue.node_pools import by_pool
-from runup.domain.checks.catalogue.olm import BadMaximum, allows, maximum
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.objects import snapshot_of
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.kernel_modules import same_image
+from runup.checks.catalogue.max_unavailable import allowed
+from runup.checks.catalogue.node_pools import by_pool
+from runup.checks.catalogue.olm import BadMaximum, allows, maximum
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.objects import snapshot_of
 
 BY_NAME = {check.name: check for check in CHECKS}
 

@@ -19,9 +19,9 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubekit.lang.version import Version
-from runup.domain.checks.containers import has_ended, outcome, why_it_waits, without_log
-from runup.domain.checks.declarative import declared_check
-from runup.domain.checks.model import Applies, Context
+from runup.checks.decide.containers import has_ended, outcome, why_it_waits, without_log
+from runup.checks.decide.declarative import declared_check
+from runup.checks.decide.model import Applies, Context
 
 DOCUMENT = {
     "apiVersion": "preflight.runup.dev/v1alpha1",
@@ -284,8 +284,8 @@ def test_a_log_that_may_not_be_read_is_no_answer() -> None:
 
 def test_without_a_cluster_it_is_unknown() -> None:
     """From a laptop or over a dump nobody makes Pods."""
-    from runup.domain.checks.engine import run_check
-    from runup.domain.checks.model import Snapshot
+    from runup.checks.decide.engine import run_check
+    from runup.checks.decide.model import Snapshot
 
     found = run_check(CHECK, Snapshot(), CONTEXT)
     assert found.result == "Unknown"

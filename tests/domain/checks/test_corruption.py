@@ -36,10 +36,10 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource
 from kubekit.kube.pages import page_reader
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import CheckOutcome, evaluate
-from runup.domain.checks.model import Applies, Check, Snapshot, Unreadable
-from runup.domain.checks.reads import Slim
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.engine import CheckOutcome, evaluate
+from runup.checks.decide.model import Applies, Check, Snapshot, Unreadable
+from runup.checks.decide.reads import Slim
 
 JSON = dict[str, Any]
 # What somebody may have written where something else belongs.

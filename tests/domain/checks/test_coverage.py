@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubekit.lang.version import Version
-from runup.domain.checks.coverage import covers, gaps
-from runup.domain.checks.model import Check
+from runup.checks.decide.coverage import covers, gaps
+from runup.checks.decide.model import Check
 
 
 def check(name: str, *sources: str, risk: str = "") -> Check:

@@ -12,8 +12,8 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
-from runup.domain.checks.engine import PARTIAL, evaluate, run_check
-from runup.domain.checks.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
+from runup.checks.decide.engine import PARTIAL, evaluate, run_check
+from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Finding, Snapshot
 
 NODES = (resource_of(Node),)
 

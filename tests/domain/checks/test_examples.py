@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pytest
 from tests.factories import context
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check, Context
-from runup.domain.checks.objects import snapshot_of
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.objects import snapshot_of
 from runup.domain.preflight.report import NAME
 
 BY_NAME = {check.name: check for check in CHECKS if check.about}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.factories import context
 
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Applies, Context
-from runup.domain.checks.objects import snapshot_of
-from runup.domain.checks.payload import unusable
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Applies, Context
+from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.payload import unusable
 
 BY_NAME = {check.name: check for check in CHECKS}
 JSON = dict[str, Any]

@@ -29,8 +29,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.operator_v1 import Etcd
-from runup.domain.checks import results
-from runup.domain.checks.catalogue import (
+from runup.checks.catalogue import (
     budget_pods,
     cluster_version_health,
     drain_blocked,
@@ -43,8 +42,9 @@ from runup.domain.checks.catalogue import (
     pool_health,
     update_in_progress,
 )
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check, Finding
+from runup.checks.decide import results
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check, Finding
 
 VERSION, ETCD, POOLS, PODS = cluster_version_health.CHECK, etcd_members.CHECK, node_pools.CHECK, budget_pods.CHECK
 NO_ETCD, BAD_ETCD = (Etcd,), ("EtcdMembersUnhealthy",)

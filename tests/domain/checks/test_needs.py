@@ -13,12 +13,12 @@ from tests.domain.checks import examples
 from tests.factories import context
 
 from kubekit.api.scheme import Resource
-from runup.domain.checks import page, rights
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.presence import DEFINITIONS
-from runup.domain.checks.engine import CheckOutcome, run_check
-from runup.domain.checks.model import Applies, Check, Context, Snapshot
-from runup.domain.checks.reads import namespace_of
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.presence import DEFINITIONS
+from runup.checks.decide import page, rights
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.model import Applies, Check, Context, Snapshot
+from runup.checks.decide.reads import namespace_of
 
 MINE = {check.name: check for check in CHECKS}
 

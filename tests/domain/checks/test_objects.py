@@ -12,14 +12,14 @@ from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import Subscription
 from runup.api.platform_v1 import VolumeAttachment
+from runup.checks.catalogue.config_maps import CONFIG, MANAGED
+from runup.checks.catalogue.kernel_modules import OCP
+from runup.checks.catalogue.olm import CSVS
+from runup.checks.catalogue.presence import all_or_none, listed_any
+from runup.checks.decide import manifests
+from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.objects import snapshot_of
 from runup.controllers.preflight_target.release import load_release
-from runup.domain.checks import manifests
-from runup.domain.checks.catalogue.config_maps import CONFIG, MANAGED
-from runup.domain.checks.catalogue.kernel_modules import OCP
-from runup.domain.checks.catalogue.olm import CSVS
-from runup.domain.checks.catalogue.presence import all_or_none, listed_any
-from runup.domain.checks.model import Snapshot, Unreadable
-from runup.domain.checks.objects import snapshot_of
 from runup.release.decide.inclusion import Filters
 
 JSON = dict[str, Any]

@@ -8,9 +8,9 @@ import pytest
 from tests.domain.checks.test_declarative import TEXT
 
 from kubekit.lang import yaml as kyaml
-from runup.domain.checks import cases, packing
-from runup.domain.checks.declarative import DeclarativeError, declared_check
-from runup.domain.checks.file_based_catalog import BadCatalog, parse
+from runup.checks.decide import cases, packing
+from runup.checks.decide.declarative import DeclarativeError, declared_check
+from runup.checks.decide.file_based_catalog import BadCatalog, parse
 from runup.release.decide.metadata import parse_release_metadata
 
 

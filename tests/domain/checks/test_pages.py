@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang import yaml
-from runup import pages
-from runup.domain.checks import catalogue, page
-from runup.domain.checks.catalogue import CHECKS, operator_health
-from runup.domain.checks.engine import unknown_risk
-from runup.domain.checks.model import Check
-from runup.domain.checks.payload import unusable
+from runup.checks import catalogue, pages
+from runup.checks.catalogue import CHECKS, operator_health
+from runup.checks.decide import page
+from runup.checks.decide.engine import unknown_risk
+from runup.checks.decide.model import Check
+from runup.checks.decide.payload import unusable
 from runup.domain.preflight import results
 from runup.domain.updates import risks as in_cluster
 from runup.release.decide import documentation

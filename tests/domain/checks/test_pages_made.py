@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runup.domain.checks import declared_page, page
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import declared_page, page
 
 SPEC: dict[str, Any] = {"component": "etcd", "risk": {"name": "R"}, "expression": " x == 1 "}
 WHOSE = "A check of component etcd; its risk is `R`."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.domain.checks.locate import line_of
+from runup.checks.decide.locate import line_of
 
 TEXT = """\
 kind: A

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.factories import context
 
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.objects import snapshot_of
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.objects import snapshot_of
 
 JSON = dict[str, Any]
 (CHECK,) = (check for check in CHECKS if check.name == "MachineConfigPoolHealth")

@@ -21,7 +21,7 @@ from tests.factories import (
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object
 from runup.api.config_v1 import UpdateHistory
-from runup.domain.checks.catalogue import (
+from runup.checks.catalogue import (
     budget_pods,
     cluster_version_health,
     drain_blocked,
@@ -34,8 +34,8 @@ from runup.domain.checks.catalogue import (
     pool_paused,
     update_in_progress,
 )
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Check
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Check
 
 UNREADY = {"current_healthy": 0, "disruptions_allowed": 0}
 LEFT = tuple(

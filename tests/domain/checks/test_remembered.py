@@ -25,10 +25,10 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.of_last import grouped, of_groups
-from runup.domain.checks.engine import CheckOutcome, evaluate
-from runup.domain.checks.model import Snapshot
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.of_last import grouped, of_groups
+from runup.checks.decide.engine import CheckOutcome, evaluate
+from runup.checks.decide.model import Snapshot
 
 STEPS = 25
 KINDS: dict[Resource, type[Object]] = {

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from tests.factories import NOW, SINCE
 
-from runup.domain.checks import results
-from runup.domain.checks.engine import CheckOutcome
-from runup.domain.checks.model import Applies, Check, Finding
+from runup.checks.decide import results
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Applies, Check, Finding
 from runup.domain.preflight.report import (
     MAX_BYTES,
     MAX_RISKS,

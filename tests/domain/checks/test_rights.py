@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runup.domain.checks import packing, rights
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import packing, rights
 from runup.domain.preflight import accounts
 from runup.domain.preflight.accounts import Right
 

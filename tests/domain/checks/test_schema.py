@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from runup.domain.checks.schema import cases_schema, check_schema
+from runup.checks.decide.schema import cases_schema, check_schema
 
 
 def test_what_the_schema_of_a_check_says() -> None:

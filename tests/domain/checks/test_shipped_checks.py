@@ -10,10 +10,10 @@ from tests.factories import context
 
 import runup.sandbox
 from kubekit.api import codec
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Snapshot
-from runup.domain.checks.payload import declared_checks
-from runup.domain.checks.reads import Read, shape
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Snapshot
+from runup.checks.decide.payload import declared_checks
+from runup.checks.decide.reads import Read, shape
 from runup.release.decide.inclusion import Filters
 
 SCENARIOS = Path(runup.sandbox.__file__).parent / "scenario" / "bundled"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from runup.domain.checks import page
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import page
 
 (CHECK,) = (check for check in CHECKS if check.name == "RemovedAPIStored")
 HEAD = CHECK.example.partition("  managedFields:")[0]

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from runup.domain.checks import tables
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.catalogue.runtime_version import CHECK as RUNTIME
-from runup.domain.checks.page import messages
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.runtime_version import CHECK as RUNTIME
+from runup.checks.decide import tables
+from runup.checks.decide.page import messages
 
 NAMES = ("removed-apis", "removed-gates", "removed-flags", "removed-volumes")
 

@@ -13,14 +13,14 @@ from tests.factories import context
 from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.domain.checks.catalogue.olm_catalog_images import Expected, of_source, wanted
-from runup.domain.checks.catalogue.olm_target_catalog import CHECK
-from runup.domain.checks.catalogue.presence import DEFINITIONS
-from runup.domain.checks.engine import CheckOutcome, run_check
-from runup.domain.checks.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
-from runup.domain.checks.model import Context, Snapshot
-from runup.domain.checks.objects import snapshot_of
-from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
+from runup.checks.catalogue.olm_catalog_images import Expected, of_source, wanted
+from runup.checks.catalogue.olm_target_catalog import CHECK
+from runup.checks.catalogue.presence import DEFINITIONS
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 
 SUBSCRIPTION: dict[str, Any] = {
     "apiVersion": "operators.coreos.com/v1alpha1",

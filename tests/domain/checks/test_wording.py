@@ -10,9 +10,9 @@ from tests.factories import NOW, SINCE, condition, context, node
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
-from runup.domain.checks.catalogue.wording import at, cause, count, dated, graver, names, said
-from runup.domain.checks.engine import one_line, run_check, unknown_risk
-from runup.domain.checks.model import Check, Finding, Snapshot
+from runup.checks.decide.engine import one_line, run_check, unknown_risk
+from runup.checks.decide.model import Check, Finding, Snapshot
+from runup.checks.decide.wording import at, cause, count, dated, graver, names, said
 
 NODES = resource_of(Node)
 

@@ -13,10 +13,10 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module
-from runup.domain.checks.catalogue import kernel_modules, kernel_modules_ready
-from runup.domain.checks.catalogue.kernel_modules_ready import OCP, PLAIN
-from runup.domain.checks.engine import run_check
-from runup.domain.checks.model import Snapshot
+from runup.checks.catalogue import kernel_modules, kernel_modules_ready
+from runup.checks.catalogue.kernel_modules_ready import OCP, PLAIN
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import (
     ImageVerdict,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang import yaml as kyaml
-from runup.domain.checks.declarative import declared_check
+from runup.checks.decide.declarative import declared_check
 
 GUIDE = Path(__file__).parents[3] / "docs" / "checks" / "writing-checks.md"
 LIMIT_S = 110

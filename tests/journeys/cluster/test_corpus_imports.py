@@ -20,7 +20,7 @@ import pytest
 from tests.journeys.conftest import RUNUP, Sandbox
 
 from kubekit.lang import yaml as kyaml
-from runup.domain.checks.catalogue import CHECKS
+from runup.checks.catalogue import CHECKS
 
 JSON = dict[str, Any]
 CONFIG = ("config.openshift.io", "v1")

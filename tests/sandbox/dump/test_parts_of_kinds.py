@@ -19,10 +19,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
+from runup.checks.catalogue.drain_blocked import CHECK
+from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.controllers.preflight_target.client import ReadOnlyClient
 from runup.controllers.preflight_target.reads import Reads
-from runup.domain.checks.catalogue.drain_blocked import CHECK
-from runup.domain.checks.engine import CheckOutcome, run_check
 from runup.dump import load
 from runup.sandbox.scenario import as_scenario
 from runup.sandbox.setup import imports

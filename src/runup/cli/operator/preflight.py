@@ -105,8 +105,8 @@ def _check_folder(given: Path) -> None:
 
 def _reads() -> bytes:
     """What an image's builder stores as `preflight-checks/reads`."""
+    from runup.checks.decide import rights
     from runup.controllers.preflight_target.release import python_checks
-    from runup.domain.checks import rights
 
     return rights.to_file(rights.own(), rights.of_checks(python_checks()))
 

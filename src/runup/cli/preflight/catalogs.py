@@ -12,8 +12,8 @@ from runup.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
-    from runup.domain.checks.model import Context, Snapshot
-    from runup.domain.checks.target_catalogs import Catalogs
+    from runup.checks.decide.model import Context, Snapshot
+    from runup.checks.decide.target_catalogs import Catalogs
 
 
 def images_of(typed: Sequence[str]) -> dict[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kubekit.api.scheme import Resource
-from runup.domain.checks.catalogue.presence import listed_or_none
-from runup.domain.checks.engine import CheckOutcome
-from runup.domain.checks.model import Applies, Snapshot, Unreadable
+from runup.checks.catalogue.presence import listed_or_none
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Applies, Snapshot, Unreadable
 
 # The layouts that read a list at their top, called by what it lists (docs/sandbox.md, "Importing a dump").
 _OPEN = ("inspect", "folder")

@@ -200,7 +200,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     """
     from kubekit.api.codec import DecodeError
     from kubekit.kube.errors import KubeError
-    from runup import pages
+    from runup.checks import pages
     from runup.cli.errors import CommandError, message_of
     from runup.cli.render import explain as rendered
 

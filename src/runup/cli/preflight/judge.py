@@ -21,6 +21,13 @@ from kubekit.errors import Terminal
 from kubekit.lang.version import Version, VersionError
 from runup import __version__
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import manifests
+from runup.checks.decide.engine import evaluate
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.objects import snapshot_of
+from runup.checks.decide.payload import declared_checks
+from runup.checks.decide.results import Header, completed
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
@@ -29,13 +36,6 @@ from runup.cli.place import operator_namespace
 from runup.cli.preflight import catalogs, collect
 from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
 from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
-from runup.domain.checks import manifests
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import evaluate
-from runup.domain.checks.model import Check, Context
-from runup.domain.checks.objects import snapshot_of
-from runup.domain.checks.payload import declared_checks
-from runup.domain.checks.results import Header, completed
 from runup.domain.clusterversion.targets import check_distance
 from runup.domain.preflight import history
 from runup.domain.preflight.history import History

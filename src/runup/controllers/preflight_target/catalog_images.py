@@ -22,12 +22,12 @@ from kubekit.oci.places import LayoutPlace, place_of
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.checks.catalogue import olm_target_catalog
+from runup.checks.catalogue.olm_catalog_images import wanted
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
+from runup.checks.decide.wording import minor_or_major
 from runup.controllers.sources.catalogs import read_catalog, unread
-from runup.domain.checks.catalogue import olm_target_catalog
-from runup.domain.checks.catalogue.olm_catalog_images import wanted
-from runup.domain.checks.catalogue.wording import minor_or_major
-from runup.domain.checks.model import Context, Snapshot
-from runup.domain.checks.target_catalogs import Catalogs, TargetCatalog
 from runup.kernelmodules.control.images import asked
 from runup.kernelmodules.control.registries import Registries
 

@@ -15,7 +15,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubekit.kube.watch import why_unreadable
-from runup.domain.checks.reads import Lookup
+from runup.checks.decide.reads import Lookup
 
 # Seconds: a catalog changes a few times a day; a server that was away is asked again sooner.
 AGAIN_S = 600.0

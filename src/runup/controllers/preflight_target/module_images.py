@@ -18,7 +18,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
-from runup.domain.checks.model import Snapshot
+from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour

@@ -20,9 +20,9 @@ from kubekit.kube.cache import Cache, Changes
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
+from runup.checks.decide.model import Snapshot
+from runup.checks.decide.reads import Lookup, Slim, known, namespace_of, type_of
 from runup.controllers.preflight_target.lookups import Lookups
-from runup.domain.checks.model import Snapshot
-from runup.domain.checks.reads import Lookup, Slim, known, namespace_of, type_of
 
 # Answers of the server that waiting does not change (kubekit.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.clock import Clock
-from runup.domain.checks.engine import CheckOutcome, could_not_tell, run_check
-from runup.domain.checks.model import Check, Context, Snapshot
+from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
+from runup.checks.decide.model import Check, Context, Snapshot
 
 LIMIT_S = 10.0
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)

@@ -27,6 +27,12 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Forbidden, NotFound, Transient
 from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide import manifests
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Check, Context
+from runup.checks.decide.payload import declared_checks
+from runup.checks.decide.results import Header, completed, failed, running
 from runup.controllers.preflight_target.catalog_images import CatalogImages
 from runup.controllers.preflight_target.containers import Containers, waiting
 from runup.controllers.preflight_target.module_images import ModuleImages
@@ -35,12 +41,6 @@ from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
 from runup.controllers.preflight_target.sink import Sink
 from runup.controllers.sources.prometheus import Prometheus
-from runup.domain.checks import manifests
-from runup.domain.checks.catalogue import CHECKS
-from runup.domain.checks.engine import CheckOutcome
-from runup.domain.checks.model import Check, Context
-from runup.domain.checks.payload import declared_checks
-from runup.domain.checks.results import Header, completed, failed, running
 from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries
 from runup.kernelmodules.decide.toolkit import TOOLKIT

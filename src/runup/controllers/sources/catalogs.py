@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from kubekit.oci.errors import OciError
 from kubekit.oci.layers import Pick
-from runup.domain.checks import file_based_catalog
-from runup.domain.checks.file_based_catalog import ROOT, BadCatalog
-from runup.domain.checks.target_catalogs import TargetCatalog
+from runup.checks.decide import file_based_catalog
+from runup.checks.decide.file_based_catalog import ROOT, BadCatalog
+from runup.checks.decide.target_catalogs import TargetCatalog
 
 MAX_CATALOG_BYTES = 512 * 1024 * 1024
 """Most that the files of the packages that are looked for may have; they are read one by one."""

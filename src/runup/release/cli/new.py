@@ -21,9 +21,9 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
+from runup.checks.decide import packing, rights
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
-from runup.domain.checks import packing, rights
 from runup.release.cli import components
 from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
 from runup.release.decide import documentation

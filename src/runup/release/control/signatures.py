@@ -20,7 +20,7 @@ from kubekit.kube.clock import Clock
 from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
-from runup.domain.checks import rights
+from runup.checks.decide import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.steps import Trust
 from runup.release.control.release_images import ReleaseImages, Unread

@@ -30,7 +30,7 @@ from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound
 from kubekit.oci.images import Descriptor
 from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
-from runup import pages
+from runup.checks import pages
 
 _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
 _PIECE = 1 << 20

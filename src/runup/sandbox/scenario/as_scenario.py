@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kubekit.lang import version as versions
-from runup.domain.checks.catalogue.wording import names
+from runup.checks.decide.wording import names
 from runup.dump.layout import BadDump
 from runup.dump.load import Dump, moment_of
 from runup.dump.manifests import JSON, identity

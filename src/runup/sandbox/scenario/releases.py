@@ -20,7 +20,7 @@ from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.volumes import write
-from runup.domain.checks import packing
+from runup.checks.decide import packing
 from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.release.decide import documentation
 from runup.sandbox import crds

@@ -1,0 +1,50 @@
+"""An aggregated API does not answer.
+
+Applies when an APIService that a Service answers for has Available=False.
+
+Why it matters discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
+all APIs (the operators of the release among them) fail or are slow.
+
+What to do bring the pods behind it up, or delete an APIService that nobody needs; `oc get apiservices` shows it
+available.
+
+Accepting it means that discovery stays incomplete during the update.
+
+Source of the rule the condition Available of apiregistration.k8s.io/v1 (kube-aggregator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find
+from kubekit.api.extension_v1 import APIService
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import said
+
+NAME = "APIServiceUnavailable"
+EXAMPLE = """
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.custom.metrics.k8s.io}
+spec: {service: {namespace: metrics, name: adapter}, group: custom.metrics.k8s.io, version: v1beta1}
+status:
+  conditions: [{type: Available, status: "False", reason: MissingEndpoints, message: no address behind service/adapter}]
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for api in sorted(snapshot.all(APIService), key=lambda each: each.metadata.name):
+        available = find(api.status.conditions, "Available")
+        if api.spec.service is not None and available is not None and available.status == "False":
+            yield risk(
+                NAME,
+                f"Aggregated API {api.metadata.name} does not answer{said(available)}",
+                [api],
+                fix=f"Bring up what answers it in namespace {api.spec.service.namespace}; `oc get apiservices` "
+                "shows it.",
+            )
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", (APIService,), _run, example=EXAMPLE)

@@ -1,0 +1,67 @@
+"""Nodes of several architectures, and a release for one of them.
+
+Applies when Nodes report more than one architecture and ClusterVersion does not say that its release is for several
+(`status.desired.architecture` Multi).
+
+Why it matters an update stays with the architecture that it has: nodes of another get images that they cannot run.
+
+What to do migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
+
+Accepting it means that the other nodes cannot take the update.
+
+Source of the rule openshift/api, `config/v1` (ClusterVersionArchitecture), and the OpenShift documentation of clusters
+with several architectures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "ArchitecturesMixed"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+status: {desired: {version: 5.0.0}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {architecture: amd64}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1}
+status: {nodeInfo: {architecture: arm64}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    nodes = snapshot.all(Node)
+    found = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
+    if len(found) < 2:
+        return
+    cluster = snapshot.get(ClusterVersion, "version")
+    if cluster is not None and cluster.status.desired.architecture == "Multi":
+        return
+    fewest = min(found, key=lambda arch: sum(node.status.node_info.architecture == arch for node in nodes))
+    yield risk(
+        NAME,
+        f"The nodes are of {names(found)}, and the cluster's release is not one for several architectures, so "
+        "neither is "
+        f"{context.target}.",
+        [node for node in nodes if node.status.node_info.architecture == fewest],
+        severity="critical",
+        fix="Migrate first with `oc adm upgrade --to-multi-arch`; ClusterVersion then says architecture Multi.",
+    )
+
+
+CHECK = declared(
+    __doc__, NAME, "cluster-version-operator", (Node, ClusterVersion), _run, severity="critical", example=EXAMPLE
+)

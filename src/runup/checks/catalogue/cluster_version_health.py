@@ -1,0 +1,146 @@
+"""What ClusterVersion says of itself: that it fails, that it is not upgradeable, that an update was left half done.
+
+Failing and Upgradeable are the cluster-version operator's own summary (pkg/cvo/status.go, pkg/cvo/upgradeable.go):
+Failing says that it cannot apply what it should, Upgradeable=False forbids minor and major updates; absent, it allows
+them. A failure has lasted long after the half hour that the operator's alert for degraded operators waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from kubekit.lang.version import Version, VersionError
+from runup.api.config_v1 import ClusterVersion, UpdateHistory
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import DEGRADED_PATIENCE, NO_REASONS, at, graver, minor_or_major, names, resource, said
+
+CHECK_NAME = "ClusterVersionHealth"
+UNKNOWN = f"{CHECK_NAME}Unknown"
+FAILING = "ClusterVersionFailing"
+UPGRADEABLE = "ClusterVersionUpgradeable"
+PARTIAL = "ClusterVersionPartialUpdate"
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    cluster = snapshot.get(ClusterVersion, "version")
+    if cluster is None:
+        yield Finding(
+            UNKNOWN,
+            "Whether the cluster's release is applied could not be told: there is no ClusterVersion named version.",
+            Applies.UNKNOWN,
+            reason="ClusterVersionMissing",
+            remediation="See whether the cluster-version operator runs: it creates that object.",
+        )
+        return
+    yield from _failing(cluster, context)
+    if minor_or_major(context):
+        yield from _upgradeable(cluster)
+    yield from _left_half_done(cluster)
+
+
+def _failing(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
+    failing = find(cluster.status.conditions, "Failing")
+    if failing is not None and failing.status == "False":
+        return
+    if failing is not None and failing.status == "True":
+        yield Finding(
+            FAILING,
+            f"The cluster-version operator fails to apply the cluster's release{said(failing)}",
+            reason=failing.reason,
+            severity=graver(failing.last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"),
+            resources=(resource(cluster),),
+            remediation="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
+        )
+        return
+    words = said(failing) if failing else ": ClusterVersion has no condition Failing."
+    yield _unknown(cluster, f"Whether the cluster-version operator fails could not be told{words}")
+
+
+def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
+    condition = find(cluster.status.conditions, "Upgradeable")
+    if condition is None or condition.status == "True":
+        return
+    if condition.status == "Unknown":
+        yield _unknown(cluster, f"Whether ClusterVersion forbids minor updates could not be told{said(condition)}")
+        return
+    explained = condition.reason not in NO_REASONS or condition.message
+    yield Finding(
+        UPGRADEABLE,
+        f"ClusterVersion forbids updates to another minor version{said(condition)}",
+        reason=condition.reason,
+        resources=(resource(cluster),),
+        remediation="Do what its message asks for; `oc adm upgrade` shows the newest."
+        if explained
+        else "It does not say why: see which of the ClusterOperators are not Upgradeable, and the operator's log.",
+    )
+
+
+def _unknown(cluster: ClusterVersion, message: str) -> Finding:
+    return Finding(
+        UNKNOWN,
+        message,
+        Applies.UNKNOWN,
+        reason="ConditionUnknown",
+        resources=(resource(cluster),),
+        remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
+    )
+
+
+def _left_half_done(cluster: ClusterVersion) -> Iterator[Finding]:
+    """Updates below the newest that were never completed, and that nothing has made good since."""
+    left = {entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_left(cluster, index)}
+    if not left:
+        return
+    told = names([f"{version} ({at(entry.started_time)})" for version, entry in left.items()])
+    what, of = ("An update was", "that release") if len(left) == 1 else ("Updates were", "those releases")
+    yield Finding(
+        PARTIAL,
+        f"{what} begun and left before the end: {told}. Parts of the cluster may be of {of} still.",
+        reason="PartialUpdate",
+        resources=(resource(cluster),),
+        remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "
+        "that release or a newer patch of it makes it good.",
+    )
+
+
+def _was_left(cluster: ClusterVersion, index: int) -> bool:
+    """Whether the entry was left for an older release, or its minor version was passed and never completed.
+
+    The newest is judged by the check of updates in progress. An entry without a version never got as far as its
+    payload: nothing of it was applied.
+    """
+    history = cluster.status.history
+    entry, newest, began = history[index], _version(history[0]), _version(history[index])
+    if index == 0 or entry.state != "Partial" or began is None or newest is None:
+        return False
+    completed = [
+        (place, version)
+        for place, other in enumerate(history)
+        if other.state == "Completed" and (version := _version(other)) and _minor(version) == _minor(began)
+    ]
+    if newest < began:
+        return not any(place < index and version >= began for place, version in completed)
+    return _minor(began) < _minor(newest) and not completed
+
+
+def _minor(version: Version) -> tuple[int, int]:
+    return version.major, version.minor
+
+
+def _version(entry: UpdateHistory) -> Version | None:
+    try:
+        return Version(entry.version)
+    except VersionError:
+        return None
+
+
+CHECK = Check(
+    CHECK_NAME,
+    "cluster-version-operator",
+    (resource_of(ClusterVersion),),
+    _run,
+    unknown_risk=UNKNOWN,
+    severity="critical",
+)

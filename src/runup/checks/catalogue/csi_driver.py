@@ -1,0 +1,61 @@
+"""A volume is attached to a node on which its driver does not run.
+
+Applies when a VolumeAttachment says that a volume is attached, and the CSINode of its node does not name its driver. A
+driver that is just being restarted is registered again within a minute, and the risk is gone.
+
+Why it matters the kubelet needs the driver to take a volume from a pod: on that node a pod with it does not end, so
+that the node is never drained and the update stands still.
+
+What to do mend the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.
+
+Accepting it means that these nodes may not be drained.
+
+Source of the rule storage.k8s.io/v1 (CSINode `spec.drivers`: "drivers that exist on the node"; VolumeAttachment
+`spec.attacher` is the driver's name); kubelet, `pkg/volume/csi` (a driver that is not registered cannot be called).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import CSINode, VolumeAttachment
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "CSIDriverNotReady"
+EXAMPLE = """
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: csi-1f}
+spec: {attacher: ebs.csi.aws.com, nodeName: worker-0, source: {persistentVolumeName: pv-orders}}
+status: {attached: true}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: worker-0}
+spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    attached = [each for each in snapshot.all(VolumeAttachment) if each.status.attached]
+    if not attached:
+        return
+    drivers = {node.metadata.name: {each.name for each in node.spec.drivers} for node in snapshot.all(CSINode)}
+    # A node of which there is no CSINode is gone, and is not drained.
+    there = [each for each in attached if each.spec.node_name in drivers]
+    left = [each for each in there if each.spec.attacher not in drivers[each.spec.node_name]]
+    if left:
+        left.sort(key=lambda each: each.metadata.name)
+        places = sorted({(each.spec.attacher, each.spec.node_name) for each in left})
+        told = names([f"{driver} on {node}" for driver, node in places])
+        yield risk(
+            NAME,
+            f"{count(len(left), 'volume')} cannot be taken from a pod, for want of a driver on the node: {told}.",
+            left,
+            fix="Mend the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.",
+        )
+
+
+CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment, CSINode), _run, example=EXAMPLE)

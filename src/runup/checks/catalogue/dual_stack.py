@@ -1,0 +1,73 @@
+"""Dual-stack networks against a release that no longer takes them (the example of openshift/enhancements#1930)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import ip_network
+
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import Network
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import resource
+
+NAME = "DualStackIncompatible"
+FIRST_INCOMPATIBLE = (5, 2)
+
+
+def _applies_to(context: Context) -> bool:
+    source, target = context.source, context.target
+    return (source.major, source.minor) < FIRST_INCOMPATIBLE <= (target.major, target.minor)
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    network = snapshot.get(Network, "cluster")
+    if network is None:
+        yield _unknown("the cluster has no Network named cluster")
+        return
+    # Status is what is in force; a cluster that is still being installed has only the spec.
+    ranges = network.status if network.status.cluster_network or network.status.service_network else network.spec
+    pods = [entry.cidr for entry in ranges.cluster_network]
+    services = list(ranges.service_network)
+    if not pods and not services:
+        yield _unknown("the Network named cluster lists no pod or service network")
+        return
+    try:
+        dual = _is_dual(pods) or _is_dual(services)
+    except ValueError as error:
+        yield _unknown(f"the Network named cluster has a range that is none: {error}")
+        return
+    if dual:
+        yield Finding(
+            NAME,
+            f"Cluster uses dual-stack networking configuration incompatible with {context.target}.",
+            reason="DualStackNetworking",
+            severity="critical",
+            resources=(resource(network),),
+            remediation="Convert clusterNetwork and serviceNetwork to one IP family before the update.",
+        )
+
+
+def _is_dual(ranges: Iterable[str]) -> bool:
+    return len({ip_network(cidr, strict=False).version for cidr in ranges}) > 1
+
+
+def _unknown(why: str) -> Finding:
+    return Finding(
+        NAME,
+        f"Whether the cluster uses dual-stack networking could not be told: {why}.",
+        Applies.UNKNOWN,
+        reason="NetworkUnknown",
+        severity="critical",
+        remediation="Compare `oc get network.config cluster -o yaml` with what the target supports.",
+    )
+
+
+CHECK = Check(
+    NAME,
+    "network",
+    (resource_of(Network),),
+    _run,
+    _applies_to,
+    severity="critical",
+    updates="from below 5.2 to 5.2 and later",
+)

@@ -1,0 +1,50 @@
+"""Feature sets that turn minor updates off for good. Patch updates stay allowed, and are not asked about.
+
+A cluster without a FeatureGate has the default set, as the cluster-version operator sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import FeatureGate
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import minor_or_major, resource
+
+NAME = "FeatureSetForbidsUpdates"
+FORBIDDING = frozenset({"TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"})
+HARMLESS = frozenset({"", "Default", "LatencySensitive", "OKD"})
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    gate = snapshot.get(FeatureGate, "cluster")
+    feature_set = gate.spec.feature_set if gate else ""
+    if gate is None or feature_set in HARMLESS:
+        return
+    forbids = feature_set in FORBIDDING
+    says = (
+        "forbids updates between minor versions, and cannot be turned off again."
+        if forbids
+        else "is not known, so whether it forbids updates between minor versions could not be told."
+    )
+    yield Finding(
+        NAME,
+        f"The cluster's feature set {feature_set} {says}",
+        Applies.YES if forbids else Applies.UNKNOWN,
+        reason=feature_set,
+        severity="critical",
+        resources=(resource(gate),),
+        remediation="Update within the minor version only, or install a new cluster with the default feature set.",
+    )
+
+
+CHECK = Check(
+    NAME,
+    "config-operator",
+    (resource_of(FeatureGate),),
+    _run,
+    minor_or_major,
+    severity="critical",
+    updates="minor and major updates",
+)

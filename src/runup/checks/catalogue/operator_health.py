@@ -1,0 +1,84 @@
+"""ClusterOperators that are not available or degraded: an update waits for them, for hours if need be.
+
+The cluster-version operator takes nothing but Available=True and Degraded=False for healthy; a condition that is
+missing or Unknown is not known to be broken, so here it is Unknown. An operator that has only just changed may be
+restarting: how grave it is counts how long it lasts, with the patience of that operator's own alerts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import ConditionStatus
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import ClusterOperator
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, graver, resource, said
+from runup.domain.preflight.report import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class _Expectation:
+    condition: str
+    healthy: ConditionStatus
+    risk: str
+    is_broken: str
+    patience: timedelta
+    before: Severity
+    after: Severity
+
+
+EXPECTATIONS = (
+    _Expectation(
+        "Available", "True", "ClusterOperatorNotAvailable", "is not available", DOWN_PATIENCE, "warning", "critical"
+    ),
+    _Expectation("Degraded", "False", "ClusterOperatorDegraded", "is degraded", DEGRADED_PATIENCE, "info", "warning"),
+)
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for operator in snapshot.all(ClusterOperator):
+        for expectation in EXPECTATIONS:
+            yield from _judge(operator, expectation, context)
+
+
+def _judge(operator: ClusterOperator, expected: _Expectation, context: Context) -> Iterator[Finding]:
+    name = operator.metadata.name
+    condition = find(operator.status.conditions, expected.condition)
+    if condition is not None and condition.status == expected.healthy:
+        return
+    if condition is None:
+        message = f"Cluster operator {name} does not report {expected.condition}."
+    elif condition.status == "Unknown":
+        message = f"Cluster operator {name} reports {expected.condition}=Unknown{said(condition)}"
+    else:
+        message = f"Cluster operator {name} {expected.is_broken}{said(condition)}"
+    known = condition is not None and condition.status != "Unknown"
+    yield Finding(
+        f"{expected.risk}-{name}",
+        message,
+        Applies.YES if known else Applies.UNKNOWN,
+        reason=condition.reason if condition else f"{expected.condition}Missing",
+        severity=graver(
+            condition.last_transition_time if condition else None,
+            context.now,
+            expected.patience,
+            expected.before,
+            expected.after,
+        ),
+        resources=(resource(operator),),
+        remediation=f"Bring the operator back first: `oc describe clusteroperator {name}` names what it lacks.",
+    )
+
+
+CHECK = Check(
+    "ClusterOperatorHealth",
+    "cluster-version-operator",
+    (resource_of(ClusterOperator),),
+    _run,
+    unknown_risk="ClusterOperatorHealthUnknown",
+    severity="critical",
+)

@@ -1,0 +1,52 @@
+"""ClusterOperators that ask for no minor update, each under a name of its own so that it can be accepted alone.
+
+Names and scope are those of the cluster-version operator's own source of risks (pkg/risk/upgradeable): an operator
+that does not report Upgradeable can be updated, and patch updates are never held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import ClusterOperator
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import NO_REASONS, minor_or_major, resource, said
+
+NAME = "ClusterOperatorUpgradeable"
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for operator in snapshot.all(ClusterOperator):
+        condition = find(operator.status.conditions, "Upgradeable")
+        if condition is None or condition.status == "True":
+            continue
+        name = operator.metadata.name
+        refuses = condition.status == "False"
+        yield Finding(
+            f"{NAME}-{name}",
+            f"Cluster operator {name} {'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
+            f"{said(condition)}",
+            Applies.YES if refuses else Applies.UNKNOWN,
+            reason=condition.reason,
+            resources=(resource(operator),),
+            remediation=_remediation(name, explained=condition.reason not in NO_REASONS),
+        )
+
+
+def _remediation(name: str, *, explained: bool) -> str:
+    if explained:
+        return f"Do what its message asks for; `oc describe clusteroperator {name}` shows the newest."
+    return f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its pods' logs."
+
+
+CHECK = Check(
+    NAME,
+    "cluster-version-operator",
+    (resource_of(ClusterOperator),),
+    _run,
+    minor_or_major,
+    unknown_risk=f"{NAME}Unknown",
+    updates="minor and major updates",
+)

@@ -1,0 +1,52 @@
+"""Somebody keeps the operator's hands off parts of the release: `spec.overrides` of ClusterVersion has an entry with
+`unmanaged: true`.
+
+Applies when there is such an entry, to updates between minor and major versions. The cluster itself says so, too,
+without a preflight and under the same name.
+
+Why it matters what is not managed is not updated, and nobody has tried the new release beside the old part.
+
+What to do `oc get clusterversion version -o jsonpath='{.spec.overrides}'`, then remove the entries.
+
+Accepting it leaves these parts at the old release.
+
+Source of the rule cluster-version-operator, `pkg/risk/overrides`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import ClusterVersion
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "ClusterVersionOverrides"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version}
+spec:
+  overrides: [{kind: Deployment, group: apps, namespace: openshift-console, name: console, unmanaged: true}]
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    cluster = snapshot.get(ClusterVersion, "version")
+    if cluster is None:
+        why = "there is no ClusterVersion named version"
+        yield unsure(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
+        return
+    unmanaged = [each for each in cluster.spec.overrides if each.unmanaged]
+    if unmanaged:
+        told = names([f"{each.kind} {each.namespace}/{each.name}".replace(" /", " ") for each in unmanaged])
+        yield risk(
+            NAME,
+            f"The operator must keep its hands off parts of the release, which are not updated: {told}.",
+            [cluster],
+            fix="Remove these entries from spec.overrides; `oc get clusterversion version -o yaml` shows what is left.",
+        )
+
+
+CHECK = declared(__doc__, NAME, "cluster-version-operator", (ClusterVersion,), _run, updates=MINOR, example=EXAMPLE)

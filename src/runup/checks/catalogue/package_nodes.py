@@ -1,0 +1,79 @@
+"""Some nodes run a Red Hat Enterprise Linux made of packages, which the target has no support for.
+
+Applies when a Node's osImage is Red Hat Enterprise Linux and not its CoreOS, and the target is 4.19 or later. The image
+counts, not the label `node.openshift.io/os_id`: from 4.19 on CoreOS calls itself `rhel`, too. Where a cluster below
+4.19 has a Node without osImage, it is Unknown.
+
+Why it matters nobody updates these nodes: their kubelets stay behind the control plane, and the machine-config operator
+of 4.18 refuses the update because of them.
+
+What to do add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
+
+Accepting it is supported by nobody.
+
+Source of the rule the release notes of OpenShift 4.19 (removed features, package-based RHEL compute machines), and its
+page on preparing to update from 4.18 to a newer version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from operator import attrgetter
+
+from kubekit.api.core_v1 import Node
+from kubekit.lang.version import Version
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "PackageBasedNodes"
+GONE_IN = (4, 19)
+# `Red Hat Enterprise Linux 8.10 (Ootpa)`; CoreOS says `Red Hat Enterprise Linux CoreOS 418.94...`.
+_PACKAGES = re.compile(r"Red Hat Enterprise Linux (Server )?\d.*")
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-rhel-0}
+status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersion: v1.36.1}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    if _minor(context.target) < GONE_IN:
+        return
+    nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
+    found = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
+    if found:
+        told = names([f"{node.metadata.name} ({node.status.node_info.os_image})" for node in found])
+        yield risk(
+            NAME,
+            f"{count(len(found), 'node')} {'runs' if len(found) == 1 else 'run'} a package-based Red Hat Enterprise "
+            f"Linux, which {context.target} does not support: {told}.",
+            found,
+            severity="critical",
+            fix="Replace them by CoreOS nodes before the update; `oc get nodes -o wide` shows each node's OS-IMAGE.",
+        )
+    silent = [node for node in nodes if not node.status.node_info.os_image]
+    if silent and _minor(context.source) < GONE_IN:
+        yield unsure(
+            NAME,
+            f"{count(len(silent), 'node')} {'does' if len(silent) == 1 else 'do'} not say which system it is: "
+            f"{names([node.metadata.name for node in silent])}",
+            silent,
+            fix="See `oc get nodes -o wide`: the kubelet writes OS-IMAGE when it starts.",
+        )
+
+
+# Nodes run a few systems.
+@lru_cache(256)
+def _is_made_of_packages(image: str) -> bool:
+    return _PACKAGES.fullmatch(image) is not None
+
+
+def _minor(version: Version) -> tuple[int, int]:
+    return version.major, version.minor
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, severity="critical", updates=MINOR, example=EXAMPLE)

@@ -1,0 +1,59 @@
+"""Kubelets wait for certificates that nobody signs.
+
+Applies when CertificateSigningRequests of kubelets (client or serving) have been open for ten minutes or more: neither
+approved nor denied.
+
+Why it matters the machine approver signs such requests within seconds. Where it does not, nodes that the update
+restarts do not come back, or their logs and metrics cannot be read.
+
+What to do see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
+
+Accepting it means that these nodes may drop out.
+
+Source of the rule openshift/cluster-machine-approver; kubernetes, `certificates.k8s.io/v1` signer names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import CertificateSigningRequest
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import DOWN_PATIENCE, at, count, names
+
+NAME = "CertificateRequestsPending"
+SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
+ANSWERS = ("Approved", "Denied", "Failed")
+EXAMPLE = """
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: csr-7x2vl, creationTimestamp: "2026-01-14T08:00:00Z"}
+spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-0"}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    waiting = [
+        each
+        for each in snapshot.all(CertificateSigningRequest)
+        if each.spec.signer_name in SIGNERS
+        and not any(found.type in ANSWERS for found in each.status.conditions)
+        and each.metadata.creation_timestamp is not None
+        and context.now - each.metadata.creation_timestamp >= DOWN_PATIENCE
+    ]
+    if waiting:
+        waiting.sort(key=lambda each: each.metadata.name)
+        oldest = min(each.metadata.creation_timestamp for each in waiting if each.metadata.creation_timestamp)
+        who = names(sorted({each.spec.username or each.metadata.name for each in waiting}))
+        yield risk(
+            NAME,
+            f"{count(len(waiting), 'certificate request')} of kubelets {'waits' if len(waiting) == 1 else 'wait'} "
+            "for an "
+            f"answer ({at(oldest)}): {who}.",
+            waiting,
+            fix="Look at them with `oc get csr`, and approve what is right: `oc adm certificate approve NAME`.",
+        )
+
+
+CHECK = declared(__doc__, NAME, "machine-approver", (CertificateSigningRequest,), _run, example=EXAMPLE)

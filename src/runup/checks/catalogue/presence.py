@@ -1,0 +1,52 @@
+"""Kinds that a cluster need not have: what it means that one was not found.
+
+A kind that the server does not serve has no objects. That is only known where its definitions could be listed in full:
+a dump may simply lack the kind. So whoever reads a kind that may be missing reads the definitions, too. (Of a kind that
+is built into Kubernetes a dump's reader never says that it is absent: no definition could tell.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from runup.checks.decide.model import Snapshot, Unreadable
+
+K = TypeVar("K", bound=Object)
+DEFINITIONS = resource_of(CustomResourceDefinition)
+
+
+def all_or_none(snapshot: Snapshot, kind: type[K]) -> tuple[K, ...]:
+    """Every object of `kind`; none where the cluster has no such kind; raises Unreadable."""
+    return listed_or_none(snapshot, resource_of(kind))
+
+
+def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
+    """Every object of `resource`; none where no definition makes such a kind; raises Unreadable."""
+    if resource in snapshot.absent and not _defined(snapshot, resource):
+        return ()
+    return snapshot.listed(resource)
+
+
+def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
+    """Every object of a kind, listed by the first of its `versions` that the server has; none where it has none."""
+    return listed_or_none(snapshot, next((each for each in versions if each not in snapshot.absent), versions[0]))
+
+
+def _defined(snapshot: Snapshot, resource: Resource) -> bool:
+    """Whether there may be a definition of the kind, in whatever version; raises Unreadable."""
+    try:
+        definitions = snapshot.all(CustomResourceDefinition)
+    except Unreadable as lacking:
+        why = f"{resource} was not found, and whether the cluster has that kind is not known: {lacking}"
+        raise Unreadable(resource, lacking.lacking, why) from lacking
+    if any((each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions):
+        return True
+    unsure = snapshot.undecoded.get(DEFINITIONS) or snapshot.incomplete.get(DEFINITIONS)
+    if unsure:
+        why = f"{resource} was not found, and not all definitions could be read"
+        raise Unreadable(resource, why, f"{why}.")
+    return False

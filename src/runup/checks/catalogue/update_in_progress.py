@@ -1,0 +1,75 @@
+"""An update that is still going on, or was never finished, under the name that the cluster-version operator gives it.
+
+Upstream holds back minor and major updates alone, because a patch may be what gets a stuck update moving; here a
+patch is told the same fact, as information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import ClusterVersion, UpdateHistory
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import at, cause, minor_or_major, resource, said
+
+NAME = "ClusterVersionUpdating"
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    cluster = snapshot.get(ClusterVersion, "version")
+    if cluster is None:
+        yield Finding(
+            NAME,
+            "Whether an update is in progress could not be told: the cluster has no ClusterVersion named version.",
+            Applies.UNKNOWN,
+            reason="ClusterVersionMissing",
+            remediation="See whether the cluster-version operator runs: it creates that object.",
+        )
+        return
+    progressing = find(cluster.status.conditions, "Progressing")
+    newest = next(iter(cluster.status.history), None)
+    if newest is not None and newest.state == "Partial":
+        message = _not_finished(newest, progressing)
+    elif progressing is not None and progressing.status == "True":
+        message = f"The cluster is progressing{said(progressing)}"
+    elif newest is not None and progressing is not None and progressing.status == "False":
+        return
+    else:
+        yield _unknown(cluster)
+        return
+    yield Finding(
+        NAME,
+        message,
+        reason="UpdateInProgress",
+        severity="warning" if minor_or_major(context) else "info",
+        resources=(resource(cluster),),
+        remediation="Find out with `oc adm upgrade status` what holds it up; it does not go on by itself."
+        if status_of(cluster.status.conditions, "Failing") == "True"
+        else "Let the update finish, or find out with `oc adm upgrade status` what holds it up.",
+    )
+
+
+def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
+    """Why, and then since when."""
+    why = cause(progressing) if progressing and progressing.status == "True" else ""
+    began = at(newest.started_time)
+    update = f"The update to {newest.version or newest.image} is not finished"
+    return f"{update}{': ' if why else ''}{why} (it has been running {began})."
+
+
+def _unknown(cluster: ClusterVersion) -> Finding:
+    return Finding(
+        NAME,
+        "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say whether "
+        "it is progressing.",
+        Applies.UNKNOWN,
+        reason="ProgressUnknown",
+        resources=(resource(cluster),),
+        remediation="Look at `oc get clusterversion version -o yaml`; the cluster-version operator may not be running.",
+    )
+
+
+CHECK = Check(NAME, "cluster-version-operator", (resource_of(ClusterVersion),), _run)

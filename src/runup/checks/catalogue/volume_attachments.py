@@ -1,0 +1,55 @@
+"""Volumes cannot be attached to a node, or taken from one.
+
+Applies when a VolumeAttachment has an error of attaching or detaching that is ten minutes old or more.
+
+Why it matters a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
+every node in turn.
+
+What to do `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
+
+Accepting it means that pods with these volumes may not come back.
+
+Source of the rule storage.k8s.io/v1 (VolumeAttachment `status.attachError` and `detachError`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import VolumeAttachment, VolumeError
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, names
+
+NAME = "VolumeAttachmentStuck"
+EXAMPLE = """
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: csi-1f}
+spec: {attacher: ebs.csi.aws.com, nodeName: worker-0}
+status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: the volume is in use}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    stuck = [(each, error) for each in snapshot.all(VolumeAttachment) if (error := _error(each, context))]
+    if stuck:
+        stuck.sort(key=lambda pair: pair[0].metadata.name)
+        told = names([f"{each.metadata.name} on {each.spec.node_name}{dated(error.time)}" for each, error in stuck])
+        yield risk(
+            NAME,
+            f"{count(len(stuck), 'volume')} cannot be attached or detached: {told}.",
+            [each for each, _ in stuck],
+            fix="See `oc describe volumeattachment NAME`, and the pods of the driver's controller.",
+        )
+
+
+def _error(attachment: VolumeAttachment, context: Context) -> VolumeError | None:
+    status = attachment.status
+    error = status.detach_error or (status.attach_error if not status.attached else None)
+    if error is None or (error.time is not None and context.now - error.time < DOWN_PATIENCE):
+        return None
+    return error
+
+
+CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, example=EXAMPLE)

@@ -1,0 +1,322 @@
+"""`runup checks`: write, test and list the checks of a release; nothing here talks to a cluster."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kubekit.lang.files import contents
+from runup.cli.errors import CommandError
+from runup.cli.lazy import Group
+
+if TYPE_CHECKING:
+    from kubekit.lang.version import Version
+    from runup.checks.cli.files import Found
+    from runup.checks.decide.model import Check
+
+
+@click.group("checks", cls=Group)
+def checks() -> None:
+    """Write, test and list the checks of a release.
+
+    \b
+      runup checks new my-check --resource routes.v1.route.openshift.io --kind Route
+      runup checks lint preflight-checks
+      runup checks test preflight-checks
+    """
+
+
+def _write(text: str) -> None:
+    from runup.cli.output import write
+
+    write([("out", text)])
+
+
+def _all(words: tuple[str, ...]) -> tuple[Found, ...]:
+    from runup.checks.cli import files
+
+    return files.read(words)
+
+
+@checks.command("lint")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--strict", is_flag=True, help="What is only likely a mistake is one.")
+def lint(paths: tuple[str, ...], strict: bool) -> int:
+    """Read PreflightChecks and say what is wrong with them, by file, line and field.
+
+    \b
+      runup checks lint preflight-checks
+      runup checks lint 0000_20_dns_old-records.yaml --strict
+    """
+    found = _all(paths)
+    errors = [error for one in found for error in one.errors]
+    notes = [note for one in found for note in one.notes]
+    number = sum(len(one.checks) for one in found)
+    for line in (*errors, *(f"note: {note}" for note in notes)):
+        _write(f"{line}\n")
+    if not number and not errors:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    bad = len(errors) + (len(notes) if strict else 0)
+    _write(f"{_some(number, 'check')} read, {_some(len(errors), 'error')}, {_some(len(notes), 'note')}\n")
+    return 1 if bad else 0
+
+
+def _some(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+@checks.command("test")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+def test(paths: tuple[str, ...]) -> int:
+    """Run the cases (PreflightCheckTest) of PreflightChecks: clear, applies, unknown and an empty cluster at least.
+
+    \b
+      runup checks test preflight-checks
+      runup checks test old-records.yaml                     and old-records.test.yaml beside it
+    """
+    from runup.checks.cli.files import with_cases
+    from runup.checks.decide import cases
+
+    found = _all(with_cases(paths))
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    by_name = {check.name: check for one in found for check in one.checks}
+    held = {each.check: each for one in found for each in one.cases}
+    failed = 0
+    for name in sorted(held.keys() - by_name.keys()):
+        failed += 1
+        _write(f"FAIL {name}: there are cases and no such check\n")
+    for name, check in sorted(by_name.items()):
+        if name not in held:
+            failed += 1
+            _write(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
+            continue
+        for verdict in cases.judge(check, held[name]):
+            failed += bool(verdict.problem)
+            _write(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_why(verdict.problem)}\n")
+    if not by_name:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    return 1 if failed else 0
+
+
+def _why(problem: str) -> str:
+    return f": {problem}" if problem else ""
+
+
+@checks.command("list")
+@click.option("--release-dir", default="", metavar="DIR", help="Also the declarative checks of this release.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+def list_(release_dir: str, output: str | None) -> None:
+    """List the built-in checks, and those of a release's folder.
+
+    \b
+      runup checks list
+      runup checks list --release-dir release -o json
+    """
+    from runup.cli.output import screen_of
+    from runup.cli.render.table import Column, Row, Table, drawn
+    from runup.cli.render.text import machine
+
+    rows = [_data(check) for check in _known(release_dir)]
+    if output:
+        _write(machine(rows, output))
+        return
+    columns = (Column("CHECK"), Column("COMPONENT"), Column("SEVERITY"), Column("UPDATES"), Column("READS", flows=True))
+    lines = [Row((r["name"], r["component"], r["severity"], r["updates"], ", ".join(r["reads"]))) for r in rows]
+    _write(drawn(Table(columns, lines), screen_of(sys.stdout)))
+
+
+def _known(release_dir: str) -> tuple[Check, ...]:
+    from runup.checks.catalogue import CHECKS
+
+    folder = Path(release_dir) / "preflight-checks"
+    if not release_dir:
+        return CHECKS
+    if not folder.is_dir():
+        raise CommandError(f"--release-dir {release_dir}: there is no folder {folder}")
+    return (*CHECKS, *_read((str(folder),)))
+
+
+def _data(check: Check) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        "component": check.component,
+        "severity": check.severity,
+        "updates": check.updates,
+        "reads": sorted({read.name for read in check.reads}),
+        "unknownRisk": check.unknown_risk,
+    }
+
+
+@checks.command("explain")
+@click.argument("name")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option("--release-dir", default="", metavar="DIR", help="Also the declarative checks of this release.")
+def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
+    """Print what a check is about, and the rights that it needs: a built-in one, one of a file, or one of a release.
+
+    NAME is the check's, or that of the risk that it reports.
+
+    \b
+      runup checks explain HeadroomShort
+      runup checks explain old-routes preflight-checks
+      runup checks explain RemovedAPIInUse --release-dir release
+    """
+    from runup.checks import pages
+    from runup.checks.catalogue import CHECKS
+    from runup.checks.decide import rights
+    from runup.checks.decide.page import declared_page
+
+    declared = (*_declared(paths), *(check for check in _known(release_dir) if check not in CHECKS))
+    check = _named(name, (*CHECKS, *declared), bool(declared))
+    page = declared_page(check) if check in declared else pages.find(check.name)
+    rules = "\n".join(
+        f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
+        + (f", in namespace {right.namespace}" if right.namespace else "")
+        for right in rights.of_checks([check])
+    )
+    _write(f"{page}\n**Rights**\n\n{rules}\n")
+
+
+def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
+    """As `_read`; raises CommandError also where there is no check."""
+    checks = _read(paths)
+    if paths and not checks:
+        raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
+    return checks
+
+
+def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
+    """The checks of these files and folders; raises CommandError where one cannot be read: the others are not all."""
+    found = _all(paths)
+    if errors := [error for one in found for error in one.errors]:
+        raise CommandError("\n".join(errors))
+    return tuple(check for one in found for check in one.checks)
+
+
+def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
+    """The check of that name, else the one whose risk has it; raises CommandError."""
+    import difflib
+
+    for names in ([each.name for each in known], [each.unknown_risk for each in known]):
+        if name in names:
+            return known[names.index(name)]
+    near = difflib.get_close_matches(name, [each.name for each in known], 1)
+    ours = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+    hint = f"; did you mean {near[0]}?" if near else f"; `runup checks list` names those built in{ours}"
+    raise CommandError(f"there is no check {name}{hint}")
+
+
+@checks.command("coverage")
+@click.option(
+    "--release",
+    "releases",
+    multiple=True,
+    required=True,
+    metavar="VERSION=DIR",
+    help="A release and its checks' folder.",
+)
+@click.option(
+    "--update",
+    "updates",
+    multiple=True,
+    required=True,
+    metavar="FROM..TO",
+    help="An update that is offered; or a graph: FILE.",
+)
+def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
+    """Fail when a check that covered a source version is gone from a later release that it can still update to.
+
+    \b
+      runup checks coverage --release 5.1.0=a --release 5.2.0=b --update 5.0.3..5.1.0 --update 5.0.3..5.2.0
+      runup checks coverage --release 5.1.0=a --release 5.2.0=b --update graph.json
+    """
+    from runup.checks.decide.coverage import gaps
+
+    held = {}
+    for typed in releases:
+        version, _, folder = typed.partition("=")
+        held[_version(version, "--release")] = _read((folder,)) if folder else ()
+    edges = {edge for typed in updates for edge in _edges(typed)}
+    missing = list(gaps(held, edges))
+    for gap in missing:
+        _write(f"{gap}\n")
+    _write(f"{len(held)} releases, {len(edges)} updates, {len(missing)} gaps\n")
+    return 1 if missing else 0
+
+
+def _edges(typed: str) -> list[tuple[Version, Version]]:
+    """`FROM..TO`, or a file as the update service answers: nodes, and edges by their numbers."""
+    import json
+
+    if ".." in typed and not Path(typed).is_file():
+        source, _, target = typed.partition("..")
+        return [(_version(source, "--update"), _version(target, "--update"))]
+    try:
+        graph = json.loads(contents(typed))
+        versions = [_version(node["version"], "--update") for node in graph["nodes"]]
+        plain = [(versions[source], versions[target]) for source, target in graph["edges"]]
+        return plain + [
+            (_version(edge["from"], "--update"), _version(edge["to"], "--update"))
+            for group in graph.get("conditionalEdges") or ()
+            for edge in group["edges"]
+        ]
+    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise CommandError(f"--update {typed}: is neither FROM..TO nor an update graph: {error}") from error
+
+
+def _version(text: str, flag: str) -> Version:
+    from kubekit.lang.version import Version, VersionError
+
+    try:
+        return Version(text)
+    except VersionError as error:
+        raise CommandError(f"{flag}: {error}") from error
+
+
+@checks.command("new")
+@click.argument("name")
+@click.option("--component", default="my-component", show_default=True, help="Whose check it is.")
+@click.option(
+    "--resource",
+    default="",
+    metavar="PLURAL.VERSION.GROUP",
+    help="What it reads; of a kind that runup knows --kind is enough. By default ConfigMaps.",
+)
+@click.option("--kind", default="", help="The kind of that.")
+@click.option(
+    "--target", default="5.2.0", show_default=True, metavar="VERSION", help="The first release that it is for."
+)
+@click.option("--in", "folder", default=".", show_default=True, metavar="DIR", help="Where the files go.")
+def new(name: str, component: str, resource: str, kind: str, target: str, folder: str) -> None:
+    """Write a check and its cases, to be filled in; nothing that exists is replaced.
+
+    \b
+      runup checks new old-routes --resource routes.v1.route.openshift.io --kind Route --in preflight-checks
+      runup checks new old-pods --kind Pod
+    """
+    import re
+
+    from runup.checks.cli.new import complete, skeleton
+
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
+        raise CommandError(f"{name!r} is no name such as old-routes: small letters, digits and dashes")
+    _version(target, "--target")
+    resource, kind = complete(resource, kind)
+    into = Path(folder)
+    paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")
+    for path in paths:
+        if path.exists():
+            raise CommandError(f"{path} exists; it is not replaced")
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(paths, skeleton(name, component, resource, kind, target, str(paths[0])), strict=True):
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{into}: cannot be written: {error}") from error
+    _write(
+        f"Wrote {paths[0]} and {paths[1]}. Fill them in, then: runup checks lint {into} && runup checks test {into}\n"
+    )

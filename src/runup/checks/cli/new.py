@@ -1,0 +1,98 @@
+"""The skeleton of a check and of its cases: names in, two texts out.
+
+The cases hold a word that no case may have, so that a skeleton does not pass by being left as it is.
+"""
+
+from __future__ import annotations
+
+from kubekit.api.scheme import RESOURCES
+from runup.checks.decide.cases import REPLACE
+from runup.cli.errors import CommandError
+
+CHECK = """\
+# What goes wrong, in one line; who is to fix it. Try it: runup checks lint {file} && runup checks test {file}
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheck
+metadata:
+  name: {name}
+  annotations:
+    include.release.openshift.io/self-managed-high-availability: "true"
+spec:
+  component: {component}
+  targets: ">={target}-0"        # which updates it is for; sources: "<{target}-0" narrows it further
+  reads:                         # all that the check may look at; its right to read is made of this
+  - name: objects                # the variable
+    group: {group}
+    version: {version}
+    resource: {resource}
+    kind: {kind}
+    fields: [spec, status]       # all that is kept; metadata is always there
+  for: objects                   # evaluate once for each, as `object`
+  expression: has(object.spec) && has(object.spec.old) && object.spec.old
+  risk:
+    name: {risk}                 # stable: administrators accept it by name
+    message: Some {kind} objects use what {target} does not have.
+    messageExpression: object.metadata.name + " uses what " + update.target + " does not have."
+    severity: warning            # critical, warning, info
+    remediation: Change them first; say how, and the command that shows it.
+"""
+
+CASES = """\
+# What {name} must say. Replace each {replace}; there must be a case of each kind.
+apiVersion: preflight.runup.dev/v1alpha1
+kind: PreflightCheckTest
+check: {name}
+cases:
+- name: one that is fine
+  expect: Clear
+  objects:
+  - {{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {replace}}}, spec: {{old: false}}}}
+- name: one that would break
+  expect: Applies
+  objects:
+  - {{apiVersion: {api_version}, kind: {kind}, metadata: {{name: {replace}}}, spec: {{old: true}}}}
+  resources: [{replace}]
+- name: not allowed to look ({replace})
+  expect: Unknown
+  lacking: [{plural}]
+- name: an empty cluster ({replace})
+  expect: Clear
+"""
+
+
+def skeleton(name: str, component: str, resource: str, kind: str, target: str, file: str) -> tuple[str, str]:
+    """The check's text and its cases'. `resource` is `plural.version.group`, as kubectl takes it; core's has none."""
+    plural, _, rest = resource.partition(".")
+    version, _, group = rest.partition(".")
+    risk = "".join(word[:1].upper() + word[1:] for word in name.replace(".", "-").split("-"))
+    words = {
+        "name": name,
+        "component": component,
+        "resource": plural,
+        "version": version or "v1",
+        "group": group or '""',
+        "kind": kind,
+        "risk": risk,
+        "target": target,
+        "file": file,
+        "replace": REPLACE,
+        "plural": f"{plural}.{group}" if group else plural,
+        "api_version": f"{group}/{version}" if group else version or "v1",
+    }
+    return CHECK.format(**words), CASES.format(**words)
+
+
+def complete(resource: str, kind: str) -> tuple[str, str]:
+    """Both of them, the one that was not typed looked up among the kinds that runup knows; raises CommandError."""
+    if resource and kind:
+        return resource, kind
+    if not resource and not kind:
+        return "configmaps.v1", "ConfigMap"
+    plural, _, rest = resource.partition(".")
+    group = rest.partition(".")[2]
+    for known in RESOURCES.values():
+        if known.kind == kind or (known.plural, known.group) == (plural, group):
+            full = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
+            return resource or full, known.kind
+    typed, other = (f"--resource {resource}", "--kind") if resource else (f"--kind {kind}", "--resource")
+    raise CommandError(f"{typed} is none that runup knows; give its {other}, too")

@@ -1,0 +1,148 @@
+"""Tests that a declarative check brings: a file of cases in, what each came to out.
+
+A case is a small cluster and what the check must say of it. A check has at least one of each kind: clear, applies,
+unknown, and an empty cluster; the skeleton that `runup checks new` writes has a word in it that no case may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from kubekit.api.meta_v1 import Wire
+from kubekit.lang.version import Version, VersionError
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Applies, Check, Context
+from runup.checks.decide.objects import snapshot_of
+from runup.domain.updates import promql
+from runup.domain.updates.promql import NOTHING, Answer, BadAnswer, Known
+
+API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
+REPLACE = "REPLACE-ME"
+Expect = Literal["Clear", "Applies", "Unknown", "Skipped"]
+_NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
+
+
+class BadCases(ValueError):
+    """The file is no file of cases; the message names the field."""
+
+
+class Case(Wire, frozen=True, forbid_unknown_fields=True):
+    """One cluster and what is expected. `lacking` are resources (`pods`, `routes.route.openshift.io`) not readable.
+
+    `prometheus` are the values of the samples that the check's query is answered with, none where nobody is asked.
+    `message`, if given, is a part of what the risk says; `resources` are the names of all objects that it is about.
+    """
+
+    name: str
+    expect: Expect
+    objects: tuple[dict[str, Any], ...] = ()
+    lacking: tuple[str, ...] = ()
+    source: str = "5.0.0"
+    target: str = "5.2.0"
+    kubernetes: str = "1.38.0"
+    message: str = ""
+    resources: tuple[str, ...] | None = None
+    prometheus: tuple[float, ...] | None = None
+
+
+class Cases(Wire, frozen=True, forbid_unknown_fields=True):
+    """A file of cases: `check` is the check's metadata.name."""
+
+    api_version: str
+    kind: str
+    check: str
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a case; an empty `problem` means that it is as expected."""
+
+    case: str
+    problem: str = ""
+
+
+def parse(document: Any) -> Cases:
+    """The cases of a file; raises BadCases."""
+    try:
+        found = msgspec.convert(document, Cases)
+    except msgspec.ValidationError as error:
+        raise BadCases(str(error)) from error
+    if (found.api_version, found.kind) != (API_VERSION, KIND):
+        raise BadCases(f"is no {KIND} of {API_VERSION}")
+    return found
+
+
+def judge(check: Check, cases: Cases) -> Iterator[Verdict]:
+    """Each case, and then what the file as a whole lacks."""
+    for case in cases.cases:
+        yield Verdict(case.name, _problem(check, case))
+    for lack in missing(check, cases.cases):
+        yield Verdict("all cases", lack)
+
+
+def missing(check: Check, cases: Sequence[Case]) -> Iterator[str]:
+    """Which of the four kinds of cases there are none of."""
+    if check.container is not None:
+        return  # its image is tested where it is made
+    kinds = {case.expect for case in cases}
+    for expect in ("Clear", "Applies"):
+        if not any(case.expect == expect and (case.objects or case.prometheus) for case in cases):
+            what = "an answer of prometheus" if check.query else "objects"
+            yield f"there is no case with {what} that expects {expect}"
+    if check.query and "Unknown" not in kinds:
+        yield "there is no case that expects Unknown: leave `prometheus` out, or give it no sample"
+    if check.reads and "Unknown" not in kinds:
+        yield "there is no case that expects Unknown: name one of the reads in `lacking`"
+    if not check.query and not any(not case.objects and not case.lacking for case in cases):
+        yield "there is no case of an empty cluster: one without objects"
+
+
+def _problem(check: Check, case: Case) -> str:
+    if REPLACE in msgspec.json.encode(case).decode():
+        return f"the skeleton is unchanged: replace {REPLACE}"
+    try:
+        context = Context(
+            Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_answers(check, case)
+        )
+    except VersionError as error:
+        return str(error)
+    if unknown := sorted(set(case.lacking) - {read.name for read in check.reads}):
+        return f"lacking names {', '.join(unknown)}, which the check does not read"
+    snapshot = snapshot_of(
+        check.reads, case.objects, lacking=lambda read: "not allowed to list it" if read.name in case.lacking else ""
+    )
+    outcome = run_check(check, snapshot, context)
+    if outcome.result != case.expect:
+        said = " ".join(finding.message for finding in outcome.findings)
+        return f"expected {case.expect}, found {outcome.result}{f': {said}' if said else ''}"
+    return _of_findings(case, [each for each in outcome.findings if each.applies is Applies.YES])
+
+
+def _answers(check: Check, case: Case) -> Known:
+    """What Prometheus says in this case, read as its own answer would be."""
+    if case.prometheus is None:
+        return NOTHING
+    samples = [{"metric": {}, "value": [_NOW.timestamp(), f"{value:g}"]} for value in case.prometheus]
+    body = {"status": "success", "data": {"resultType": "vector", "result": samples}}
+    try:
+        answer = Answer(_NOW, promql.read(msgspec.json.encode(body)))
+    except BadAnswer as error:
+        answer = Answer(_NOW, error=error.message)
+    return Known(configured=True, answers={check.query: answer})
+
+
+def _of_findings(case: Case, found: Sequence[Any]) -> str:
+    said = " ".join(finding.message for finding in found)
+    if case.message and case.message not in said:
+        return f"expected a message with {case.message!r}, found {said!r}"
+    names = sorted({item.name for finding in found for item in finding.resources})
+    if case.resources is not None and sorted(case.resources) != names:
+        wanted, there = (", ".join(each) or "nothing" for each in (sorted(case.resources), names))
+        return f"expected it to be about {wanted}, found {there}"
+    return ""

@@ -1,0 +1,132 @@
+"""What a component's container said -> a check's outcome. Pure.
+
+In: the Pod as it ended and its log, which somebody else's program wrote. Out: the outcome of that one check. Whatever
+went wrong with the container, its report or its time is Unknown for this check, and for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kubekit.api.core_v1 import ContainerStateTerminated, Pod
+from kubekit.lang.printable import printable
+from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+from runup.domain.preflight import report as reports
+from runup.domain.preflight.containers import CONTAINER
+from runup.domain.preflight.report import FORMAT, BadReport, Report, ReportedRisk
+
+# The end of a log that may hold the report, and no more of it than two reports are long.
+TAIL_LINES = 50
+TAIL_BYTES = 2 * reports.MAX_BYTES
+_MAX_QUOTE = 300
+
+
+def has_ended(pod: Pod) -> bool:
+    """Whether nothing of it runs any more, or will."""
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def outcome(check: Check, pod: Pod, log: bytes, context: Context, preflight_id: str) -> CheckOutcome:
+    """What `check` came to, its container having ended and written `log`."""
+    try:
+        said = read(log)
+    except BadReport as error:
+        return could_not_tell(check, _why_ended(check, pod) or error.message)
+    found = tuple(_finding(risk) for risk in said.risks)
+    why = _why_ended(check, pod) or next(_why_not(said, context, preflight_id), "")
+    if why:
+        return could_not_tell(check, why, found)
+    return run_check(replace(check, run=lambda _snapshot, _context: found), Snapshot(), context)
+
+
+def without_log(check: Check, pod: Pod, why: str) -> CheckOutcome:
+    """What `check` came to where its container's log cannot be had: one that never started has none."""
+    return could_not_tell(check, _why_ended(check, pod) or f"the log of Pod {pod.metadata.name} cannot be read: {why}")
+
+
+def read(log: bytes) -> Report:
+    """The last report in `log`, one line of it; raises BadReport."""
+    for line in reversed(log.splitlines()):
+        if FORMAT.encode() in line and line.lstrip().startswith(b"{"):
+            return reports.read(line)
+    raise BadReport(f"its container wrote no line of JSON of format {FORMAT}", reason="ReportInvalid")
+
+
+def why_it_waits(pod: Pod | None) -> str:
+    """Why a container has not ended, in words."""
+    if pod is None:
+        return "the managing operator has made no Pod for it; its log says why, or it is of a release that makes none"
+    for status in pod.status.container_statuses:
+        if status.state.waiting is not None:
+            waiting = status.state.waiting
+            return f"its container waits ({waiting.reason}): {_quote(waiting.message)}".rstrip(": ")
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"its Pod {pod.metadata.name} is not scheduled: {_quote(condition.message)}".rstrip(": ")
+    return f"its container in Pod {pod.metadata.name} has not ended"
+
+
+def _why_ended(check: Check, pod: Pod) -> str:
+    """Why a container that ended does not count, empty where it does."""
+    if pod.status.reason == "DeadlineExceeded":
+        limit = f" in {check.container.timeout_s} s" if check.container else ""
+        return f"its container did not end{limit}{_waiting(pod)}"
+    ended = _ended(pod)
+    if ended is None:
+        what = pod.status.reason or pod.status.phase
+        return f"its Pod came to {what}: {_quote(pod.status.message)}".rstrip(": ")
+    if ended.exit_code or ended.reason == "OOMKilled":
+        last = _quote(ended.message)
+        return f"its container ended with exit code {ended.exit_code} ({ended.reason}): {last}".rstrip(": ")
+    return ""
+
+
+def _waiting(pod: Pod) -> str:
+    waits = (status.state.waiting for status in pod.status.container_statuses)
+    return next((f": it waited ({each.reason}): {_quote(each.message)}".rstrip(": ") for each in waits if each), "")
+
+
+def _ended(pod: Pod) -> ContainerStateTerminated | None:
+    for status in pod.status.container_statuses:
+        if status.name == CONTAINER and status.state.terminated is not None:
+            return status.state.terminated
+    return None
+
+
+def _why_not(said: Report, context: Context, preflight_id: str) -> Iterator[str]:
+    """What keeps a report from being an answer to what was asked."""
+    if said.target_version != str(context.target) or said.preflight_id not in ("", preflight_id):
+        yield f"its container's report is of another preflight, for {said.target_version}"
+    if said.execution_status != "completed":
+        yield f"its container's checks are {said.execution_status}: {said.message or 'it does not say why'}"
+    if not said.checks and not said.risks:
+        yield "its container checked nothing: its report names no check and no risk"
+    if said.risks_omitted:
+        yield f"its container found {said.risks_omitted} more risks than its report has"
+    told = {"Applies": "True", "Unknown": "Unknown"}
+    for result, applies in told.items():
+        silent = [check.name for check in said.checks if check.result == result]
+        if silent and not any(risk.applies == applies for risk in said.risks):
+            yield f"its container's report says {result} for {names(silent)}, and names no such risk"
+
+
+def _finding(risk: ReportedRisk) -> Finding:
+    return Finding(
+        risk.name,
+        risk.message,
+        applies=Applies(risk.applies),
+        url=risk.url,
+        reason=risk.reason,
+        severity=risk.severity,
+        resources=risk.resources,
+        remediation=risk.remediation,
+    )
+
+
+def _quote(text: str) -> str:
+    """The end of somebody's last words."""
+    text = " ".join(printable(text).split())
+    return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"

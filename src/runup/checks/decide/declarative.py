@@ -1,0 +1,420 @@
+"""`PreflightCheck` (preflight.runup.dev/v1alpha1): a check as one YAML file beside a release's manifests.
+
+In: an object of the file. Out: a `Check` like any other, or a `DeclarativeError` that names file, line, field and the
+way out. The expression is evaluated per object of the list named by `for`, because an evaluation has a budget of 10,000
+iterations; whole lists are there as variables, for short ones. An object about which an expression could not be
+answered is Unknown, and the others are answered all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+
+from kubekit.api.meta_v1 import Object, Wire, key_of
+from kubekit.api.scheme import RESOURCES, Resource
+from kubekit.lang.cel import CelError, CelSyntaxError, Program, compile_cel
+from runup.checks.decide import declared_page
+from runup.checks.decide.engine import PARTIAL, one_line
+from runup.checks.decide.locate import line_of
+from runup.checks.decide.model import Applies, Check, Container, Context, Finding, Snapshot
+from runup.checks.decide.ranges import Range, RangeError, parse_range
+from runup.checks.decide.reads import Read, plain
+from runup.checks.decide.wording import count, names
+from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
+from runup.domain.updates import promql
+
+API_VERSION = "preflight.runup.dev/v1alpha1"
+KIND = "PreflightCheck"
+# As an address takes it: a query is asked for by GET.
+MAX_QUERY = 4096
+# Names that an expression has besides those of its reads.
+OBJECT, UPDATE = "object", "update"
+NOT_HERE = "a component's container answers it, and those run in a cluster that its operator preflights"
+NO_PROMETHEUS = "it is a query, and no Prometheus is asked here: --prometheus-url names one"
+# Messages of single objects that a risk's message holds.
+MESSAGES = 5
+
+
+class DeclarativeError(ValueError):
+    """A PreflightCheck that cannot be used; the message names file, line and field."""
+
+
+class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
+    """A typo in a check must not make it a check of something else."""
+
+
+class ReadSpec(_Strict, frozen=True):
+    """One list: `name` is its variable, `fields` is all that is kept.
+
+    A `kind` that runup knows is enough; what it does not know wants group, version and `resource` (the plural).
+    """
+
+    name: str
+    fields: tuple[str, ...] = ()
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    kind: str = ""
+    namespace: str = ""
+
+
+class RiskSpec(_Strict, frozen=True):
+    """What is reported when the expression is true; `message_expression` is evaluated per object."""
+
+    name: str
+    message: str = ""
+    message_expression: str = ""
+    url: str = ""
+    severity: Severity = "warning"
+    remediation: str = ""
+
+
+class PromQLSpec(_Strict, frozen=True):
+    """A query whose one sample is 1 where the risk applies, and 0 where it does not."""
+
+    query: str
+
+
+class ContainerSpec(_Strict, frozen=True):
+    """A component's image, by its name in the release's image-references; it is run with `preflight --format=...`."""
+
+    image: str
+    timeout_seconds: int = 120
+
+
+class PreflightCheckSpec(_Strict, frozen=True):
+    """`spec` of a PreflightCheck; exactly one of `expression`, `promql` and `container`."""
+
+    component: str
+    risk: RiskSpec
+    sources: str = ""
+    targets: str = ""
+    reads: tuple[ReadSpec, ...] = ()
+    for_: str = msgspec.field(default="", name="for")
+    when: str = ""
+    expression: str = ""
+    promql: PromQLSpec | None = None
+    container: ContainerSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """Everything of a spec that is parsed once."""
+
+    spec: PreflightCheckSpec
+    reads: dict[str, Read]
+    sources: Range
+    targets: Range
+    expression: Program | None = None
+    when: Program | None = None
+    message: Program | None = None
+
+    def applies_to(self, context: Context) -> bool:
+        """Whether the check is for this update."""
+        return context.source in self.sources and context.target in self.targets
+
+
+def declared_check(document: Any, *, file: str, text: str = "") -> Check:
+    """The check that `document`, an object of `file`, declares; raises DeclarativeError. `text` is for line numbers."""
+    try:
+        name, spec = _spec_of(document)
+        if spec.container is not None and not TAG.fullmatch(name):
+            raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
+        compiled = _compiled(spec)
+    except _Problem as problem:
+        raise DeclarativeError(_placed(problem, file, text)) from problem
+    return Check(
+        name,
+        spec.component,
+        tuple(compiled.reads.values()),
+        lambda snapshot, context: _run(compiled, snapshot, context),
+        compiled.applies_to,
+        unknown_risk=spec.risk.name,
+        severity=spec.risk.severity,
+        updates=declared_page.updates(spec.sources, spec.targets),
+        about=declared_page.about(document["spec"]),
+        query=spec.promql.query if spec.promql else "",
+        container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
+    )
+
+
+class _Problem(Exception):
+    """What is wrong, and the field: a path such as `spec.reads[0].version`."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(problem)
+        self.path = path
+        self.problem = problem
+
+
+def _placed(problem: _Problem, file: str, text: str) -> str:
+    line = line_of(text, problem.path)
+    where = f"{file}, line {line}" if line else file
+    return f"{where}: {problem.path}: {problem.problem}"
+
+
+def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
+    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != (API_VERSION, KIND):
+        raise _Problem("kind", f"is no {KIND} of {API_VERSION}")
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise _Problem("metadata.name", "is missing")
+    try:
+        spec = msgspec.convert(document.get("spec") or {}, PreflightCheckSpec)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `$")
+        if path.rstrip("`") == ".risk.severity":
+            problem += f"; use one of {', '.join(get_args(Severity))}"
+        raise _Problem("spec" + path.rstrip("`"), problem) from error
+    return name, spec
+
+
+def _compiled(spec: PreflightCheckSpec) -> _Compiled:
+    _check_risk(spec.risk)
+    reads = {read.name: _read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
+    if len(reads) != len(spec.reads):
+        raise _Problem("spec.reads", "two of them have one name")
+    if spec.for_ and spec.for_ not in reads:
+        raise _Problem("spec.for", f"{spec.for_!r} is none of the reads ({names(sorted(reads)) or 'there are none'})")
+    if [bool(spec.expression), bool(spec.promql), bool(spec.container)].count(True) != 1:
+        raise _Problem("spec.expression", "give one of expression, promql and container")
+    if spec.container is not None:
+        _check_container(spec, spec.container)
+    if spec.promql is not None:
+        _check_query(spec, spec.promql)
+    if (spec.when or spec.risk.message_expression) and not spec.expression:
+        raise _Problem("spec.when", "when and messageExpression go with an expression")
+    sources, targets = _range(spec.sources, "spec.sources"), _range(spec.targets, "spec.targets")
+    variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE: "map"}
+    variables |= {OBJECT: "dyn"} if spec.for_ else {}
+    programs = {
+        path: _program(expression, variables, path, result)
+        for path, expression, result in (
+            ("spec.expression", spec.expression, "bool"),
+            ("spec.when", spec.when, "bool"),
+            ("spec.risk.messageExpression", spec.risk.message_expression, "string"),
+        )
+        if expression
+    }
+    return _Compiled(
+        spec,
+        reads,
+        sources,
+        targets,
+        programs.get("spec.expression"),
+        programs.get("spec.when"),
+        programs.get("spec.risk.messageExpression"),
+    )
+
+
+def _check_risk(risk: RiskSpec) -> None:
+    if not NAME.fullmatch(risk.name) or len(risk.name) > MAX_NAME:
+        raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
+    if not risk.message:
+        raise _Problem("spec.risk.message", "is missing; say what will go wrong, for the case without an own message")
+    if risk.url and not URL.fullmatch(risk.url):
+        raise _Problem("spec.risk.url", f"{risk.url!r} is no http or https URL")
+
+
+def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
+    if not TAG.fullmatch(container.image):
+        what = "give the image's name in the release's image-references, such as cluster-network-operator"
+        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is none: {what}")
+    if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
+        raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a container reads by itself, with the account of a cluster reader; leave it out")
+
+
+def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
+    if not asked.query.strip() or len(asked.query) > MAX_QUERY:
+        raise _Problem("spec.promql.query", f"has {len(asked.query)} characters, not 1 to {MAX_QUERY}")
+    if spec.reads or spec.for_:
+        raise _Problem("spec.reads", "a query reads nothing of the API server; leave it out")
+
+
+def _read(spec: ReadSpec, path: str) -> Read:
+    if not spec.name.isidentifier() or spec.name in (OBJECT, UPDATE):
+        raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
+    if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
+        raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
+    if not spec.kind and not spec.resource:
+        raise _Problem(path, f"give a kind, one of {_known_kinds()}; or group, version and resource (the plural)")
+    known = _known(spec)
+    group, version, plural = (
+        (known.group, spec.version or known.version, spec.resource or known.plural)
+        if known
+        else (spec.group, spec.version, spec.resource)
+    )
+    missing = [field for field, value in (("version", version), ("resource (the plural)", plural)) if not value]
+    if missing:
+        what = f"kind {spec.kind!r}" if spec.kind else f"resource {spec.resource!r}"
+        of_group = f" of group {spec.group!r}" if spec.group else ""
+        raise _Problem(
+            path,
+            f"{what}{of_group} is none that runup knows ({_known_kinds()}), so it wants {names(missing)} too"
+            + ("" if spec.group else ", and the group unless it is the core's"),
+        )
+    kind = spec.kind or (known.kind if known else "")
+    return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
+
+
+def _known(spec: ReadSpec) -> Resource | None:
+    """What runup knows of the kind, or of the plural of that very group, that a read names.
+
+    A kind without group and version may be of any group; with a version alone, as manifests have it, of the core.
+    """
+    found = (item for item in RESOURCES.values() if spec.kind in ("", item.kind) and spec.resource in ("", item.plural))
+    anywhere = bool(spec.kind) and not (spec.group or spec.version or spec.resource)
+    return next((item for item in found if anywhere or item.group == spec.group), None)
+
+
+def _known_kinds() -> str:
+    kinds = sorted({item.kind for item in RESOURCES.values()})
+    return names(kinds, len(kinds))
+
+
+def _range(text: str, path: str) -> Range:
+    try:
+        return parse_range(text)
+    except RangeError as error:
+        raise _Problem(path, str(error)) from error
+
+
+def _program(expression: str, variables: dict[str, str], path: str, result: str) -> Program:
+    try:
+        program = compile_cel(expression, variables)
+    except CelSyntaxError as error:
+        raise _Problem(path, str(error)) from error
+    if program.result_type not in (result, "dyn"):
+        raise _Problem(path, f"is a {program.result_type}, expected a {result}")
+    return program
+
+
+def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    spec = compiled.spec
+    if spec.container is not None:
+        yield _unknown(spec, NOT_HERE)
+        return
+    if spec.promql is not None:
+        yield from _of_prometheus(spec, spec.promql.query, context)
+        return
+    lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
+    shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
+    variables: dict[str, Any] = {UPDATE: _update(context), **shared}
+    # One object of the list at a time becomes a dict: all of them at once would be what `reads` avoids.
+    objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
+    answers = [_answer(compiled, obj, variables) for obj in objects]
+    yield from _findings(spec, objects, answers)
+
+
+def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
+    if not context.prometheus.configured:
+        yield _unknown(spec, NO_PROMETHEUS)
+        return
+    said = promql.evaluate(query, context.prometheus, context.now)
+    if isinstance(said, str):
+        yield _unknown(spec, f"its query could not be answered: {said}")
+    elif said:
+        yield _found(spec, spec.risk.message)
+
+
+def _found(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
+    risk = spec.risk
+    return Finding(
+        risk.name,
+        message,
+        url=risk.url,
+        reason=spec.component.title().replace("-", ""),
+        severity=risk.severity,
+        resources=_resources(spec, objects),
+        remediation=risk.remediation,
+    )
+
+
+def _update(context: Context) -> dict[str, str]:
+    return {"source": str(context.source), "target": str(context.target), "kubernetes": context.target_kubernetes}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an object's evaluation came to: it applies (with words of its own), or why it could not be told."""
+
+    applies: bool = False
+    message: str = ""
+    error: str = ""
+
+
+_CLEAR = _Answer()
+
+
+def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any]) -> _Answer:
+    assert compiled.expression is not None
+    values = variables if obj is None else {**variables, OBJECT: plain(obj)}
+    try:
+        if compiled.when is not None and not _bool(compiled.when, values):
+            return _CLEAR
+        if not _bool(compiled.expression, values):
+            return _CLEAR
+    except CelError as error:
+        return _Answer(error=one_line(error))
+    try:
+        return _Answer(True, str(compiled.message.evaluate(values)) if compiled.message else "")
+    except CelError as error:
+        # The risk applies; that its words could not be made is no reason to keep it back.
+        return _Answer(True, f"(no message: {one_line(error)})")
+
+
+def _bool(program: Program, values: dict[str, Any]) -> bool:
+    value = program.evaluate(values)
+    if not isinstance(value, bool):
+        raise CelError(f"the expression's value is {value!r}, not true or false")
+    return value
+
+
+def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequence[_Answer]) -> Iterator[Finding]:
+    risk = spec.risk
+    applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
+    if applying:
+        own = [answer.message for _, answer in applying if answer.message]
+        more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
+        yield _found(spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying))
+    failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
+    if failed:
+        about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
+        yield _unknown(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
+
+
+def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[ReportedResource, ...]:
+    if not spec.for_:
+        return ()
+    read = next(read for read in spec.reads if read.name == spec.for_)
+    known = _known(read)
+    kind = read.kind or (known.kind if known else read.resource)
+    return tuple(
+        ReportedResource(
+            group=known.group if known else read.group,
+            kind=kind,
+            namespace=obj.metadata.namespace,
+            name=obj.metadata.name,
+        )
+        for obj in sorted(objects, key=key_of)
+    )
+
+
+def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
+    return Finding(
+        spec.risk.name,
+        f"Whether {spec.risk.name} applies could not be told: {why.rstrip('.')}.",
+        Applies.UNKNOWN,
+        url=spec.risk.url,
+        reason=PARTIAL,
+        severity=spec.risk.severity,
+        resources=_resources(spec, objects),
+        remediation=spec.risk.remediation,
+    )

@@ -1,0 +1,165 @@
+"""Runs checks: a snapshot and the update in question in, one outcome a check out.
+
+A check is somebody else's code. Whatever it does (raise, ask for what could not be read, report a nonsensical risk)
+stays its own outcome, and the outcome of a check that could not tell is Unknown, carried by a risk, never "fine".
+Where a kind that it asked for has an object which could not be read, that object alone is Unknown; where the kind may
+have objects that were not listed, these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kubekit.api.codec import Undecodable
+from kubekit.api.scheme import Resource
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
+from runup.checks.decide.wording import NAMED
+from runup.domain.preflight.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
+
+PARTIAL = "PreflightPartial"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """What became of one check. `duration_seconds` is wall time, measured by whoever ran it.
+
+    `asked` are the kinds that it looked at: as long as none of them changes, it would say the same.
+    """
+
+    check: Check
+    result: CheckResult
+    findings: tuple[Finding, ...] = ()
+    message: str = ""
+    duration_seconds: float = 0.0
+    asked: frozenset[Resource] = frozenset()
+
+
+class BadFinding(ValueError):
+    """A check reported a risk that ClusterVersion could not carry."""
+
+
+def evaluate(checks: Iterable[Check], snapshot: Snapshot, context: Context) -> tuple[CheckOutcome, ...]:
+    """The outcome of every check, in the order given."""
+    return tuple(run_check(check, snapshot, context) for check in checks)
+
+
+def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
+    """The outcome of one check; never raises what the check raised.
+
+    What a check yielded before it failed is kept: a risk that was found does not go away.
+    """
+    snapshot = replace(snapshot, asked=set())
+    outcome = _judged(check, snapshot, context)
+    return replace(outcome, asked=frozenset(snapshot.asked))
+
+
+def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
+    found: list[Finding] = []
+    try:
+        if not check.applies_to(context):
+            return CheckOutcome(
+                check, "Skipped", message=f"Not for an update from {context.source} to {context.target}."
+            )
+        found.extend(_valid(finding) for finding in check.run(snapshot, context))
+    except UnreadableObject as lacking:
+        return _told(check, (*found, *_undecoded(check, snapshot, lacking), *_incomplete(check, snapshot)))
+    except Unreadable as lacking:
+        return could_not_tell(check, str(lacking), tuple(found))
+    except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
+        return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(found))
+    return _told(check, (*found, *_undecoded(check, snapshot), *_incomplete(check, snapshot)))
+
+
+def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
+    """The outcome of a check that did not come to its end, with the risk that stands for it."""
+    why = why.rstrip(".")
+    risk = Finding(
+        name=unknown_risk(check),
+        message=f"Whether {check.name} applies could not be told: {why}.",
+        applies=Applies.UNKNOWN,
+        reason=PARTIAL,
+        remediation="Give the check what it lacked, then look at the preflight again; or accept the risk by name.",
+    )
+    return CheckOutcome(check, "Unknown", (*found, risk), message=f"{why}.")
+
+
+def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None) -> tuple[Finding, ...]:
+    """One finding for the objects that could not be read of the kinds asked for, and the one that was `asked_for`."""
+    # A kind that it did not ask for on this cluster has no part in its answer.
+    asked = [resource for resource in check.reads if resource in snapshot.asked]
+    bad = {(resource, each): None for resource in asked for each in snapshot.undecoded.get(resource, ())}
+    bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
+    if not bad:
+        return ()
+    said = [f"{resource.kind} {each}".rstrip(".") for resource, each in bad]
+    more = f"; and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    whose = "the object" if len(said) == 1 else f"{len(said)} objects"
+    return (
+        Finding(
+            name=unknown_risk(check),
+            message=f"Whether {check.name} applies to {whose} could not be told: {'; '.join(said[:NAMED])}{more}.",
+            applies=Applies.UNKNOWN,
+            reason=PARTIAL,
+            resources=tuple(_reference(resource, each) for resource, each in bad),
+            remediation="Correct the field that is named, or what writes it; the answer comes by itself then.",
+        ),
+    )
+
+
+def _incomplete(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
+    """One finding for what may be there beside what was listed of the kinds that `check` asked for."""
+    said = [
+        f"{resource.kind}: {'; '.join(why).rstrip('.')}"
+        for resource, why in snapshot.incomplete.items()
+        if resource in snapshot.asked
+    ]
+    if not said:
+        return ()
+    return (
+        Finding(
+            name=unknown_risk(check),
+            message=f"Whether {check.name} applies to what was not listed could not be told: {'; '.join(said)}.",
+            applies=Applies.UNKNOWN,
+            reason=PARTIAL,
+            remediation="Look at the rest in the cluster itself; or accept the risk by name.",
+        ),
+    )
+
+
+def _reference(resource: Resource, bad: Undecodable) -> ReportedResource:
+    return ReportedResource(group=resource.group, kind=resource.kind, namespace=bad.namespace, name=bad.name)
+
+
+def unknown_risk(check: Check) -> str:
+    """The name of the risk that stands for a check that could not tell."""
+    for name in (check.unknown_risk, check.name):
+        if NAME.fullmatch(name) and len(name) <= MAX_NAME:
+            return name
+    return "PreflightCheckUnknown"
+
+
+def one_line(error: BaseException) -> str:
+    """An error's type and the first line of its text, at most 300 characters."""
+    text = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+
+
+def _told(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
+    applying = sum(finding.applies is Applies.YES for finding in findings)
+    unknown = len(findings) - applying
+    result: CheckResult = "Applies" if applying else "Unknown" if unknown else "Clear"
+    counts = [f"{applying} found"] * bool(applying) + [f"{unknown} could not be told"] * bool(unknown)
+    return CheckOutcome(check, result, findings, message=", ".join(counts))
+
+
+def _valid(finding: Finding) -> Finding:
+    if not isinstance(finding, Finding):
+        raise BadFinding(f"it yielded {type(finding).__name__}, not a Finding")
+    if not NAME.fullmatch(finding.name) or len(finding.name) > MAX_NAME:
+        raise BadFinding(f"risk name {finding.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
+    if not finding.message.strip():
+        raise BadFinding(f"risk {finding.name} has no message")
+    if finding.url and not is_url(finding.url):
+        raise BadFinding(f"risk {finding.name} has the url {finding.url[:MAX_NAME]!r}, which is not http or https")
+    return finding

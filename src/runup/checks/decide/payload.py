@@ -1,0 +1,61 @@
+"""The checks of a release: the built-in ones, those of `/preflight-checks`, and what the image's Python brings.
+
+In: the files of that folder, as text. Out: checks. A file that is no check does not stop the others; it becomes a check
+that says so, Unknown, because an unread check is not a clear one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from runup.checks.decide.declarative import DeclarativeError, declared_check
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.release.decide.inclusion import INCLUDE_PREFIX, Excluded, Filters, include
+from runup.release.decide.manifest import Manifest, parse_manifests
+from runup.release.decide.payload import is_cases
+
+_FOR_NO_PROFILE = (
+    f'metadata.annotations names no profile, so no cluster would run it: add {INCLUDE_PREFIX}<profile>: "true", '
+    f"usually {INCLUDE_PREFIX}self-managed-high-availability"
+)
+
+
+class UnusableCheck(Exception):
+    """A check that the release brings but that cannot be run."""
+
+
+def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, ...]:
+    """Every check of `files` (path -> text) that the cluster gets, in the order of the paths."""
+    return tuple(
+        check for path in sorted(files) if not is_cases(path) for check in _of_file(path, files[path], filters)
+    )
+
+
+def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
+    manifests, errors = parse_manifests(path, text)
+    yield from (unusable(path, str(error)) for error in errors)
+    for manifest in manifests:
+        if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
+            # For no cluster at all, which nobody means: left out it would look like a check that found nothing.
+            yield unusable(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
+        elif not isinstance(include(manifest, filters), Excluded):
+            yield _check(manifest, text)
+
+
+def _check(manifest: Manifest, text: str) -> Check:
+    try:
+        return declared_check(manifest.object, file=manifest.file, text=text)
+    except DeclarativeError as error:
+        return unusable(manifest.identity.name, str(error))
+
+
+def unusable(name: str, why: str) -> Check:
+    """A check that stands for one that could not be loaded: whether it applies cannot be told."""
+
+    def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:
+        raise UnusableCheck(why)
+
+    # As it stands in the file, for whoever looks for it; a risk's name has no other characters.
+    plain = re.sub(r"[^A-Za-z0-9.-]+", "-", name.rpartition("/")[2])
+    return Check(name, "release", (), run, unknown_risk=f"PreflightCheckUnusable-{plain}"[:256])

@@ -1,0 +1,117 @@
+"""What the checks of a release read, as a file of its image: `preflight-checks/reads`.
+
+The managing operator cannot ask a newer release's Python what it reads, and must not run it to find out. So whoever
+makes a release writes it down beside the checks: `release new` does, of the declarative checks that it packs and of the
+Python that the image runs. `of_file` reads it back, out of an image that was verified, as data of somebody else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.api.scheme import Resource, resource_of
+from runup.api.config_v1 import ClusterVersion, FeatureGate
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.model import Check
+from runup.checks.decide.reads import namespace_of
+from runup.domain.preflight.accounts import Right
+
+FILE = "preflight-checks/reads"
+FORMAT = "preflight-reads-v1"
+MAX_READS = 500
+# Each takes a Role and its binding.
+MAX_NAMESPACES = 20
+MAX_BYTES = 256 * 1024
+# The process itself reads them: which version runs, which checks the cluster gets, and where images are asked for.
+_ALWAYS = (
+    *(Right(r.group, r.plural) for r in (resource_of(ClusterVersion), resource_of(FeatureGate))),
+    Right("config.openshift.io", "imagedigestmirrorsets"),
+    Right("config.openshift.io", "imagetagmirrorsets"),
+    Right("operator.openshift.io", "imagecontentsourcepolicies"),
+)
+_GROUP = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*)?")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+# Whoever reads these can act as somebody else, or has what only its owner should have. A MachineConfig is a node's
+# files, the cluster's pull secret among them; a ControllerConfig holds the registry's; an OAuthClient its own password.
+FORBIDDEN = frozenset(
+    {
+        ("", "secrets"),
+        ("machineconfiguration.openshift.io", "controllerconfigs"),
+        ("machineconfiguration.openshift.io", "machineconfigs"),
+        ("oauth.openshift.io", "oauthaccesstokens"),
+        ("oauth.openshift.io", "oauthauthorizetokens"),
+        ("oauth.openshift.io", "oauthclients"),
+        ("oauth.openshift.io", "useroauthaccesstokens"),
+    }
+)
+
+
+class BadReads(ValueError):
+    """The file cannot be used; the text says why."""
+
+
+class _Reads(Wire, frozen=True):
+    format: str
+    reads: tuple[Right, ...] = ()
+
+
+def of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
+    """What `checks` read, and what every preflight does."""
+    return _sorted(_right(resource) for check in checks for resource in check.reads)
+
+
+def own() -> tuple[Right, ...]:
+    """What the checks of this very release's Python read; also what an image without the file is given."""
+    return of_checks(CHECKS)
+
+
+def to_file(*rights: Iterable[Right]) -> bytes:
+    """The file that declares all of `rights`."""
+    every = _sorted(right for some in rights for right in some)
+    return msgspec.json.format(codec.encode(_Reads(FORMAT, every)), indent=2) + b"\n"
+
+
+def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
+    """What may be granted of what the file declares, and in words what may not; raises BadReads."""
+    if len(data) > MAX_BYTES:
+        raise BadReads(f"{FILE} has more than {MAX_BYTES} bytes")
+    try:
+        declared = msgspec.json.decode(data, type=_Reads)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadReads(f"{FILE} is not as expected: {error}") from error
+    if declared.format != FORMAT:
+        raise BadReads(f"{FILE} has format {declared.format[:60]!r}; this release reads {FORMAT}")
+    if len(declared.reads) > MAX_READS:
+        raise BadReads(f"{FILE} names {len(declared.reads)} kinds; an account is given {MAX_READS} at most")
+    namespaces = {right.namespace for right in declared.reads}
+    if len(namespaces) > MAX_NAMESPACES:
+        raise BadReads(f"{FILE} names {len(namespaces)} namespaces; an account is given {MAX_NAMESPACES} at most")
+    refused = [why for right in declared.reads if (why := why_not(right))]
+    return _sorted(right for right in declared.reads if not why_not(right)), tuple(refused)
+
+
+def why_not(right: Right) -> str:
+    """Why nobody's check is given `right`; empty where it may be given."""
+    what = f"{right.resource[:100]!r} of group {right.group[:100]!r}"
+    if (right.group, right.resource) in FORBIDDEN:
+        return f"{what} may not be read: whoever reads it can act as somebody else"
+    if not _GROUP.fullmatch(right.group) or not _NAME.fullmatch(right.resource):
+        return f"{what} names no single kind"
+    if right.namespace and not _NAME.fullmatch(right.namespace):
+        return f"{right.namespace[:100]!r} is no namespace"
+    return ""
+
+
+def _right(resource: Resource) -> Right:
+    return Right(resource.group, resource.plural, namespace_of(resource))
+
+
+def _sorted(rights: Iterable[Right]) -> tuple[Right, ...]:
+    found = {(right.group, right.resource, right.namespace) for right in (*rights, *_ALWAYS)}
+    # One for the whole cluster covers those for a namespace.
+    return tuple(Right(*key) for key in sorted(found) if not key[2] or (*key[:2], "") not in found)
