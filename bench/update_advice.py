@@ -20,10 +20,10 @@ from kubekit.api import codec
 from kubekit.kube.auth import Static
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
-from runup.cli.graph import source
-from runup.controllers.sources.prometheus import Prometheus
-from runup.domain.updates.building import of_channel
-from runup.domain.updates.graph import advice, parse_graph
+from runup.advice.cli.graph import source
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.decide.building import of_channel
+from runup.advice.decide.graph import advice, parse_graph
 
 DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"
 CHANNEL, ORIGIN = "stable-4.16", "4.14.20"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.factories import NOW, cluster_version
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.advice.decide import acceptance
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
 from runup.cli.findings import (
     Findings,
@@ -31,7 +32,6 @@ from runup.cli.findings import (
 )
 from runup.domain.preflight.history import History
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
-from runup.domain.updates import acceptance
 from runup.release.decide import documentation
 
 IMAGE = "example.com/release@sha256:" + "5" * 64

@@ -27,6 +27,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import ClusterOperator, Release
 from runup.controllers.clusterversion import (
     KEY,
@@ -43,9 +45,7 @@ from runup.controllers.payload.loading import Loads
 from runup.controllers.payload.payloads import NotLoaded
 from runup.controllers.payload.worker import Worker
 from runup.controllers.sources.authorities import Authorities
-from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.applying import Asked
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.payload.progress import Loading, State, Wanted

@@ -12,15 +12,15 @@ import pytest
 from tests.domain.clusterversion.world import OWN, release
 from tests.factories import NOW
 
+from runup.advice.decide.promql import Alerting, Answer
+from runup.advice.decide.risks import alerts
+from runup.advice.decide.service import Query, ServiceState, is_due
 from runup.api.config_v1 import Release
 from runup.domain.clusterversion.applying import load_work
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preflights import check_work, read_work
 from runup.domain.payload.progress import Loading
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.promql import Alerting, Answer
-from runup.domain.updates.risks import alerts
-from runup.domain.updates.service import Query, ServiceState, is_due
 from runup.domain.updatestatus.snapshot import Alert
 
 MOMENT, SECOND, MINUTE = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(minutes=1)

@@ -225,7 +225,7 @@ def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now
     names = dict.fromkeys(sorted(accepted_names(cluster)), "")
     if not (names and kept):
         return names
-    from runup.domain.updates import acceptance
+    from runup.advice.decide import acceptance
 
     times = [c.last_transition_time for c in cluster.status.conditions]
     moment = now or max((time for time in times if time), default=None)

@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "preflight": "runup.cli.preflight.command:preflight",
     "kmod": "runup.kernelmodules.cli.command:kmod",
     "check": "runup.cli.check.command:check",
-    "graph": "runup.cli.graph.command:graph",
+    "graph": "runup.advice.cli.graph.command:graph",
     "checks": "runup.checks.cli.command:checks",
     "release": "runup.release.cli.command:release",
     "sandbox": "runup.cli.sandbox.command:sandbox",

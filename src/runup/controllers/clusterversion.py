@@ -24,6 +24,11 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide import acceptance
+from runup.advice.decide.promql import NOTHING
+from runup.advice.decide.risks import admin_acks
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.controllers import story
 from runup.controllers.age import Age
@@ -34,9 +39,7 @@ from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.own_release import OwnRelease
-from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.story import Story
 from runup.domain.clusterversion import stuck
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
@@ -49,9 +52,6 @@ from runup.domain.plan import Plan
 from runup.domain.preflight import containers, history, settings, workloads
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.workloads import Workplace
-from runup.domain.updates import acceptance
-from runup.domain.updates.promql import NOTHING
-from runup.domain.updates.risks import admin_acks
 from runup.release.control.signatures import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")

@@ -21,6 +21,8 @@ from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import WorkQueue
 from kubekit.oci.signatures import Verifier
 from runup import __version__
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release, SignatureStore
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.ending import run_until_told
@@ -36,9 +38,7 @@ from runup.controllers.served import ProcessOptions, served
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
 from runup.controllers.sources.own_release import OwnRelease
-from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader
-from runup.controllers.sources.update_service import UpdateService
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
 from runup.domain.payload import retrieval

@@ -23,14 +23,14 @@ from tests.oci.registries import odd_registry
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from kubekit.oci.layout import Layout
+from runup.advice.cli.graph import server
+from runup.advice.cli.graph.server import PATHS, Answers, accepted, address, app
+from runup.advice.cli.graph.source import Source, load, near
+from runup.advice.cli.graph.summary import summary
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide.graph import advice
+from runup.advice.decide.service import Query
 from runup.cli.errors import CommandError
-from runup.cli.graph import server
-from runup.cli.graph.server import PATHS, Answers, accepted, address, app
-from runup.cli.graph.source import Source, load, near
-from runup.cli.graph.summary import summary
-from runup.controllers.sources.update_service import UpdateService
-from runup.domain.updates.graph import advice
-from runup.domain.updates.service import Query
 from runup.release.control.build import build_release
 
 FILES = {"release-manifests/0000_50_a.yaml": b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, namespace: b}\n"}

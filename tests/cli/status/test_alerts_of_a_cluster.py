@@ -18,7 +18,7 @@ import yaml
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
-from runup.cli import thanos
+from runup.advice.cli import thanos
 from runup.domain.updatestatus.snapshot import Alert, Unreadable
 
 NOW = datetime.now(UTC)

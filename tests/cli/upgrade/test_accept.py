@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.cli.conftest import Run, Server
 
-from runup.cli.upgrade.accept import check_names, plan, unknown_names
+from runup.advice.cli.accept import check_names, plan, unknown_names
 
 USAGE = {
     "nothing": ([], "no positional arguments given"),

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, Server
 
+from runup.advice.cli import channel
 from runup.cli import facts
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import channel, rollback
+from runup.cli.upgrade import rollback
 
 
 def _facts(now: str = "", known: tuple[str, ...] = ()) -> facts.Facts:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Run, Server
 
+from runup.advice.cli.recommend import alerts
+from runup.advice.cli.recommend.text import Advice, Asked, advise
 from runup.cli import facts
-from runup.cli.upgrade.recommend import alerts
-from runup.cli.upgrade.recommend.text import Advice, Asked, advise
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-recommend"
 EXPECTED = sorted(CORPUS.glob("*output"))

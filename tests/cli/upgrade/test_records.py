@@ -19,12 +19,12 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import AlreadyExists, NotFound
 from kubekit.kube.request import Request
+from runup.advice.cli import accept as accepting
+from runup.advice.cli import records
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import accept as accepting
-from runup.cli.upgrade import records
 from runup.cli.upgrade.telling import Teller
-from runup.domain.updates import acceptance
-from runup.domain.updates.acceptance import Acceptance
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -21,8 +21,8 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.errors import Unverified
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.signatures import Verified
+from runup.advice.control import update_service
 from runup.checks.decide import rights
-from runup.controllers.sources import update_service
 from runup.domain.preflight.steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, Unread

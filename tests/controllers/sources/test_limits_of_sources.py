@@ -25,18 +25,19 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.oci.errors import OciError
 from kubekit.oci.layers import Pick
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES
-from runup.controllers.sources import catalogs, monitoring, prometheus, update_service, web
+from runup.advice.control import prometheus, update_service
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide.service import Query
+from runup.controllers.sources import catalogs, monitoring, web
 from runup.controllers.sources.authorities import MAX_BYTES, Authorities
 from runup.controllers.sources.catalogs import _Choice, read_catalog
 from runup.controllers.sources.monitoring import Monitoring
-from runup.controllers.sources.prometheus import Prometheus
 from runup.controllers.sources.reports import ReportReader, _read_up_to, read_file
-from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.updatestatus import alerts
 from runup.domain.preflight.outcome import BadReportSeen
 from runup.domain.preflight.report import MAX_BYTES as MAX_REPORT
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.service import Query
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import _fetch, _why, bytes_of
 

@@ -17,8 +17,8 @@ from tests.servers import eventually
 
 from kubekit.kube.auth import Static
 from kubekit.kube.clock import ManualClock
-from runup.controllers.sources.prometheus import AT_ONCE, Prometheus
-from runup.domain.updates.promql import evaluate
+from runup.advice.control.prometheus import AT_ONCE, Prometheus
+from runup.advice.decide.promql import evaluate
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from aiohttp import web
 from tests.kube.apiscript import Handler, ScriptedApi, reply, scripted_api
 
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.controllers.sources.update_service import UpdateService
-from runup.domain.updates.service import Query, ServiceState
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide.service import Query, ServiceState
 
 DEADLINE_S = 90.0
 

@@ -19,12 +19,12 @@ from tests.kube.apiscript import ScriptedApi, reply, scripted_api
 from kubekit.kube.auth import Static, bearer
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access import certs
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide.service import Query
 from runup.controllers.sources import web
 from runup.controllers.sources.monitoring import Monitoring
-from runup.controllers.sources.update_service import UpdateService
 from runup.controllers.updatestatus.alerts import Alerts
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.service import Query
 from runup.domain.updatestatus.snapshot import Unreadable
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang import yaml
+from runup.advice.decide import risks as in_cluster
 from runup.checks import catalogue, pages
 from runup.checks.catalogue import CHECKS, operator_health
 from runup.checks.decide import page
@@ -18,7 +19,6 @@ from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
 from runup.checks.decide.payload import unusable
 from runup.domain.preflight import results
-from runup.domain.updates import risks as in_cluster
 from runup.release.decide import documentation
 from runup.sandbox.scenario import folder, misbehaviour
 

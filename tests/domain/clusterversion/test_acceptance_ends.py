@@ -8,10 +8,10 @@ from datetime import timedelta
 from tests.domain.clusterversion.world import World
 
 from kubekit.api.core_v1 import ConfigMap
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.domain.clusterversion.reconcile import reconcile
-from runup.domain.updates import acceptance
-from runup.domain.updates.acceptance import Acceptance
 
 ASKED = Update(version="5.1.0", accept_risks=(AcceptRisk(name="SlowNodeDrain"),))
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import OWN, World, image
 from tests.factories import condition
 
+from runup.advice.decide.risks.source import SourceRisk
+from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, Update
 from runup.domain.clusterversion.applying import enabled
 from runup.domain.clusterversion.view import View, look
-from runup.domain.updates.risks.source import SourceRisk
-from runup.domain.updates.upgradeable import upgradeable
 
 Shape = tuple[str, str, str]
 TO_503 = Update(version="5.0.3", image=image("5.0.3"))

@@ -22,6 +22,8 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.printable import is_hazardous
 from kubesandbox.apiserver.schema.crd import compile_crd
 from kubesandbox.apiserver.schema.schema import Schema
+from runup.advice.decide import service
+from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
 from runup.controllers.sources.reports import parse
 from runup.domain.clusterversion import fit
@@ -30,8 +32,6 @@ from runup.domain.plan import Apply, PatchStatus
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import report as reports
 from runup.domain.preflight.outcome import BadReportSeen
-from runup.domain.updates import service
-from runup.domain.updates.candidates import MAX_RISKS_AN_UPDATE
 from runup.sandbox import crds
 
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.

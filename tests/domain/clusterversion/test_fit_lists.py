@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from tests.factories import condition
 
+from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.domain.clusterversion import fit
 from runup.domain.preflight.report import MAX_NAME
-from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk
 
 APPLIES = condition("Applies", "True", "Always", "")
 

@@ -444,7 +444,7 @@ def test_a_restart_keeps_what_is_known() -> None:
     """Before the update service answers again nothing vanishes, and the running preflight is left alone."""
     world = started().report(risk("Kept")).settle()
     before = (world.available, world.risks("5.2.0"), world.risks("5.1.0"), world.attempt_id)
-    from runup.domain.updates.service import ServiceState
+    from runup.advice.decide.service import ServiceState
 
     world._set(service=ServiceState(), releases={})
     world.step()

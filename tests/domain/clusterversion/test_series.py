@@ -11,6 +11,7 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import OWN
 from tests.factories import NOW, SINCE, cluster_operator, cluster_version, condition, feature_gate
 
+from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import (
     AcceptRisk,
     CapabilitiesStatus,
@@ -25,7 +26,6 @@ from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.series import samples, without_version
 from runup.domain.payload.progress import Progress, Wanted
 from runup.domain.preflight.workloads import Workplace
-from runup.domain.updates.service import ServiceState
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 FACTS = Facts(Release(version="5.0.0", image=OWN), Workplace(namespace="ns", node_name="node-1"))

@@ -17,6 +17,8 @@ from kubekit.api import codec, conditions
 from kubekit.api.core_v1 import ConfigMap, ContainerStatus, Pod, PodStatus
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.workloads_v1 import Deployment
+from runup.advice.decide.graph import parse_graph
+from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
@@ -27,8 +29,6 @@ from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.graph import parse_graph
-from runup.domain.updates.service import ServiceState
 from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.payload import Payload
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from runup.advice.decide.candidates import ALWAYS
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.domain.preflight import results
-from runup.domain.updates.candidates import ALWAYS
 from runup.release.decide import documentation
 
 

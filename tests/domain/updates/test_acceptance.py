@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runup.domain.updates import acceptance
-from runup.domain.updates.acceptance import Acceptance
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runup.domain.updates import building, graph_data
-from runup.domain.updates.building import BadReleases, KnownRelease, read_releases
-from runup.domain.updates.ways import Step, ways
+from runup.advice.decide import building, graph_data
+from runup.advice.decide.building import BadReleases, KnownRelease, read_releases
+from runup.advice.decide.ways import Step, ways
 
 ALWAYS = [{"type": "Always"}]
 

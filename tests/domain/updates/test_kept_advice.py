@@ -12,6 +12,14 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.advise import Advised, advise
+from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
+from runup.advice.decide.candidates import leaves_minor as leaves
+from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
+from runup.advice.decide.recommended import recommended, unaccepted
+from runup.advice.decide.risks.source import SourceRisk
+from runup.advice.decide.service import Failure, ServiceState, query_for, usable_graph
+from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import (
     ClusterVersionSpec,
     ClusterVersionStatus,
@@ -21,14 +29,6 @@ from runup.api.config_v1 import (
     Release,
     Update,
 )
-from runup.domain.updates.advise import Advised, advise
-from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
-from runup.domain.updates.candidates import leaves_minor as leaves
-from runup.domain.updates.graph import Graph, GraphDocument, parse_graph
-from runup.domain.updates.recommended import recommended, unaccepted
-from runup.domain.updates.risks.source import SourceRisk
-from runup.domain.updates.service import Failure, ServiceState, query_for, usable_graph
-from runup.domain.updates.upgradeable import upgradeable
 
 ID = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
 SPEC = ClusterVersionSpec(cluster_id=ID, channel="stable-5.0")

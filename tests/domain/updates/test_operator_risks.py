@@ -8,8 +8,8 @@ import pytest
 from tests.factories import cluster_operator, cluster_version
 
 from kubekit.api.codec import Undecodable
-from runup.domain.updates.risks.cluster_operators import risks
-from runup.domain.updates.risks.source import Cluster, docs_url
+from runup.advice.decide.risks.cluster_operators import risks
+from runup.advice.decide.risks.source import Cluster, docs_url
 
 
 def told(**changes: Any) -> list[tuple[str, str, str]]:

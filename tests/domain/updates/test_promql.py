@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide import promql
+from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
+from runup.advice.decide.risks import alerts
+from runup.advice.decide.rules import applies
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
-from runup.domain.updates import promql
-from runup.domain.updates.promql import Alerting, Answer, BadAnswer, Known
-from runup.domain.updates.risks import alerts
-from runup.domain.updates.rules import applies
 from runup.domain.updatestatus.alerts import read_alerts
 from runup.domain.updatestatus.snapshot import Alert
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from kubekit.api import codec
-from runup.domain.updates import building, graph_data
-from runup.domain.updates.graph import parse_graph
+from runup.advice.decide import building, graph_data
+from runup.advice.decide.graph import parse_graph
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "graph-data"
 

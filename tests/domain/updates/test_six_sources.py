@@ -9,10 +9,10 @@ from tests.factories import cluster_version
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide import risks
+from runup.advice.decide.risks.source import Cluster
+from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain.updates import risks
-from runup.domain.updates.risks.source import Cluster
-from runup.domain.updates.upgradeable import upgradeable
 
 URL = "https://access.redhat.com/articles/6958394"
 TEXT = f"Kubernetes 1.30 removes APIs. See {URL}, please."

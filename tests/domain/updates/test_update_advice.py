@@ -10,13 +10,13 @@ from tests.factories import NOW
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version
+from runup.advice.decide import rules
+from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
+from runup.advice.decide.graph import BadGraph, advice, parse_graph, reachable
+from runup.advice.decide.promql import NOTHING
+from runup.advice.decide.recommended import recommended
+from runup.advice.decide.service import NotAsked, query_for
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
-from runup.domain.updates import rules
-from runup.domain.updates.candidates import ALWAYS, Candidate, JudgedRisk
-from runup.domain.updates.graph import BadGraph, advice, parse_graph, reachable
-from runup.domain.updates.promql import NOTHING
-from runup.domain.updates.recommended import recommended
-from runup.domain.updates.service import NotAsked, query_for
 
 V = Version("5.0.0")
 ID = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"

@@ -15,11 +15,11 @@ import msgspec
 
 from kubekit.api.meta_v1 import Wire
 from kubekit.lang.version import Version, VersionError
+from runup.advice.decide import promql
+from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, Known
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Applies, Check, Context
 from runup.checks.decide.objects import snapshot_of
-from runup.domain.updates import promql
-from runup.domain.updates.promql import NOTHING, Answer, BadAnswer, Known
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
 REPLACE = "REPLACE-ME"

@@ -17,6 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import Object, Wire, key_of
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.lang.cel import CelError, CelSyntaxError, Program, compile_cel
+from runup.advice.decide import promql
 from runup.checks.decide import declared_page
 from runup.checks.decide.engine import PARTIAL, one_line
 from runup.checks.decide.locate import line_of
@@ -25,7 +26,6 @@ from runup.checks.decide.ranges import Range, RangeError, parse_range
 from runup.checks.decide.reads import Read, plain
 from runup.checks.decide.wording import count, names
 from runup.domain.preflight.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
-from runup.domain.updates import promql
 
 API_VERSION = "preflight.runup.dev/v1alpha1"
 KIND = "PreflightCheck"

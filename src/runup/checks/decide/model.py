@@ -18,9 +18,9 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
+from runup.advice.decide.promql import NOTHING, Known
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
 from runup.domain.preflight.report import ReportedResource, Severity
-from runup.domain.updates.promql import NOTHING, Known
 from runup.kernelmodules.decide.verdict import Seen
 
 K = TypeVar("K", bound=Object)

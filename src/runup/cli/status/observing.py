@@ -17,10 +17,10 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.kube import calls
 from kubekit.kube.errors import ApiError, NotFound
+from runup.advice.cli import thanos
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.cli import cluster as clusters
-from runup.cli import thanos
 from runup.domain.updatestatus.control_plane import MACHINE_CONFIG_OPERATOR
 from runup.domain.updatestatus.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
 

@@ -60,9 +60,9 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
     "upgrade",
     cls=LazyGroup,
     places={
-        "recommend": "runup.cli.upgrade.recommend.command:recommend",
-        "channel": "runup.cli.upgrade.channel:channel",
-        "accept": "runup.cli.upgrade.accept:accept",
+        "recommend": "runup.advice.cli.recommend.command:recommend",
+        "channel": "runup.advice.cli.channel:channel",
+        "accept": "runup.advice.cli.accept:accept",
         "rollback": "runup.cli.upgrade.rollback:rollback",
         "status": "runup.cli.status.command:status",
     },

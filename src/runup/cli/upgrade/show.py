@@ -58,8 +58,8 @@ def of_cluster(connection: Connection, wanted: Shown) -> None:
 
 def ask(client: SyncClient, wanted: Shown) -> None:
     """Print what the cluster of `client` says."""
+    from runup.advice.cli.recommend.extras import accepted_names
     from runup.cli import cluster as clusters
-    from runup.cli.upgrade.recommend.extras import accepted_names
 
     document = clusters.read_raw(client)
     history = clusters.read_record(client, HISTORY)

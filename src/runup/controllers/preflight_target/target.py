@@ -26,6 +26,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Forbidden, NotFound, Transient
 from kubekit.lang.version import Version, VersionError
+from runup.advice.control.prometheus import Prometheus
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import manifests
@@ -40,7 +41,6 @@ from runup.controllers.preflight_target.reads import Reads
 from runup.controllers.preflight_target.release import TargetRelease
 from runup.controllers.preflight_target.runner import LIMIT_S, Runner
 from runup.controllers.preflight_target.sink import Sink
-from runup.controllers.sources.prometheus import Prometheus
 from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries
 from runup.kernelmodules.decide.toolkit import TOOLKIT

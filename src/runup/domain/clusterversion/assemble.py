@@ -7,6 +7,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
+from runup.advice.decide.risks import alerts, in_cluster
+from runup.advice.decide.risks.source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.observed import Observed
@@ -15,9 +18,6 @@ from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.outcome import Tally
 from runup.domain.preflight.results import Checked
-from runup.domain.updates.candidates import Candidate, JudgedRisk, add_risks, by_name, leaves_minor, ordered
-from runup.domain.updates.risks import alerts, in_cluster
-from runup.domain.updates.risks.source import Cluster, SourceRisk
 from runup.release.decide import documentation
 
 

@@ -22,6 +22,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.cut import cut, stored_bytes
 from kubekit.lang.formats import is_uri
 from kubekit.lang.printable import is_hazardous, printable
+from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
@@ -32,13 +33,6 @@ from runup.api.config_v1 import (
 )
 from runup.domain.preflight import results
 from runup.domain.preflight.report import MAX_NAME
-from runup.domain.updates.candidates import (
-    ALWAYS,
-    MAX_RISKS_AN_UPDATE,
-    Candidate,
-    JudgedRisk,
-    add_risks,
-)
 from runup.release.decide import documentation
 
 # The schema's own limits; a test reads them out of the definition that our releases carry.

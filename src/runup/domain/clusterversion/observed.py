@@ -9,6 +9,8 @@ from datetime import datetime
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
+from runup.advice.decide.promql import NOTHING, Known
+from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
@@ -17,8 +19,6 @@ from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust
 from runup.domain.preflight.workloads import Workplace
-from runup.domain.updates.promql import NOTHING, Known
-from runup.domain.updates.service import ServiceState
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 

@@ -16,6 +16,8 @@ from msgspec.structs import replace as with_fields
 from kubekit.api import scheme
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, NamespacedName
+from runup.advice.decide import acceptance, promql, service, upgradeable
+from runup.advice.decide.risks.source import SourceRisk
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus
 from runup.domain.clusterversion import (
     applying,
@@ -41,8 +43,6 @@ from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.domain.preflight import conditions as preflight_conditions
 from runup.domain.preflight import history as histories
 from runup.domain.preflight import settings
-from runup.domain.updates import acceptance, promql, service, upgradeable
-from runup.domain.updates.risks.source import SourceRisk
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name
+from runup.advice.decide.recommended import recommended
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
@@ -22,8 +24,6 @@ from runup.api.config_v1 import (
     Release,
     UpdateHistory,
 )
-from runup.domain.updates.candidates import Candidate, JudgedRisk, by_name
-from runup.domain.updates.recommended import recommended
 
 JSON = dict[str, Any]
 _OMITTED_WHERE_EMPTY = ("conditionalUpdates", "conditionalUpdateRisks")

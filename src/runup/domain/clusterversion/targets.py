@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.version import Version, parse
+from runup.advice.decide.advise import Advised
+from runup.advice.decide.graph import MULTI
 from runup.api.config_v1 import Release, Update
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.preflight.attempt import Attempt, digest_of
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates.advise import Advised
-from runup.domain.updates.graph import MULTI
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2

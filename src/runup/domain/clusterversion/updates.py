@@ -18,6 +18,9 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.cut import joined
 from kubekit.lang.version import parse
+from runup.advice.decide import acceptance
+from runup.advice.decide.candidates import Candidate, holding
+from runup.advice.decide.recommended import recommended, unaccepted
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.domain.clusterversion import applying, history, preconditions, targets
 from runup.domain.clusterversion.goal import same_image
@@ -29,9 +32,6 @@ from runup.domain.clusterversion.view import View
 from runup.domain.preflight import results
 from runup.domain.preflight.attempt import digest_of
 from runup.domain.preflight.steps import Trust
-from runup.domain.updates import acceptance
-from runup.domain.updates.candidates import Candidate, holding
-from runup.domain.updates.recommended import recommended, unaccepted
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a sentence.

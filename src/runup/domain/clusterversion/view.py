@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
+from runup.advice.decide.advise import Advised, advise
 from runup.api.config_v1 import ClusterVersionStatus, Release
 from runup.domain.clusterversion import gates, request
 from runup.domain.clusterversion.goal import goal, under_way
@@ -13,9 +16,6 @@ from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.request import Request
 from runup.domain.preflight import history as histories
 from runup.domain.preflight.history import History
-from runup.domain.updates import acceptance
-from runup.domain.updates.acceptance import Acceptance
-from runup.domain.updates.advise import Advised, advise
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.advice.decide import rules
+from runup.advice.decide.candidates import ALWAYS, JudgedRisk
+from runup.advice.decide.rules import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.domain.preflight.report import OMITTED, Report, ReportedRisk
-from runup.domain.updates import rules
-from runup.domain.updates.candidates import ALWAYS, JudgedRisk
-from runup.domain.updates.rules import APPLIES
 from runup.release.decide import documentation
 
 IN_PROGRESS = "PreflightInProgress"

@@ -1,0 +1,208 @@
+"""`runup upgrade accept RISK[,RISK-...]`: which risks the administrator takes, by name. `plan` is pure.
+
+Texts on stdout are oc's. Beyond oc: a name that no update carries gets a warning on stderr, with the nearest known one,
+and why, who and until when are recorded beside the API's names (`records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from kubekit.lang.gotext import quoted
+from kubekit.lang.pattern import Pattern
+from kubekit.lang.value import Value
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem, message_of
+from runup.cli.lazy import Command
+from runup.cli.options import option
+from runup.cli.upgrade import names
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.api.config_v1 import ClusterVersion
+    from runup.cli.upgrade.telling import Teller
+
+# A little wider than what a report may name: others name risks, too.
+_NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_NAME = 256
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What is asked for; `remove` only without `replace`."""
+
+    add: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    replace: bool = False
+    clear: bool = False
+
+    def applied(self, existing: Sequence[str]) -> tuple[str, ...]:
+        """The list afterwards: what stays in its order, what is new sorted at the end."""
+        if self.clear:
+            return ()
+        kept = () if self.replace else tuple(name for name in existing if name not in self.remove)
+        return (*kept, *(name for name in sorted(set(self.add)) if name not in kept))
+
+    def left(self, existing: Sequence[str]) -> tuple[str, ...]:
+        """What is accepted no more: what was in the list and is not afterwards, and what was to be in it no more."""
+        after = self.applied(existing)
+        return tuple(name for name in dict.fromkeys((*existing, *self.remove)) if name not in after)
+
+
+def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
+    """The change that the command line asks for; raises ValueError with oc's text."""
+    if clear and replace:
+        raise ValueError("--clear and --replace are mutually exclusive")
+    if clear:
+        if args:
+            raise ValueError(f"unknown command {quoted(' '.join(args))}")
+        return Change(clear=True)
+    if not args:
+        raise ValueError("no positional arguments given")
+    if len(args) > 1:
+        raise ValueError("multiple positional arguments given")
+    items = [item.strip() for item in args[0].split(",")]
+    for item in items:
+        if item in ("", "-"):
+            raise ValueError(f"illegal risk {quoted(item)}")
+    add = tuple(item for item in items if not item.endswith("-"))
+    remove = tuple(item[:-1] for item in items if item.endswith("-"))
+    if both := sorted(set(add) & set(remove)):
+        raise ValueError(f"requested risks with both Risk and Risk-: {','.join(both)}")
+    if replace and remove:
+        raise ValueError("The suffix '-' on risks is not allowed if --replace is specified")
+    return Change(add, remove, replace)
+
+
+def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> None:
+    """Raise CommandError for a new name that no risk can have: it would be accepted for ever, and nothing with it."""
+    for name in change.add:
+        if name in known or name in existing or (_NAME.fullmatch(name) and len(name) <= _MAX_NAME):
+            continue
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"did you mean {quoted(near[0])}?" if near else "see them with `runup upgrade --include-not-recommended`"
+        text = f"no risk can be called {quoted(name)}: names are letters, digits, dots and dashes"
+        raise CommandError(f"{text}; {hint} Nothing was changed" if near else f"{text}; {hint}. Nothing was changed")
+
+
+def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> Iterator[str]:
+    """A warning for each new name that no update of this cluster carries now."""
+    for name in sorted(set(change.add) - set(known) - set(existing)):
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        yield f"warning: no update of this cluster has a risk {quoted(name)} now{hint}\n"
+
+
+# `accept -NAME` is how the design document writes it, `NAME-` how oc reads it; click would take the first for a flag.
+@click.command("accept", cls=Command, context_settings={"ignore_unknown_options": True})
+@click.argument("risks", nargs=-1, metavar="RISK[,RISK-...]", shell_complete=names.risks)
+@option("--replace", is_flag=True, help="Accept exactly the risks named, and no others.")
+@option("--clear", is_flag=True, help="Accept no risk any more.")
+@option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
+@option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def accept(
+    ctx: click.Context,
+    risks: tuple[str, ...],
+    replace: bool,
+    clear: bool,
+    reason: str,
+    until: str,
+    output: str | None,
+) -> None:
+    """Accept risks exposed to conditional updates.
+
+    \b
+      runup upgrade accept A,B          accept A and B too
+      runup upgrade accept A-           accept A no longer
+      runup upgrade accept --replace C  accept C and nothing else
+      runup upgrade accept --clear      accept nothing
+      runup upgrade accept A --until 30d --reason "fixed in 5.2.3"
+    """
+    for word in risks:
+        if word.startswith("--"):
+            raise click.NoSuchOption(word, ctx=ctx)
+    try:
+        change = plan([_suffixed(word) for word in risks], replace=replace, clear=clear)
+    except ValueError as error:
+        raise UsageProblem(str(error), ctx) from error
+    if reason and not change.add:
+        raise UsageProblem("--reason says why risks are accepted; name some", ctx)
+    if until and not change.add:
+        raise UsageProblem("--until says how long risks are accepted; name some", ctx)
+    _carry_out(change, ctx, Why(reason.strip(), until), output)
+
+
+class Why(Value):
+    """What was typed about the acceptance; empty where nothing was."""
+
+    reason: str = ""
+    until: str = ""
+
+
+def _suffixed(argument: str) -> str:
+    """`-A,B` as `A-,B`: a risk's name starts with a capital letter, so a leading minus can mean only this."""
+    items = [item.strip() for item in argument.split(",")]
+    return ",".join(f"{item[1:]}-" if item.startswith("-") else item for item in items)
+
+
+def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
+    from runup.cli.upgrade.telling import Teller
+
+    with connection_of(ctx).client() as client:
+        carry_out(change, client, told, Teller("accept", output))
+
+
+def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> None:
+    """Record, accept, tell; raises CommandError. Whoever accepts at the same moment loses nothing by it."""
+    from kubekit.kube.errors import KubeError
+    from runup.advice.cli import records
+    from runup.cli import cluster as clusters
+    from runup.cli.findings import known_risk_names
+
+    cluster = clusters.read(client, no="no", server="")
+    known = known_risk_names(cluster)
+    check_names(change, _accepted(cluster), known)
+    teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
+    # A record goes before its name and after it: a name without it would count for ever, a record alone for nothing.
+    recorded = records.keep(client, change.add, told.reason, told.until)
+    try:
+        # Strict: a server without the field would drop it and answer as if the risks were accepted.
+        before, answer = clusters.change(
+            client,
+            cluster,
+            lambda seen: _patch(change, seen),
+            send=lambda body: clusters.patch(client, body, strict=True),
+        )
+    except KubeError as error:
+        raise CommandError(f"unable to accept risks: {message_of(error)}") from error
+    after = change.applied(_accepted(before))
+    recorded = records.forget(client, set(change.left(_accepted(before)))) or recorded
+    text = (
+        "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
+    )
+    teller.say(("out", f"info: {text}\n"))
+    teller.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
+
+
+def _accepted(cluster: ClusterVersion) -> tuple[str, ...]:
+    desired = cluster.spec.desired_update
+    return tuple(risk.name for risk in desired.accept_risks) if desired else ()
+
+
+def _patch(change: Change, cluster: ClusterVersion) -> dict[str, Any] | None:
+    """The merge patch that makes the list what is asked for; None where it is that already."""
+    existing = _accepted(cluster)
+    after = change.applied(existing)
+    if after == existing:
+        return None
+    return {"spec": {"desiredUpdate": {"acceptRisks": [{"name": name} for name in after] or None}}}

@@ -1,0 +1,136 @@
+"""Ways through a graph as text, DOT and SVG. Pure.
+
+What is drawn is what the text says: the updates of one release, what is blocked, and the shortest way on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from html import escape
+from typing import Any
+
+from kubekit.lang.printable import one_line
+from kubekit.lang.version import Version
+from runup.advice.decide.ways import Step, Ways
+from runup.cli.render.text import columns, indented, machine
+
+_WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
+
+
+def drawn(found: Ways, channel: str, form: str) -> str:
+    """`found` in one of the forms text, dot, svg, json, yaml."""
+    if form in ("json", "yaml"):
+        return machine(_data(found, channel), form)
+    draw = {"text": _text, "dot": _dot, "svg": _svg}[form]
+    return "\n".join(one_line(line) for line in draw(found, channel)) + "\n"
+
+
+def _data(found: Ways, channel: str) -> dict[str, Any]:
+    return {
+        "channel": channel,
+        "from": found.origin,
+        "to": found.goal,
+        "updates": [_step(step) for step in found.updates],
+        "blocked": [{"to": to, "files": list(files)} for to, files in found.blocked.items()],
+        "way": [_step(step) for step in found.way],
+        "risks": list(found.risks.values()),
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {"from": step.origin, "to": step.to, "risks": list(step.risks)}
+
+
+def _text(found: Ways, channel: str) -> Iterator[str]:
+    risky = sum(1 for step in found.updates if step.risks)
+    counts = f"{len(found.updates)} updates, {risky} with known risks, {len(found.blocked)} blocked"
+    yield f"{found.origin} in {channel}: {counts}"
+    if found.updates:
+        rows = [("  VERSION", "RISKS"), *((f"  {step.to}", ", ".join(step.risks) or "-") for step in found.updates)]
+        yield from ("", "Updates:", *columns(rows).splitlines())
+    if found.blocked:
+        rows = [("  VERSION", "BLOCKED BY"), *((f"  {to}", ", ".join(found.blocked[to])) for to in _newest(found))]
+        yield from ("", "Blocked:", *columns(rows).splitlines())
+    yield ""
+    yield from _way(found)
+    if found.risks:
+        yield from ("", "Risks:")
+    for name, risk in found.risks.items():
+        yield from (f"  {name}: {indented(risk['message'])}".replace("\n", "\n    ").split("\n"))
+        yield f"    {risk['url']}"
+        yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule(rule))
+
+
+def _newest(found: Ways) -> list[str]:
+    return sorted(found.blocked, key=Version, reverse=True)
+
+
+def _way(found: Ways) -> Iterator[str]:
+    if found.origin == found.goal:
+        yield f"{found.goal} is the newest release there."
+    elif not found.way:
+        yield f"No way leads to {found.goal}."
+    else:
+        yield f"Way to {found.goal}, {len(found.way)} {'update' if len(found.way) == 1 else 'updates'}:"
+        for step in found.way:
+            risks = f"   risks: {', '.join(step.risks)}" if step.risks else ""
+            yield f"  {step.origin} -> {step.to}{risks}"
+
+
+def _rule(rule: dict[str, Any]) -> list[str]:
+    query = str((rule.get("promql") or {}).get("promql", "")).strip().splitlines()
+    return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
+
+
+def _lines(found: Ways) -> list[tuple[Step, str]]:
+    """Every line that is drawn, with its kind."""
+    steps = dict.fromkeys((*found.updates, *found.way))
+    kinds = [(step, "risky" if step.risks else "plain") for step in steps]
+    return [*kinds, *((Step(found.origin, to, files), "blocked") for to, files in found.blocked.items())]
+
+
+def _dot(found: Ways, channel: str) -> Iterator[str]:
+    styles = {"plain": "", "risky": ", style=dashed, color=orange", "blocked": ", style=dotted, color=red"}
+    yield f"digraph {json.dumps(channel)} {{"
+    yield "  rankdir=LR;"
+    yield "  node [shape=box];"
+    yield f"  {json.dumps(found.origin)} [style=bold];"
+    for step, kind in _lines(found):
+        label = json.dumps("\n".join(step.risks))
+        yield f"  {json.dumps(step.origin)} -> {json.dumps(step.to)} [label={label}{styles[kind]}];"
+    yield "}"
+
+
+def _svg(found: Ways, channel: str) -> Iterator[str]:
+    places = _places({version for step, _ in _lines(found) for version in (step.origin, step.to)} | {found.origin})
+    width = max(x for x, _ in places.values()) + _LEFT + 20
+    height = max(y for _, y in places.values()) + _TOP
+    title = f"{found.origin} in {channel}"
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img">'
+    yield f"<title>{escape(title)}</title>"
+    yield "<style>text{font:13px sans-serif} .plain{stroke:#276749} .risky{stroke:#b7791f;stroke-dasharray:6 3}"
+    yield ".blocked{stroke:#c53030;stroke-dasharray:2 4} path{fill:none;stroke-width:1.5}</style>"
+    yield '<rect width="100%" height="100%" fill="white"/>'
+    yield f'<text x="10" y="20">{escape(title)}: solid free, dashed with risks, dotted blocked</text>'
+    for step, kind in _lines(found):
+        (x1, y1), (x2, y2) = places[step.origin], places[step.to]
+        bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
+        told = escape(f"{step.origin} to {step.to}: {', '.join(step.risks) or 'no known risks'}")
+        yield f'<path class="{kind}" d="M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}"><title>{told}</title></path>'
+    for version, (x, y) in places.items():
+        weight = ' font-weight="bold"' if version == found.origin else ""
+        yield f'<circle cx="{x}" cy="{y}" r="4"/><text x="{x + 8}" y="{y + 4}"{weight}>{escape(version)}</text>'
+    yield "</svg>"
+
+
+def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """A column for each minor version, the newest release on top."""
+    by_minor: dict[tuple[int, int], list[str]] = {}
+    for text in sorted(versions, key=Version, reverse=True):
+        by_minor.setdefault((Version(text).major, Version(text).minor), []).append(text)
+    return {
+        version: (_LEFT + column * _WIDE, _TOP + row * _HIGH)
+        for column, minor in enumerate(sorted(by_minor))
+        for row, version in enumerate(by_minor[minor])
+    }

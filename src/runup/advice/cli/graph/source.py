@@ -1,0 +1,177 @@
+"""What the commands about graphs read: a folder of graph data with releases, or a graph that was built before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubekit.errors import Terminal
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.files import contents
+from runup.advice.decide import building, graph_data
+from runup.advice.decide.building import Hop, KnownRelease, channels_of
+from runup.advice.decide.graph import BadGraph, parse_graph
+from runup.cli.errors import CommandError
+from runup.release.cli import shared
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+
+JSON = dict[str, Any]
+_ASSUMED = (
+    "no releases were given, so every release is assumed to update the earlier ones of its minor version and of the "
+    "one before, and images are made up; give --releases or --image"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A graph as JSON, the hops that were taken away and by which files, and what a reader must know of it."""
+
+    document: JSON
+    removed: Mapping[Hop, tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def load(
+    source: str,
+    releases: str | None,
+    images: Sequence[str],
+    architecture: str,
+    access: Callable[[], Access] = shared.access,
+) -> Source:
+    """The graph of `source`; `access` is how the registries of `images` are reached. Raises CommandError."""
+    path = Path(source)
+    if path.is_file():
+        if releases or images:
+            raise CommandError("a graph that was built has its releases; --releases and --image are for graph data")
+        return _built(path)
+    if not path.is_dir():
+        raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
+    known = [*_listed(releases), *_of_images(images, access)] if releases or images else None
+    try:
+        found = building.build(_data(path), known, architecture)
+    except Terminal as error:
+        raise CommandError(f"{source}: {error.message}") from error
+    notes = (*found.notes, _ASSUMED) if found.assumed else found.notes
+    return Source(found.document, found.removed, notes)
+
+
+def write(found: Source, file: str) -> None:
+    """Write the graph, what was taken away included, which clients ignore; whole or not at all."""
+    blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in found.removed.items()]
+    body = msgspec.json.encode({**found.document, "blockedEdges": blocked, "notes": list(found.notes)})
+    beside = Path(f"{file}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(body)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def channels(document: JSON) -> list[str]:
+    """Every channel of a graph."""
+    return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint at what was probably meant."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; nearest: {', '.join(found)}" if found else ""
+
+
+def _built(path: Path) -> Source:
+    body = contents(path)
+    try:
+        parse_graph(body)
+    except BadGraph as error:
+        raise CommandError(f"{path}: {error.message}") from error
+    try:
+        ours = msgspec.json.decode(body, type=_Ours)
+    except msgspec.ValidationError as error:
+        raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
+    removed = {(each.old, each.new): each.files for each in ours.blocked}
+    document = {key: value for key, value in msgspec.json.decode(body).items() if key not in ("blockedEdges", "notes")}
+    whole = {"version": 1, "nodes": [], "edges": [], "conditionalEdges": [], **document}
+    for node in whole["nodes"]:
+        node.setdefault("metadata", {})
+    return Source(whole, removed, ours.notes)
+
+
+class _Blocked(msgspec.Struct, frozen=True):
+    old: str = msgspec.field(name="from")
+    new: str = msgspec.field(name="to")
+    files: tuple[str, ...] = ()
+
+
+class _Ours(msgspec.Struct, frozen=True):
+    """What `write` adds to a graph."""
+
+    blocked: tuple[_Blocked, ...] = msgspec.field(default=(), name="blockedEdges")
+    notes: tuple[str, ...] = ()
+
+
+def _data(folder: Path) -> graph_data.GraphData:
+    schema = folder / "version"
+    if not schema.is_file():
+        raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
+    raw = folder / "raw" / "metadata.json"
+    return graph_data.read(
+        schema.read_text(),
+        _documents(folder / "channels"),
+        _documents(folder / "blocked-edges"),
+        _parsed(raw) if raw.is_file() else {},
+    )
+
+
+def _documents(folder: Path) -> dict[str, Any]:
+    return {f"{folder.name}/{file.name}": _parsed(file) for file in sorted(folder.glob("*.y*ml"))}
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return kyaml.load(contents(file), name=str(file))
+    except kyaml.YamlError as error:
+        raise CommandError(str(error)) from error
+
+
+def _listed(file: str | None) -> tuple[KnownRelease, ...]:
+    if file is None:
+        return ()
+    try:
+        return building.read_releases(_parsed(Path(file)))
+    except Terminal as error:
+        raise CommandError(f"{file}: {error.message}") from error
+
+
+def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
+    if not images:
+        return
+    from kubekit.oci.errors import OciError
+    from kubekit.oci.reference import Reference
+    from runup.release.cli import read
+    from runup.release.decide.payload import PayloadError
+
+    try:
+        reached = access()
+    except OciError as error:
+        raise CommandError(str(error)) from error
+    for image in images:
+        try:
+            where = read.place(image)
+            payload, digest = read.load(image, reached, keep_going=True)
+        except (OciError, PayloadError) as error:
+            raise CommandError(f"{image}: {error}") from error
+        if not isinstance(where, Reference):
+            raise CommandError(f"{image}: clusters cannot pull it from there; push it to a registry first")
+        metadata = payload.metadata
+        yield KnownRelease(
+            metadata.version, str(where.at(digest)), metadata.previous, metadata.url, metadata.architecture
+        )

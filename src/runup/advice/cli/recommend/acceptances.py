@@ -1,0 +1,84 @@
+"""Who accepted which risk, why and until when -> a aligned, warnings of names that do nothing, and data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance, stamp
+from runup.cli.facts import JSON, mapping, mappings, text, texts
+from runup.cli.render.text import Output, aligned, err, out
+
+
+def of(
+    cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
+) -> tuple[list[Output], list[JSON]]:
+    """The lines, and the machine form of every accepted name."""
+    records = acceptance.read(texts(config_map, "data"))
+    moment = now or _newest_transition(cluster)
+    known = risk_names(cluster)
+    nearest = acceptance.unused(names, known)
+    rows = [_row(name, records.get(name), nearest, moment) for name in names]
+    said: list[Output] = []
+    if any(name in records for name in names):
+        said.append(out(_table(rows)))
+    said.extend(_warnings(rows))
+    return said, rows
+
+
+def risk_names(cluster: JSON) -> list[str]:
+    """Every risk that some update of this cluster carries."""
+    status = mapping(cluster, "status")
+    updates = mappings(status, "conditionalUpdates")
+    risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
+    named = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
+    return sorted(named | {text(risk, "name") for risk in risks})
+
+
+def _row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
+    found = record or Acceptance(name)
+    return {
+        "name": name,
+        "reason": found.reason or None,
+        "by": found.by or None,
+        "at": stamp(found.at) or None,
+        "until": stamp(found.until) or None,
+        "counts": moment is None or not found.ended(moment),
+        "carried": name not in nearest,
+        "nearest": nearest.get(name) or None,
+        "problem": found.problem or None,
+    }
+
+
+def _table(rows: list[JSON]) -> str:
+    head = ("RISK", "COUNTS", "UNTIL", "BY", "REASON")
+    lines = [(row["name"], _counts(row), row["until"] or "", row["by"] or "", row["reason"] or "") for row in rows]
+    return f"\nAccepted risks:\n\n{aligned([head, *lines])}"
+
+
+def _counts(row: JSON) -> str:
+    if not row["counts"]:
+        return "no, ended"
+    return "yes" if row["carried"] else "yes, unused"
+
+
+def _warnings(rows: list[JSON]) -> Iterator[Output]:
+    for row in rows:
+        if row["problem"]:
+            yield err(f"warning: {row['problem']}, so {row['name']} does not count; accept it anew, or not\n")
+        elif not row["counts"]:
+            yield err(f"warning: the acceptance of {row['name']} ended at {row['until']} and does not count any more\n")
+        if not row["carried"]:
+            hint = f"; did you mean {row['nearest']}?" if row["nearest"] else ""
+            yield err(f"warning: {row['name']} is accepted, and no update of this cluster carries it now{hint}\n")
+
+
+def _newest_transition(cluster: JSON) -> datetime | None:
+    """The time of files: the newest that they tell of."""
+    conditions = mappings(mapping(cluster, "status"), "conditions")
+    times = [text(each, "lastTransitionTime") for each in conditions]
+    try:
+        return max((datetime.fromisoformat(time) for time in times if time), default=None)
+    except (ValueError, TypeError):
+        return None

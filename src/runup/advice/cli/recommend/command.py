@@ -1,0 +1,129 @@
+"""`runup upgrade recommend`: what the cluster can update to, and what speaks against each. It changes nothing.
+
+The text is oc's. What preflights found of a target, and who accepted what, comes after it where there is any.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from kubekit.lang.value import Value
+from runup.cli import complete
+from runup.cli.connection import Connection, connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.lazy import Command
+from runup.cli.options import option
+
+
+@click.command("recommend", cls=Command)
+@click.argument("words", nargs=-1, metavar="")
+@option("--show-outdated-releases", is_flag=True, help="List every update, not the newest two of each minor.")
+@option("--version", "target", default="", metavar="VERSION", help="Everything about one update.")
+@option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
+@option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
+@option("--dump", metavar="DIR", shell_complete=complete.folders, help="Read a dump instead of a cluster.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("--mock-clusterversion", metavar="FILE", hidden=True)
+@connection_options
+@click.pass_context
+def recommend(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    show_outdated_releases: bool,
+    target: str,
+    quiet: bool,
+    accept: tuple[str, ...],
+    dump: str | None,
+    output: str | None,
+    mock_clusterversion: str | None,
+) -> None:
+    """Displays cluster update recommendations.
+
+    \b
+      runup upgrade recommend                              the newest updates of each minor version
+      runup upgrade recommend --version 5.2.0              one update, exit code 1 where an issue is not accepted
+      runup upgrade recommend --version 5.2.0 --accept A   the same, putting up with A
+      runup upgrade recommend --dump must-gather.local.1   of a must-gather
+    """
+    if words:
+        from kubekit.lang.gotext import quoted
+
+        raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
+    if dump and mock_clusterversion:
+        raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
+    connection = connection_of(ctx)
+    names = frozenset(name for part in accept for name in part.split(","))
+    seen = _seen(connection, dump, mock_clusterversion, lambda: _check(target, quiet, show_outdated_releases))
+    from runup.advice.cli.recommend.text import Asked
+
+    _print(seen, Asked(target, show_outdated_releases, quiet, names), output)
+
+
+def _check(target: str, quiet: bool, outdated: bool) -> None:
+    """Refuse flags that contradict each other; oc does so once it knows where to read."""
+    if not target and quiet:
+        raise CommandError("--quiet can only be set when --version is set")
+    if target and outdated:
+        raise CommandError("when --version is set, --show-outdated-releases is unnecessary")
+    if target:
+        from runup.cli.versions import check_version
+
+        try:
+            check_version(target)
+        except ValueError as error:
+            from kubekit.lang.gotext import quoted
+
+            raise CommandError(f"cannot parse SemVer target {quoted(target)}: {error}") from error
+
+
+class Seen(Value):
+    """What was read: the ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
+
+    cluster: dict[str, Any]
+    checks: tuple[Any, ...]
+    problem: str
+    config_maps: tuple[dict[str, Any], ...]
+    now: Any = None
+
+
+def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any) -> Seen:
+    from runup.advice.cli.recommend import alerts
+    from runup.cli.upgrade import files
+
+    if not dump and not mock:
+        from runup.advice.cli.recommend import live
+
+        return Seen(*live.read(connection, check))
+    read = files.mock(mock) if mock else files.dump(str(dump), alerts=True, config_maps=True)
+    check()
+    if read.problem:
+        return Seen(read.cluster, (), read.problem, read.config_maps)
+    if read.alerts is not None:
+        return Seen(read.cluster, alerts.checks(alerts.in_answer(read.alerts)), "", read.config_maps)
+    checks = alerts.no_data(read.alerts_path) if mock else alerts.not_collected(str(dump))
+    return Seen(read.cluster, checks, "", read.config_maps)
+
+
+def _print(seen: Seen, asked: Any, output: str | None) -> None:
+    from runup.advice.cli.recommend import extras, text
+    from runup.cli import facts
+
+    read = facts.read(seen.cluster)
+    advice = text.advise(read, seen.checks, seen.problem, asked)
+    more = extras.of(seen.cluster, seen.config_maps, asked.version, seen.now)
+    if output:
+        from runup.advice.cli.recommend.machine import as_data
+        from runup.cli.render.text import machine
+
+        if not asked.quiet:
+            sys.stdout.write(machine(as_data(read, seen, asked, advice, more), output))
+    elif not asked.quiet:
+        for stream, part in (*advice.output, *more.output):
+            target = sys.stdout if stream == "out" else sys.stderr
+            target.write(part)
+            target.flush()
+    if advice.error:
+        raise CommandError(advice.error)

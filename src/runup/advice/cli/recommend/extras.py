@@ -1,0 +1,68 @@
+"""What `recommend` says beyond oc: what preflights found of the targets, and who accepted what until when.
+
+Without either the output is oc's and nothing else, and nothing that they need is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from kubekit.lang.value import Value
+from runup.cli.facts import JSON, mapping, mappings, text
+from runup.cli.render.text import Output
+
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
+
+
+class Extras(Value):
+    """The lines to print, and the same for programs."""
+
+    output: tuple[Output, ...] = ()
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+
+
+def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
+    """What there is to say; `version` limits preflights to one target, `now` None is that of files."""
+    by_name = {text(mapping(each, "metadata"), "name"): each for each in config_maps}
+    names = accepted_names(cluster)
+    output: list[Output] = []
+    preflights: list[JSON] = []
+    acceptances: list[JSON] = []
+    if HISTORY in by_name or _speaks_of_preflights(cluster):
+        from runup.advice.cli.recommend import preflights as found
+
+        said, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
+        output.extend(said)
+    if names or ACCEPTED in by_name:
+        from runup.advice.cli.recommend import acceptances as taken
+
+        told, acceptances = taken.of(cluster, names, by_name.get(ACCEPTED), now)
+        output.extend(told)
+    return Extras(tuple(output), preflights, acceptances)
+
+
+def accepted_names(cluster: JSON) -> tuple[str, ...]:
+    """The names in `spec.desiredUpdate.acceptRisks`, in their order."""
+    desired = mapping(mapping(cluster, "spec"), "desiredUpdate")
+    return tuple(name for each in mappings(desired, "acceptRisks") if (name := text(each, "name")))
+
+
+def _speaks_of_preflights(cluster: JSON) -> bool:
+    status = mapping(cluster, "status")
+    if text(mapping(mapping(cluster, "spec"), "desiredUpdate"), "mode"):
+        return True
+    risks = [risk for update in mappings(status, "conditionalUpdates") for risk in mappings(update, "risks")]
+    return any(_is_preflights(condition) for condition in _conditions(risks)) or any(
+        text(condition, "type").startswith("Preflight") for condition in mappings(status, "conditions")
+    )
+
+
+def _conditions(risks: Iterable[JSON]) -> Iterable[Any]:
+    return (condition for risk in risks for condition in mappings(risk, "conditions"))
+
+
+def _is_preflights(condition: JSON) -> bool:
+    return text(condition, "reason").startswith(("Preflight", "ReportStale"))

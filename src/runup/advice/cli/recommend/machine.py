@@ -1,0 +1,60 @@
+"""`recommend -o json|yaml`: the same answer for programs (docs/spec/upgrade-output.schema.json). Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runup.advice.cli.recommend.buckets import buckets, issue
+from runup.advice.cli.recommend.extras import Extras
+from runup.advice.cli.recommend.text import Advice, Asked
+from runup.cli.facts import Condition, Facts, Update, mapping
+
+JSON = dict[str, Any]
+
+
+def as_data(facts: Facts, seen: Any, asked: Asked, advice: Advice, more: Extras) -> JSON:
+    """Everything that is printed, and the issues that decide the exit code."""
+    found = buckets(facts)
+    updates = [update for minor in found.by_minor.values() for update in minor]
+    accepted = {row["name"] for row in more.acceptances if row["counts"]}
+    return {
+        "desired": mapping(mapping(facts.json, "status"), "desired"),
+        "channel": facts.channel,
+        "channels": list(facts.channels),
+        "upstream": facts.upstream,
+        "conditions": [_condition(condition) for condition in facts.conditions],
+        "prechecks": [
+            {**_condition(check.condition), "acceptName": check.name or None, "accepted": check.name in asked.accept}
+            for check in seen.checks
+        ],
+        "precheckProblem": seen.problem or None,
+        "updates": [_update(update, accepted) for update in updates if asked.version in ("", update.release.version)],
+        "issues": sorted(advice.issues),
+        "unacceptedIssues": sorted(advice.issues - asked.accept),
+        "preflights": more.preflights,
+        "acceptances": more.acceptances,
+        "error": advice.error or None,
+    }
+
+
+def _condition(condition: Condition) -> JSON:
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": condition.message,
+    }
+
+
+def _update(update: Update, accepted: set[str]) -> JSON:
+    speaks = issue(update)
+    risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
+    return {
+        "version": update.release.version,
+        "image": update.release.image,
+        "url": update.release.url,
+        "recommended": speaks.status if speaks else "True",
+        "reason": speaks.reason if speaks else None,
+        "message": speaks.message if speaks else None,
+        "risks": risks,
+    }

@@ -1,0 +1,81 @@
+"""Asks the update service for a graph, one question at a time; `state` is what is known.
+
+An answer that is no graph, or none at all, keeps the last one: `runup.advice.decide` decides for how long it counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+
+import aiohttp
+
+from kubekit.kube.clock import Clock
+from runup import __version__
+from runup.advice.decide.graph import BadGraph, parse_graph
+from runup.advice.decide.service import Failure, Query, ServiceState, unable
+from runup.controllers.sources import web
+
+# Upstream allows an hour; nobody waits that long for a few hundred kilobytes.
+TIMEOUT_S = 60.0
+MAX_BYTES = 64 << 20
+
+
+class UpdateService:
+    """`on_change` is called after each answer. `ca_file` adds a certificate authority for https."""
+
+    def __init__(self, clock: Clock, on_change: Callable[[], None], *, ca_file: str = "") -> None:
+        self.state = ServiceState()
+        self._clock = clock
+        self._on_change = on_change
+        self._ca_file = ca_file
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, query: Query) -> None:
+        """Start asking `query`, unless that very question is being asked; another one under way is given up."""
+        if self.state.asking and self.state.query == query:
+            return
+        if self._task is not None:
+            self._task.cancel()
+        kept = self.state if self.state.query == query else ServiceState(query)
+        self.state = replace(kept, query=query, asking=True)
+        self._task = asyncio.create_task(self._ask(query), name="update-service")
+
+    async def close(self) -> None:
+        """Give up the question under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _ask(self, query: Query) -> None:
+        failure = await self._fetch(query)
+        now = self._clock.now()
+        if failure is None:
+            self.state = replace(self.state, asking=False, failure=None, attempted_at=now, succeeded_at=now)
+        else:
+            self.state = replace(self.state, asking=False, failure=failure, attempted_at=now)
+        self._on_change()
+
+    async def _fetch(self, query: Query) -> Failure | None:
+        try:
+            status, body = await self._get(query.uri)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            detail = str(error) or type(error).__name__
+            return Failure("RemoteFailed", unable(detail))
+        if status != 200:
+            return Failure("ResponseFailed", unable(f"unexpected HTTP status: {status}"))
+        try:
+            self.state = replace(self.state, graph=parse_graph(body))
+        except BadGraph as error:
+            return Failure(error.reason, unable(error.message))
+        return None
+
+    async def _get(self, uri: str) -> tuple[int, bytes]:
+        context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
+        headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
+        page = await web.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
+        if len(page.body) > MAX_BYTES:
+            raise aiohttp.ClientPayloadError(f"the answer is longer than {MAX_BYTES} bytes")
+        return page.status, page.body

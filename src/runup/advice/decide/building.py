@@ -1,0 +1,193 @@
+"""Graph data and releases -> the graph that an update service answers with. Pure.
+
+Who may be updated by a release is told by the release itself (`previous` in its metadata). Where only channels are at
+hand it can be assumed: every earlier release of its minor version and of the one before, in a channel of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Wire
+from kubekit.errors import Terminal
+from kubekit.lang.version import Version, parse
+from runup.advice.decide.graph import ARCHITECTURE, CHANNELS
+from runup.advice.decide.graph_data import BlockedEdge, GraphData, plain
+from runup.api.config_v1 import ConditionalUpdateRisk
+
+JSON = dict[str, Any]
+Hop = tuple[str, str]
+# A node has to have an image; nobody can pull this one (RFC 2606).
+_NO_IMAGE = "unknown.invalid/release:{}"
+
+
+class BadReleases(Terminal):
+    """The list of releases cannot be used; the message says which entry."""
+
+
+class KnownRelease(Wire, frozen=True):
+    """A release as its image's metadata describes it."""
+
+    version: str
+    image: str = ""
+    previous: tuple[str, ...] = ()
+    url: str = ""
+    architecture: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The graph as JSON, what was taken away from it by which file, and what was odd. `assumed`: see the module."""
+
+    document: JSON
+    removed: Mapping[Hop, tuple[str, ...]]
+    assumed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def read_releases(document: Any) -> tuple[KnownRelease, ...]:
+    """The entries of a JSON list; raises BadReleases."""
+    if not isinstance(document, list):
+        raise BadReleases('a list of releases is wanted: [{"version": ..., "previous": [...]}]', reason="BadReleases")
+    found = []
+    for number, entry in enumerate(document, 1):
+        try:
+            release = codec.convert(KnownRelease, entry)
+        except codec.DecodeError as error:
+            raise BadReleases(f"release {number}: {error}", reason="BadReleases") from error
+        if parse(release.version) is None:
+            raise BadReleases(f"release {number}: {release.version!r} is no semantic version", reason="BadReleases")
+        found.append(release)
+    return tuple(found)
+
+
+def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> Built:
+    """The graph of `architecture`; `releases` None makes it assume who updates whom."""
+    channels = _channels(data, architecture)
+    known = {release.version: release for release in releases or ()}
+    versions = [v for v in (channels if releases is None else known) if parse(v) is not None]
+    ordered = sorted(versions, key=Version)
+    before = _assumed(ordered, channels) if releases is None else {v: tuple(known[v].previous) for v in ordered}
+    hops = _hops(ordered, before, data, architecture)
+    risks, removed = _judged(hops, data, architecture)
+    number = {version: index for index, version in enumerate(ordered)}
+    edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
+    left = {hop: found for hop, found in risks.items() if hop not in removed}
+    nodes = [_node(known.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
+    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _grouped(left)}
+    absent = sorted(set(channels) - set(number), key=Version)
+    notes = (f"{len(absent)} releases of channels are not among the releases, such as {absent[-1]}",) if absent else ()
+    return Built(document, removed, releases is None, notes)
+
+
+def of_channel(document: JSON, channel: str) -> JSON:
+    """The part of a graph whose releases are in `channel`, as a service answers it: an unknown one is empty."""
+    kept = [i for i, node in enumerate(document["nodes"]) if channel in channels_of(node)]
+    renumbered = {old: new for new, old in enumerate(kept)}
+    versions = {document["nodes"][i]["version"] for i in kept}
+    conditional = []
+    for group in document["conditionalEdges"]:
+        edges = [edge for edge in group["edges"] if edge["from"] in versions and edge["to"] in versions]
+        if edges:
+            conditional.append({**group, "edges": edges})
+    return {
+        "version": document["version"],
+        "nodes": [document["nodes"][i] for i in kept],
+        "edges": [[renumbered[a], renumbered[b]] for a, b in document["edges"] if a in renumbered and b in renumbered],
+        "conditionalEdges": conditional,
+    }
+
+
+def channels_of(node: JSON) -> tuple[str, ...]:
+    """The channels that a node is in."""
+    return tuple(filter(None, node["metadata"].get(CHANNELS, "").split(",")))
+
+
+def _channels(data: GraphData, architecture: str) -> dict[str, tuple[str, ...]]:
+    """Which channels each version is in."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for channel, names in data.channels.items():
+        for name in names:
+            if version := plain(name, architecture):
+                found[version].add(channel)
+    return {version: tuple(sorted(channels)) for version, channels in found.items()}
+
+
+def _assumed(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    by_minor: dict[tuple[int, int], list[str]] = defaultdict(list)
+    before: dict[str, tuple[str, ...]] = {}
+    for text in ordered:
+        version, own = Version(text), set(channels[text])
+        minor = (version.major, version.minor)
+        earlier = [*by_minor[version.major, version.minor - 1], *by_minor[minor]]
+        before[text] = tuple(old for old in earlier if own.intersection(channels[old]))
+        by_minor[minor].append(text)
+    return before
+
+
+def _hops(
+    ordered: Sequence[str], before: Mapping[str, tuple[str, ...]], data: GraphData, architecture: str
+) -> list[Hop]:
+    there = set(ordered)
+    added: dict[str, set[str]] = defaultdict(set)
+    removed: dict[str, set[str]] = defaultdict(set)
+    for name, change in data.previous.items():
+        if version := plain(name, architecture):
+            added[version].update(plain(old, architecture) for old in change.add)
+            removed[version].update(plain(old, architecture) for old in change.remove)
+    return [
+        (old, new)
+        for new in ordered
+        for old in sorted(((set(before[new]) | added[new]) - removed[new] - {new}) & there, key=Version)
+    ]
+
+
+def _judged(
+    hops: Iterable[Hop], data: GraphData, architecture: str
+) -> tuple[dict[Hop, tuple[ConditionalUpdateRisk, ...]], dict[Hop, tuple[str, ...]]]:
+    """The risks of hops, and the files that take hops away."""
+    blocks: dict[str, list[BlockedEdge]] = defaultdict(list)
+    for block in data.blocked:
+        if version := plain(block.to, architecture):
+            blocks[version].append(block)
+    risks: dict[Hop, tuple[ConditionalUpdateRisk, ...]] = {}
+    removed: dict[Hop, tuple[str, ...]] = {}
+    for old, new in hops:
+        name = f"{old}+{architecture}"
+        meant = [block for block in blocks.get(new, ()) if block.origin.search(name)]
+        if files := tuple(block.file for block in meant if block.risk is None):
+            removed[old, new] = files
+        elif meant:
+            risks[old, new] = tuple(_by_name(block.risk for block in meant if block.risk is not None))
+    return risks, removed
+
+
+def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> Iterator[ConditionalUpdateRisk]:
+    """Sorted, each once."""
+    seen: dict[str, ConditionalUpdateRisk] = {}
+    for risk in risks:
+        seen.setdefault(risk.name, risk)
+    return iter(seen[name] for name in sorted(seen))
+
+
+def _grouped(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> list[JSON]:
+    """Hops that share their risks in one group, in the order in which they come."""
+    groups: dict[tuple[ConditionalUpdateRisk, ...], list[JSON]] = {}
+    for (old, new), found in risks.items():
+        groups.setdefault(found, []).append({"from": old, "to": new})
+    return [{"edges": edges, "risks": [codec.to_dict(risk) for risk in found]} for found, edges in groups.items()]
+
+
+def _node(release: KnownRelease, channels: Sequence[str], architecture: str) -> JSON:
+    metadata = {CHANNELS: ",".join(channels)} if channels else {}
+    metadata |= {"url": release.url} if release.url else {}
+    metadata |= {ARCHITECTURE: architecture} if architecture == "multi" else {}
+    return {
+        "version": release.version,
+        "payload": release.image or _NO_IMAGE.format(release.version),
+        "metadata": metadata,
+    }

@@ -1,0 +1,85 @@
+"""`Recommended`: what the risks of one update come to for this cluster, accepted names left aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from kubekit.api.meta_v1 import Condition, ConditionStatus
+from kubekit.lang.cut import joined
+from runup.advice.decide.candidates import Candidate, JudgedRisk
+
+RECOMMENDED = "Recommended"
+NOT_EXPOSED = "NotExposedToRisks"
+ACCEPTED = "AllExposedRisksAccepted"
+EXPOSED = "ExposedToRisks"
+EVALUATION_FAILED = "EvaluationFailed"
+MULTIPLE = "MultipleReasons"
+_NOT_EXPOSED_TEXT = "The update is recommended, because none of the conditional update risks apply to this cluster."
+_ACCEPTED_TEXT = (
+    "The update is recommended, because either risk does not apply to this cluster or it is accepted by cluster admins."
+)
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_RANK: dict[ConditionStatus, int] = {"True": 0, "Unknown": 1, "False": 2}
+
+
+# What the API takes of a condition's message.
+_MAX_MESSAGE = 32768
+
+
+class _Part(NamedTuple):
+    status: ConditionStatus
+    reason: str
+    messages: tuple[str, ...]
+
+
+def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
+    """The condition, without a time. `accepted` is empty where the gate for accepting risks is closed."""
+    total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
+    for risk in candidate.risks:
+        part = _part(risk, accepted)
+        if part is not None:
+            total = _fold(total, part)
+    message = joined(total.messages, "\n\n", _MAX_MESSAGE)
+    return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
+
+
+def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
+    """Names of the risks that hold the update up: they apply, or we cannot tell, and nobody accepted them; sorted."""
+    risks = (risk for risk in candidate.risks if risk.holds_up and risk.applies.status != "False")
+    return tuple(sorted(risk.name for risk in risks if risk.name not in accepted))
+
+
+def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
+    if risk.applies.status == "False":
+        return None
+    if risk.name in accepted:
+        return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
+    if risk.applies.status == "True":
+        reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
+        return _Part("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
+    return _Part("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
+
+
+def _fold(total: _Part, new: _Part) -> _Part:
+    status = max(total.status, new.status, key=lambda value: _RANK[value])
+    return _Part(status, _reason(total.reason, new.reason), _messages(total, new))
+
+
+def _reason(old: str, new: str) -> str:
+    if old == new or new == NOT_EXPOSED:
+        return old
+    if old in (NOT_EXPOSED, ACCEPTED):
+        return new
+    if new == ACCEPTED:
+        return old
+    if {old, new} == {EVALUATION_FAILED, EXPOSED}:
+        return EXPOSED
+    return MULTIPLE
+
+
+def _messages(old: _Part, new: _Part) -> tuple[str, ...]:
+    if old.reason in (NOT_EXPOSED, ACCEPTED):
+        return new.messages
+    return old.messages if new.reason == ACCEPTED else (*old.messages, *new.messages)

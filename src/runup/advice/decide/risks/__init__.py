@@ -1,0 +1,29 @@
+"""Risks that the cluster itself has, whatever the update service says: one source a module, one line in `SOURCES`."""
+
+from __future__ import annotations
+
+from runup.advice.decide.risks import admin_acks, alerts, cluster_operators, deletion, overrides, updating
+from runup.advice.decide.risks.source import Cluster, Source, SourceRisk
+from runup.api.config_v1 import ConditionalUpdateRisk
+
+SOURCES: tuple[Source, ...] = (
+    updating.risks,
+    overrides.risks,
+    deletion.risks,
+    admin_acks.risks,
+    cluster_operators.risks,
+)
+
+
+def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
+    """What every source has to say, sorted by name."""
+    return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
+
+
+def owns(risk: ConditionalUpdateRisk) -> bool:
+    """Whether a risk comes from a source of this package (as opposed to the update service)."""
+    name = risk.name
+    if any(condition.reason.startswith(alerts.REASON) for condition in risk.conditions):
+        return True
+    own = (updating.NAME, overrides.NAME, deletion.NAME, admin_acks.UNKNOWN, cluster_operators.UNKNOWN)
+    return name in own or name.startswith((cluster_operators.PREFIX, admin_acks.PREFIX))

@@ -1,0 +1,29 @@
+"""ClusterOperators that say Upgradeable=False."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubekit.api.conditions import find
+from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+
+PREFIX = "ClusterOperatorUpgradeable-"
+UNKNOWN = "ClusterOperatorUpgradeableUnknown"
+_PAGE = "understanding-openshift-updates-1#understanding_clusteroperator_conditiontypes_understanding-openshift-updates"
+
+
+def risks(cluster: Cluster) -> Iterable[SourceRisk]:
+    """One risk an operator that is not upgradeable, or one that says the operators could not be listed."""
+    url = docs_url(cluster.version.status.desired.version, _PAGE)
+    if cluster.operators is None:
+        why = f"ClusterOperators could not be listed: {cluster.unreadable}"
+        yield SourceRisk(UNKNOWN, f"Whether ClusterOperators allow the update is not known. {why}", url, unknown=why)
+        return
+    for bad in cluster.unread:
+        why = f"ClusterOperator {bad}"
+        yield SourceRisk(PREFIX + bad.name, f"Whether it allows the update is not known. {why}", url, unknown=why)
+    for operator in cluster.operators:
+        condition = find(operator.status.conditions, "Upgradeable")
+        if condition is not None and condition.status == "False":
+            message = condition.message or condition.reason or "The operator says that it is not upgradeable."
+            yield SourceRisk(f"{PREFIX}{operator.metadata.name}", message, url)

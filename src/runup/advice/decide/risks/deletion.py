@@ -1,0 +1,24 @@
+"""Objects that a release removes and that are still there: the next release may not expect them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubekit.lang.cut import joined
+from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+
+NAME = "ResourceDeletionInProgress"
+# Bytes of the list of objects.
+_MAX_NAMES = 4096
+
+
+def risks(cluster: Cluster) -> Iterable[SourceRisk]:
+    """One risk while any deletion is not done."""
+    if cluster.deleting:
+        names = joined(sorted(cluster.deleting), ",", _MAX_NAMES)
+        yield SourceRisk(
+            NAME,
+            "Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "
+            f"resources={names}",
+            docs_url(cluster.version.status.desired.version, "understanding-openshift-updates-1"),
+        )

@@ -1,0 +1,69 @@
+"""What a source of in-cluster risks sees, and what it yields. Most concern minor and major updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
+from runup.advice.decide import rules
+from runup.advice.decide.candidates import ALWAYS, JudgedRisk
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, ConditionalUpdateRisk
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The part of the cluster that sources read.
+
+    `operators` is None where the listing failed; `unreadable` says why. `unread` are operators that are there and are
+    not as their kind should be. `deleting` are objects whose deletion is not done; `admin_unreadable` says why the two
+    ConfigMaps about acknowledgements could not be read.
+    """
+
+    version: ClusterVersion
+    operators: tuple[ClusterOperator, ...] | None = ()
+    unreadable: str = ""
+    unread: tuple[Undecodable, ...] = ()
+    deleting: tuple[str, ...] = ()
+    admin_gates: ConfigMap | None = None
+    admin_acks: ConfigMap | None = None
+    admin_unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRisk:
+    """A risk of every update that leaves the minor version, or with `everywhere` of every update at all.
+
+    `unknown` says why the source could not tell; `found` is the source's own condition where it has more to say.
+    """
+
+    name: str
+    message: str
+    url: str
+    unknown: str = ""
+    everywhere: bool = False
+    found: Condition | None = None
+
+    def judged(self) -> JudgedRisk:
+        """The risk as an update carries it."""
+        risk = ConditionalUpdateRisk(name=self.name, message=self.message, url=self.url, matching_rules=ALWAYS)
+        return JudgedRisk(risk, self.applies(risk))
+
+    def applies(self, risk: ConditionalUpdateRisk) -> Condition:
+        """Match or the source's own condition, or Unknown where the source could not tell."""
+        if self.unknown:
+            return rules.could_not_evaluate(risk, self.unknown)
+        return self.found or rules.match()
+
+
+Source = Callable[[Cluster], Iterable[SourceRisk]]
+
+_DOCS = "https://docs.redhat.com/en/documentation/openshift_container_platform"
+
+
+def docs_url(version: str, page: str) -> str:
+    """A page of the product's documentation for the running minor version."""
+    minor = ".".join(version.split(".")[:2]) or "latest"
+    return f"{_DOCS}/{minor}/html/updating_clusters/{page}"

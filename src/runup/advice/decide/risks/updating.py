@@ -1,0 +1,21 @@
+"""An update that is still going on: finish it before leaving the minor version again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubekit.api.conditions import status_of
+from runup.advice.decide.risks.source import Cluster, SourceRisk, docs_url
+
+NAME = "ClusterVersionUpdating"
+
+
+def risks(cluster: Cluster) -> Iterable[SourceRisk]:
+    """One risk while Progressing is True."""
+    status = cluster.version.status
+    if status_of(status.conditions, "Progressing") == "True":
+        yield SourceRisk(
+            NAME,
+            "An update is already in progress and the details are in the Progressing condition.",
+            docs_url(status.desired.version, "understanding-openshift-updates-1"),
+        )

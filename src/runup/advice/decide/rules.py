@@ -1,0 +1,51 @@
+"""Whether a risk applies: its matching rules, walked in order; the first that can be evaluated decides.
+
+What Prometheus has not answered, or not for long, is no "does not apply": it is Unknown and says why.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubekit.api.meta_v1 import Condition
+from runup.advice.decide import promql
+from runup.advice.decide.promql import Known
+from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
+
+APPLIES = "Applies"
+
+
+def applies(risk: ConditionalUpdateRisk, known: Known, now: datetime) -> Condition:
+    """The `Applies` condition of `risk`, without a time."""
+    problems: list[str] = []
+    for rule in risk.matching_rules:
+        answer = _evaluate(rule, known, now)
+        if isinstance(answer, str):
+            problems.append(answer)
+            continue
+        return match() if answer else Condition(type=APPLIES, status="False", reason="NotMatch")
+    return could_not_evaluate(risk, "; ".join(problems) or "it has no matching rule that is known")
+
+
+def match(message: str = "") -> Condition:
+    """A risk that applies."""
+    return Condition(type=APPLIES, status="True", reason="Match", message=message)
+
+
+def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
+    """A risk of which we cannot tell."""
+    message = (
+        f"Could not evaluate exposure to update risk {risk.name} ({why})\n"
+        f"  {risk.name} description: {risk.message}\n"
+        f"  {risk.name} URL: {risk.url}"
+    )
+    return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
+
+
+def _evaluate(rule: MatchingRule, known: Known, now: datetime) -> bool | str:
+    """True or False where the rule could be evaluated, else why not."""
+    if rule.type == "Always":
+        return True
+    if rule.type == "PromQL" and rule.promql is not None:
+        return promql.evaluate(rule.promql.promql, known, now)
+    return f"unknown matching rule type {rule.type!r}"
