@@ -30,8 +30,8 @@ from kubekit.kube.errors import NotFound
 from kubekit.oci.signatures import generate_key
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
+from runup.applying.control.payloads import Payloads
 from runup.controllers.manager import Manager, Options
-from runup.controllers.payload.payloads import Payloads
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.domain.preflight.workloads import Workplace

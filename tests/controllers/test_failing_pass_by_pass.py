@@ -30,6 +30,10 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import ClusterOperator, Release
+from runup.applying.control.loading import Loads
+from runup.applying.control.payloads import NotLoaded
+from runup.applying.control.worker import Worker
+from runup.applying.decide.progress import Loading, State, Wanted
 from runup.controllers.clusterversion import (
     KEY,
     Caches,
@@ -41,14 +45,10 @@ from runup.controllers.clusterversion import (
 )
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
-from runup.controllers.payload.loading import Loads
-from runup.controllers.payload.payloads import NotLoaded
-from runup.controllers.payload.worker import Worker
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.reports import ReportReader
 from runup.domain.clusterversion.applying import Asked
 from runup.domain.clusterversion.reconcile import reconcile
-from runup.domain.payload.progress import Loading, State, Wanted
 from runup.domain.preflight import workloads
 from runup.domain.preflight.report import FORMAT, Report, encode
 from runup.release.control.release_images import ReleaseImages

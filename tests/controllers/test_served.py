@@ -15,7 +15,7 @@ from kubesandbox.apiserver import ApiServer
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.metrics import Metrics
 from runup.controllers.served import ProcessOptions, served
-from runup.domain.payload.tls import TlsProfile
+from runup.process.tls import TlsProfile
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}
 DEADLINE_S = 90.0

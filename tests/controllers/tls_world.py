@@ -14,8 +14,8 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
+from runup.applying.control.surroundings import API_SERVER
 from runup.controllers.endpoint import Endpoint
-from runup.controllers.payload.surroundings import API_SERVER
 
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -16,10 +16,10 @@ from runup.advice.decide.promql import Alerting, Answer
 from runup.advice.decide.risks import alerts
 from runup.advice.decide.service import Query, ServiceState, is_due
 from runup.api.config_v1 import Release
+from runup.applying.decide.progress import Loading
 from runup.domain.clusterversion.applying import load_work
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preflights import check_work, read_work
-from runup.domain.payload.progress import Loading
 from runup.domain.preflight.steps import Trust
 from runup.domain.updatestatus.snapshot import Alert
 

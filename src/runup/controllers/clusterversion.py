@@ -30,15 +30,15 @@ from runup.advice.decide import acceptance
 from runup.advice.decide.promql import NOTHING
 from runup.advice.decide.risks import admin_acks
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
+from runup.applying.control.loading import Loads
+from runup.applying.control.own_release import OwnRelease
+from runup.applying.control.worker import Work, Worker
 from runup.controllers import story
 from runup.controllers.age import Age
 from runup.controllers.execute import Executor, NotApplied, StatusRefused
 from runup.controllers.metrics import Metrics
-from runup.controllers.payload.loading import Loads
-from runup.controllers.payload.worker import Work, Worker
 from runup.controllers.sources import reports
 from runup.controllers.sources.authorities import Authorities
-from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.reports import ReportReader
 from runup.controllers.story import Story
 from runup.domain.clusterversion import stuck

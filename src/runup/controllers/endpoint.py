@@ -19,7 +19,7 @@ from runup.controllers.certificate import ServingCertificate
 from runup.controllers.leading import cancel, keep_running
 from runup.controllers.readers import Refusal
 from runup.controllers.serving_tls import Secured
-from runup.domain.payload.tls import TlsProfile
+from runup.process.tls import TlsProfile
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STOP_S = 1.0

@@ -24,24 +24,24 @@ from runup import __version__
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.api.config_v1 import Release, SignatureStore
+from runup.applying.control.fetching.choice import Source, fetching
+from runup.applying.control.loading import Loads
+from runup.applying.control.own_release import OwnRelease
+from runup.applying.control.payloads import Payloads, read_folder
+from runup.applying.control.worker import Worker
+from runup.applying.decide import retrieval
 from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import cancel, keep_running, lead
 from runup.controllers.metrics import Metrics
-from runup.controllers.payload.fetching.choice import Source, fetching
-from runup.controllers.payload.loading import Loads
-from runup.controllers.payload.payloads import Payloads, read_folder
-from runup.controllers.payload.worker import Worker
 from runup.controllers.served import ProcessOptions, served
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
-from runup.controllers.sources.own_release import OwnRelease
 from runup.controllers.sources.reports import ReportReader
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
-from runup.domain.payload import retrieval
 from runup.domain.preflight.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks

@@ -19,7 +19,7 @@ from runup.controllers.leading import Election, cancel, keep_running
 from runup.controllers.readers import Readers
 from runup.controllers.readiness import Readiness
 from runup.controllers.serving_tls import profile_reflector
-from runup.domain.payload.tls import TlsProfile
+from runup.process.tls import TlsProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
+from runup.applying.decide.rendering import LABEL, Proxy
 from runup.cli.errors import CommandError
-from runup.domain.payload import tls
-from runup.domain.payload.rendering import LABEL, Proxy
+from runup.process import tls
 from runup.release.cli import read, surroundings
 from runup.release.cli.cluster_images import image_of
 from runup.release.cli.shared import access

@@ -17,16 +17,16 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.keeping import FULL_PASS_S
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.run import Run
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.progress import State
+from runup.applying.decide.rendering import LABEL, Surroundings
+from runup.applying.decide.task import Task, tasks_of
 from runup.controllers.leading import cancel
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.keeping import FULL_PASS_S
-from runup.controllers.payload.kinds import Kinds
-from runup.controllers.payload.putting import Memory, Putting, digests_of
-from runup.controllers.payload.run import Run
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload.progress import State
-from runup.domain.payload.rendering import LABEL, Surroundings
-from runup.domain.payload.task import Task, tasks_of
 from runup.release.decide.manifest import Identity, Manifest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

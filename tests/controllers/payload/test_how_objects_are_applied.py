@@ -32,7 +32,7 @@ from tests.controllers.payload.release_folders import (
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.controllers.payload.insisting import TOLD_AFTER
+from runup.applying.control.insisting import TOLD_AFTER
 
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

@@ -16,7 +16,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
-from runup.controllers.payload.kinds import Kinds, _of_definition
+from runup.applying.control.kinds import Kinds, _of_definition
 
 CORE = [
     {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},

@@ -15,9 +15,9 @@ from kubekit.errors import Terminal
 from kubekit.kube.clock import ManualClock
 from kubekit.lang.cut import stored_bytes
 from runup.api.config_v1 import Release
-from runup.controllers.payload.fetching.reading import MAX_ERROR, payload_of
-from runup.controllers.payload.loading import Loads
-from runup.controllers.payload.payloads import Folders, NotLoaded, read_folder
+from runup.applying.control.fetching.reading import MAX_ERROR, payload_of
+from runup.applying.control.loading import Loads
+from runup.applying.control.payloads import Folders, NotLoaded, read_folder
 from runup.release.decide.payload import Payload
 
 OWN = "own"

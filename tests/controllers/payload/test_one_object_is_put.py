@@ -23,14 +23,14 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.failing import KindMissing
-from runup.controllers.payload.kinds import Kinds
-from runup.controllers.payload.putting import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload.ownership import MANAGER
-from runup.domain.payload.rendering import LABEL, Surroundings
-from runup.domain.payload.task import Task
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.failing import KindMissing
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.putting import MOST_AT_ONCE, Good, Memory, Putting, _short, digests_of
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.rendering import LABEL, Surroundings
+from runup.applying.decide.task import Task
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

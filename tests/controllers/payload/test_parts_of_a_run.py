@@ -32,16 +32,16 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
+from runup.applying.control.course import Course
+from runup.applying.control.insisting import Insisting
+from runup.applying.control.judging import Judging
+from runup.applying.control.keeping import Keeping
+from runup.applying.control.putting import Memory
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
 from runup.controllers.leading import cancel
-from runup.controllers.payload.course import Course
-from runup.controllers.payload.insisting import Insisting
-from runup.controllers.payload.judging import Judging
-from runup.controllers.payload.keeping import Keeping
-from runup.controllers.payload.putting import Memory
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 GONE = {"release.openshift.io/delete": "true"}

@@ -23,17 +23,17 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
+from runup.applying.control import applying
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.run import HANDOVER_S, Run
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.rendering import Surroundings
+from runup.applying.decide.task import Task
 from runup.controllers.leading import cancel
-from runup.controllers.payload import applying
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.kinds import Kinds
-from runup.controllers.payload.putting import Memory, Putting, digests_of
-from runup.controllers.payload.run import HANDOVER_S, Run
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.rendering import Surroundings
-from runup.domain.payload.task import Task
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

@@ -20,7 +20,7 @@ from tests.controllers.payload.test_updates_are_applied import DEPLOYMENTS, at_f
 
 from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
-from runup.domain.payload.summary import MOST_TOLD
+from runup.applying.decide.summary import MOST_TOLD
 
 # A value that nobody can carry out, so that the task fails at once and for good.
 BAD = {"release.openshift.io/delete": "maybe"}

@@ -15,8 +15,8 @@ from tests.kube.apiscript import ScriptedApi, event, eventually, scripted_api, s
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.controllers.payload.surroundings import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
-from runup.domain.payload.rendering import Proxy, Surroundings
+from runup.applying.control.surroundings import API_SERVER, INFRASTRUCTURE, PROXY, ClusterGives, _asked_for
+from runup.applying.decide.rendering import Proxy, Surroundings
 
 OPERATOR = ("openshift-cluster-version-operator", "cluster-version-operator")
 

@@ -33,7 +33,7 @@ from tests.controllers.payload.release_folders import (
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.controllers.payload.payloads import Folders
+from runup.applying.control.payloads import Folders
 
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
 OPERATORS_OWN = "openshift-cluster-version-operator"

@@ -18,9 +18,9 @@ from kubekit.api.scheme import Resource
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload.rendering import LABEL
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.rendering import LABEL
 from runup.release.decide.manifest import Identity
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

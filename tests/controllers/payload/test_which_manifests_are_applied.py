@@ -22,7 +22,7 @@ from tests.controllers.payload.release_folders import (
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from runup.controllers.payload.payloads import Folders
+from runup.applying.control.payloads import Folders
 
 GATES = Resource("config.openshift.io", "v1", "FeatureGate", "featuregates", namespaced=False)
 SET, GATE, CAPABILITY = (

@@ -20,9 +20,9 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
+from runup.applying.control.worker import Work, Worker, _chosen
+from runup.applying.decide.progress import Progress, State, Wanted
 from runup.controllers.leading import cancel
-from runup.controllers.payload.worker import Work, Worker, _chosen
-from runup.domain.payload.progress import Progress, State, Wanted
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.payload import Payload, version_hash

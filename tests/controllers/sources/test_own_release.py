@@ -10,7 +10,7 @@ from tests.factories import feature_gate
 from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import generate_key
 from runup.api.config_v1 import FeatureGate
-from runup.controllers.sources.own_release import OwnRelease
+from runup.applying.control.own_release import OwnRelease
 from runup.release.decide.payload import load_payload
 
 PROFILE = "include.release.openshift.io/self-managed-high-availability"

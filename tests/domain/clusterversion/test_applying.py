@@ -12,9 +12,9 @@ from tests.domain.clusterversion.world import World, image
 from tests.factories import NOW
 
 from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import Loading, State
 from runup.domain.clusterversion.applying import LOAD, load_work
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import Loading, State
 
 FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
 

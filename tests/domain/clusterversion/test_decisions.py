@@ -10,8 +10,8 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.world import GRAPH, OWN, World, image, release
 
 from runup.api.config_v1 import Update
+from runup.applying.decide.progress import Loading
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.payload.progress import Loading
 from runup.domain.preflight.steps import Trust
 
 ASKED = Update(version="5.0.3")

@@ -21,10 +21,10 @@ from runup.api.config_v1 import (
     Update,
     UpdateHistory,
 )
+from runup.applying.decide.progress import Progress, Wanted
 from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.series import samples, without_version
-from runup.domain.payload.progress import Progress, Wanted
 from runup.domain.preflight.workloads import Workplace
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,9 +20,9 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.graph import parse_graph
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
+from runup.applying.decide.progress import Loading, Progress, State
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
-from runup.domain.payload.progress import Loading, Progress, State
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.domain.preflight import workloads
 from runup.domain.preflight.accounts import Right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from runup.domain.payload.task import Task, tasks_of
+from runup.applying.decide.task import Task, tasks_of
 from runup.release.decide.manifest import Identity, Manifest
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.domain.payload.ownership import MANAGER, adopted, covers
+from runup.applying.decide.ownership import MANAGER, adopted, covers
 
 OBJECT = {
     "apiVersion": "apps/v1",

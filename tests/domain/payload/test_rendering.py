@@ -8,8 +8,8 @@ import pytest
 from tests.domain.payload.tasks import task
 
 from kubekit.errors import Terminal
-from runup.domain.payload.rendering import LABEL, Proxy, Surroundings, rendered
-from runup.domain.payload.tls import TlsProfile, profile_of
+from runup.applying.decide.rendering import LABEL, Proxy, Surroundings, rendered
+from runup.process.tls import TlsProfile, profile_of
 
 OWNER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version", "uid": "u"}
 CLUSTER = Surroundings(owner_uid="u")

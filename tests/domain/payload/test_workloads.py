@@ -11,9 +11,9 @@ from tests.factories import NOW, condition
 
 from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
-from runup.domain.payload import workloads
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
+from runup.applying.decide import workloads
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
 DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap")

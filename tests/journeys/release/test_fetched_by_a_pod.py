@@ -22,8 +22,8 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import Release
-from runup.controllers.payload.fetching.pod import PODS, FromPod
-from runup.domain.payload import retrieval
+from runup.applying.control.fetching.pod import PODS, FromPod
+from runup.applying.decide import retrieval
 from runup.release.control.build import build_image, layer_of, release_metadata
 from runup.release.decide.payload import Payload
 

@@ -17,13 +17,13 @@ from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
+from runup.applying.decide.implicit import implicit
+from runup.applying.decide.problems import Problem
+from runup.applying.decide.progress import Loading, Progress, State, Wanted
+from runup.applying.decide.summary import Judged, Summary, judge, summarize, without_progress
+from runup.applying.decide.wording import summary_of
 from runup.domain.clusterversion.goal import same_image
 from runup.domain.clusterversion.view import View
-from runup.domain.payload.implicit import implicit
-from runup.domain.payload.problems import Problem
-from runup.domain.payload.progress import Loading, Progress, State, Wanted
-from runup.domain.payload.summary import Judged, Summary, judge, summarize, without_progress
-from runup.domain.payload.wording import summary_of
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates

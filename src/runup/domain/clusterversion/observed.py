@@ -12,9 +12,9 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.promql import NOTHING, Known
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
+from runup.applying.decide.progress import Loading, Progress
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
-from runup.domain.payload.progress import Loading, Progress
 from runup.domain.preflight.accounts import Right
 from runup.domain.preflight.outcome import ReportSeen
 from runup.domain.preflight.steps import Trust

@@ -18,10 +18,10 @@ from kubekit.errors import Terminal
 from kubekit.kube import calls, discovery
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
+from runup.applying.decide import task as tasks
+from runup.applying.decide.rendering import LABEL, Surroundings, rendered
+from runup.applying.decide.task import Task
 from runup.cli.errors import message_of
-from runup.domain.payload import task as tasks
-from runup.domain.payload.rendering import LABEL, Surroundings, rendered
-from runup.domain.payload.task import Task
 from runup.release.decide.difference import deletes
 from runup.release.decide.explain import Explained
 from runup.release.decide.manifest import Manifest

@@ -14,10 +14,10 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
 from runup.cli import cluster as clusters
 from runup.cli.errors import message_of
-from runup.domain.payload import tls
-from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.process import tls
 from runup.release.cli.live import OPERATOR
 from runup.release.decide.manifest import Manifest
 

@@ -16,9 +16,9 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import Release
-from runup.controllers.payload.fetching.pod import JOBS, PODS, FromPod
-from runup.controllers.payload.payloads import NotLoaded
-from runup.domain.payload import retrieval
+from runup.applying.control.fetching.pod import JOBS, PODS, FromPod
+from runup.applying.control.payloads import NotLoaded
+from runup.applying.decide import retrieval
 
 IMAGE = "registry.example/release@sha256:" + "52" * 32
 RELEASE = Release(image=IMAGE, version="5.2.0")

@@ -18,12 +18,12 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release
-from runup.controllers.payload.fetching import registry
-from runup.controllers.payload.fetching.choice import fetching
-from runup.controllers.payload.fetching.pod import WITHIN_S, FromPod
-from runup.controllers.payload.fetching.registry import FromRegistry
-from runup.controllers.payload.payloads import NotLoaded
-from runup.domain.payload import retrieval
+from runup.applying.control.fetching import registry
+from runup.applying.control.fetching.choice import fetching
+from runup.applying.control.fetching.pod import WITHIN_S, FromPod
+from runup.applying.control.fetching.registry import FromRegistry
+from runup.applying.control.payloads import NotLoaded
+from runup.applying.decide import retrieval
 from runup.domain.preflight.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 

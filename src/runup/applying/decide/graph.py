@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
-from runup.domain.payload.workloads import DAEMON_SET, DEPLOYMENT, JOB
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
+from runup.applying.decide.workloads import DAEMON_SET, DEPLOYMENT, JOB
 from runup.release.decide.manifest import FileName, file_name
 
 

@@ -12,9 +12,9 @@ import structlog
 
 from kubekit.kube.clock import Clock
 from runup.api.config_v1 import Release
+from runup.applying.control.payloads import NotLoaded, Payloads
+from runup.applying.decide.progress import Loading
 from runup.controllers.leading import cancel
-from runup.controllers.payload.payloads import NotLoaded, Payloads
-from runup.domain.payload.progress import Loading
 from runup.release.decide.payload import Payload
 
 log = structlog.get_logger("payload")

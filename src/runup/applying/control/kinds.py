@@ -14,7 +14,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import NotFound
-from runup.domain.payload.workloads import DEFINITION
+from runup.applying.decide.workloads import DEFINITION
 from runup.release.decide.manifest import Manifest
 
 Known = dict[tuple[str, str, str], Resource]

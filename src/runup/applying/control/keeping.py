@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import structlog
 
-from runup.controllers.payload.course import Course
-from runup.controllers.payload.failing import words_of
-from runup.controllers.payload.insisting import FAILURES, Insisting
-from runup.controllers.payload.judging import Judging
-from runup.domain.payload.task import Task
+from runup.applying.control.course import Course
+from runup.applying.control.failing import words_of
+from runup.applying.control.insisting import FAILURES, Insisting
+from runup.applying.control.judging import Judging
+from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

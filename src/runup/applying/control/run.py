@@ -14,19 +14,19 @@ from datetime import datetime
 import structlog
 
 from kubekit.kube.clock import Clock
-from runup.controllers.payload.course import Course
-from runup.controllers.payload.failing import words_of
-from runup.controllers.payload.insisting import FAILURES, Insisting
-from runup.controllers.payload.judging import Judging
-from runup.controllers.payload.keeping import Keeping
-from runup.controllers.payload.putting import Putting
-from runup.controllers.payload.trimming import trim
-from runup.domain.payload.graph import Node, after_definitions
-from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
-from runup.domain.payload.workloads import DEFINITION
+from runup.applying.control.course import Course
+from runup.applying.control.failing import words_of
+from runup.applying.control.insisting import FAILURES, Insisting
+from runup.applying.control.judging import Judging
+from runup.applying.control.keeping import Keeping
+from runup.applying.control.putting import Putting
+from runup.applying.control.trimming import trim
+from runup.applying.decide.graph import Node, after_definitions
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
+from runup.applying.decide.workloads import DEFINITION
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

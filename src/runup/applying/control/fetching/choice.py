@@ -7,9 +7,9 @@ from typing import Literal
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from runup.controllers.payload.fetching.pod import FromPod
-from runup.controllers.payload.fetching.registry import FromRegistry
-from runup.controllers.payload.payloads import Payloads
+from runup.applying.control.fetching.pod import FromPod
+from runup.applying.control.fetching.registry import FromRegistry
+from runup.applying.control.payloads import Payloads
 from runup.domain.preflight.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 

@@ -14,9 +14,9 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
+from runup.applying.control import applying
+from runup.applying.decide.task import Task
 from runup.controllers.leading import cancel
-from runup.controllers.payload import applying
-from runup.domain.payload.task import Task
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

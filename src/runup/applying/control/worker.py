@@ -20,18 +20,18 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterOperator
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.run import Run
+from runup.applying.control.surroundings import ClusterGives
+from runup.applying.control.tracking import Tracking
+from runup.applying.control.trimming import trim
+from runup.applying.decide.progress import Progress, State, Wanted
+from runup.applying.decide.task import Task, tasks_of
+from runup.applying.decide.workloads import DEFINITION
 from runup.controllers.leading import cancel
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.kinds import Kinds
-from runup.controllers.payload.putting import Memory, Putting, digests_of
-from runup.controllers.payload.run import Run
-from runup.controllers.payload.surroundings import ClusterGives
-from runup.controllers.payload.tracking import Tracking
-from runup.controllers.payload.trimming import trim
 from runup.controllers.sources.threads import in_thread
-from runup.domain.payload.progress import Progress, State, Wanted
-from runup.domain.payload.task import Task, tasks_of
-from runup.domain.payload.workloads import DEFINITION
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included, version_hash

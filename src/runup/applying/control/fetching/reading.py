@@ -9,7 +9,7 @@ import structlog
 from kubekit.errors import Terminal
 from kubekit.lang.cut import cut
 from runup.api.config_v1 import Release
-from runup.controllers.payload.payloads import NotLoaded
+from runup.applying.control.payloads import NotLoaded
 from runup.release.decide import whole
 from runup.release.decide.payload import Payload, load_payload
 

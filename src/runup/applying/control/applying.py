@@ -15,10 +15,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.errors import AlreadyExists, NotFound
 from kubekit.kube.request import Call, Request
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
-from runup.domain.payload import ownership
-from runup.domain.payload.ownership import MANAGER
-from runup.domain.payload.rendering import LABEL
-from runup.domain.payload.workloads import KINDS
+from runup.applying.decide import ownership
+from runup.applying.decide.ownership import MANAGER
+from runup.applying.decide.rendering import LABEL
+from runup.applying.decide.workloads import KINDS
 
 JSON = dict[str, Any]
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from kubekit.errors import Terminal
-from runup.domain.payload import tls
-from runup.domain.payload.task import Task
-from runup.domain.payload.tls import TlsProfile
+from runup.applying.decide.task import Task
+from runup.process import tls
+from runup.process.tls import TlsProfile
 
 JSON = dict[str, Any]
 LABEL = "release.openshift.io/manifest"

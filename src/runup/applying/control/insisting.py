@@ -9,11 +9,11 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.errors import Terminal
 from kubekit.kube.errors import KubeError, NotFound, Transient
-from runup.controllers.payload.course import Course
-from runup.controllers.payload.failing import KindMissing, problem_of, words_of
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
+from runup.applying.control.course import Course
+from runup.applying.control.failing import KindMissing, problem_of, words_of
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
 
 log = structlog.get_logger("payload")
 # What putting an object may end with that is no bug of ours.

@@ -17,11 +17,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
+from runup.applying.control.tracking import WATCH_S
+from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
+from runup.applying.decide.task import Task
 from runup.controllers.leading import cancel, keep_running
-from runup.controllers.payload.tracking import WATCH_S
-from runup.domain.payload import tls
-from runup.domain.payload.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
-from runup.domain.payload.task import Task
+from runup.process import tls
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from runup.api.owned_v1 import OwnedWorkload
-from runup.controllers.payload.course import Course
-from runup.controllers.payload.insisting import Insisting
-from runup.domain.payload import operators, workloads
-from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
-from runup.domain.payload.operators import wants_versions
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.task import Task
+from runup.applying.control.course import Course
+from runup.applying.control.insisting import Insisting
+from runup.applying.decide import operators, workloads
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.operators import wants_versions
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
 

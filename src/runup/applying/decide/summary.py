@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kubekit.lang.cut import joined
-from runup.domain.payload.problems import Effect, Problem
+from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"
 SLOW = "SlowClusterOperator"

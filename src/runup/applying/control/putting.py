@@ -24,16 +24,16 @@ from kubekit.kube.client import Client
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
-from runup.controllers.payload import applying
-from runup.controllers.payload.deleting import Deleting
-from runup.controllers.payload.failing import KindMissing
-from runup.controllers.payload.kinds import Kinds
-from runup.controllers.payload.tracking import Tracking
-from runup.domain.payload import ownership
-from runup.domain.payload.operators import KIND as CLUSTER_OPERATOR
-from runup.domain.payload.rendering import LABEL, Rendered, Surroundings, rendered
-from runup.domain.payload.task import Task
-from runup.domain.payload.workloads import DEFINITION, JOB, KINDS
+from runup.applying.control import applying
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.failing import KindMissing
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide import ownership
+from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
+from runup.applying.decide.rendering import LABEL, Rendered, Surroundings, rendered
+from runup.applying.decide.task import Task
+from runup.applying.decide.workloads import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

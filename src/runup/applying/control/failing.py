@@ -17,8 +17,8 @@ from kubekit.kube.errors import (
     Transient,
     Unauthorized,
 )
-from runup.domain.payload.problems import Problem
-from runup.domain.payload.task import Task
+from runup.applying.decide.problems import Problem
+from runup.applying.decide.task import Task
 
 FAILED = "UpdatePayloadFailed"
 _DOWN = ("UpdatePayloadClusterDown", "the server is down or not responding")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
 DEFINITION = ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -22,10 +22,10 @@ from kubekit.kube.errors import ApiError, KubeError, NotFound, Transient
 from kubekit.oci.errors import OciError
 from kubekit.oci.places import files_in
 from runup.api.config_v1 import Release
-from runup.controllers.payload.fetching.reading import payload_of
-from runup.controllers.payload.payloads import NotLoaded
+from runup.applying.control.fetching.reading import payload_of
+from runup.applying.control.payloads import NotLoaded
+from runup.applying.decide import retrieval
 from runup.controllers.sources.threads import in_thread
-from runup.domain.payload import retrieval
 from runup.release.decide import whole
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload

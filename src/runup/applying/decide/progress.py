@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from runup.domain.payload.problems import Problem
+from runup.applying.decide.problems import Problem
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import Payload
 

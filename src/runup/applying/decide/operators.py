@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from kubekit.api.conditions import status_of
 from runup.api.config_v1 import ClusterOperator, OperandVersion
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
 
 KIND = ("config.openshift.io", "ClusterOperator")
 # While a release is on its way, an operator that was asked so lately is progress, not failure.

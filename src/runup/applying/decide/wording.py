@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runup.domain.payload.problems import Problem
+from runup.applying.decide.problems import Problem
 
 _FIXED = {
     "UpdatePayloadResourceNotFound": "some resources could not be updated",

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from kubekit.kube.clock import Clock
-from runup.controllers.payload.putting import Putting
-from runup.domain.payload.graph import everything_before, graph_of
-from runup.domain.payload.problems import Effect, Problem
-from runup.domain.payload.progress import State
-from runup.domain.payload.task import Task
+from runup.applying.control.putting import Putting
+from runup.applying.decide.graph import everything_before, graph_of
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.task import Task
 
 
 class Course:
