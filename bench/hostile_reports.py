@@ -20,7 +20,7 @@ from typing import Any
 import jsonschema_rs
 
 from bench.hostile_images import peak_kib
-from runup.domain.preflight import report
+from runup.preflight.decide import report
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "spec" / "preflight-v1.schema.json"
 OUTCOMES = ("refused as due", "accepted as due", "wrong", "crashed")

@@ -12,7 +12,7 @@ from tests.factories import NOW, cluster_version
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import acceptance
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.cli.findings import (
+from runup.preflight.decide.findings import (
     Findings,
     Risk,
     accepted,
@@ -30,8 +30,8 @@ from runup.cli.findings import (
     report_of,
     wanted,
 )
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.release.decide import documentation
 
 IMAGE = "example.com/release@sha256:" + "5" * 64

@@ -22,19 +22,19 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from kubekit.lang.printable import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.findings import of_target
 from runup.cli.main import root
 from runup.cli.operator import log as operator_log
 from runup.cli.output import Printable, bare
-from runup.cli.render import history as rendered_history
-from runup.cli.render import preflight
-from runup.cli.render.explain import explain, explanation
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
 from runup.cli.upgrade import view
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
+from runup.preflight.cli.render import history as rendered_history
+from runup.preflight.cli.render import preflight
+from runup.preflight.cli.render.explain import explain, explanation
+from runup.preflight.decide import history
+from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 
 EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
 NAMESPACE = "runup-hostile-tests"

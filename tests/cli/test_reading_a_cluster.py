@@ -22,7 +22,7 @@ from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.cli.place import operator_namespace
-from runup.domain.preflight.history import NAME
+from runup.preflight.decide.history import NAME
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 CLUSTER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "metadata": {"name": "version"}}

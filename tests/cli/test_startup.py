@@ -78,7 +78,7 @@ _NOT_TO_START |= {"gettext", "datetime"}
 # `email` reads headers for `http.client`, and takes as long as half an interpreter.
 _NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
 # Accepting a risk reads reports, which name pages and have digests.
-_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.domain.preflight.history"}
+_NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.preflight.decide.history"}
 _NOT_TO_LOOK |= {"runup.domain.updatestatus.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
 _NOT_TO_TALK |= {
     "pathlib",

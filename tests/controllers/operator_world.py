@@ -32,9 +32,9 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.applying.control.payloads import Payloads
 from runup.controllers.manager import Manager, Options
-from runup.domain.preflight import workloads
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide import workloads
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
+from runup.preflight.decide.workloads import Workplace
 
 NAMESPACE = "openshift-cluster-version-operator"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

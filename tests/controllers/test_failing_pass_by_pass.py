@@ -46,11 +46,11 @@ from runup.controllers.clusterversion import (
 from runup.controllers.execute import Executor
 from runup.controllers.metrics import Metrics
 from runup.controllers.sources.authorities import Authorities
-from runup.controllers.sources.reports import ReportReader
 from runup.domain.clusterversion.applying import Asked
 from runup.domain.clusterversion.reconcile import reconcile
-from runup.domain.preflight import workloads
-from runup.domain.preflight.report import FORMAT, Report, encode
+from runup.preflight.control.reports import ReportReader
+from runup.preflight.decide import workloads
+from runup.preflight.decide.report import FORMAT, Report, encode
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 from runup.release.decide.payload import Payload

@@ -12,7 +12,7 @@ import pytest
 from bench import hostile, hostile_reports
 from bench.hostile_images import IMAGES
 
-from runup.domain.preflight import report
+from runup.preflight.decide import report
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.age import Age
-from runup.domain.preflight.report import FORMAT, Report, encode
+from runup.preflight.decide.report import FORMAT, Report, encode
 
 DAY = timedelta(days=1)
 

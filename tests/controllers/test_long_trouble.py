@@ -18,11 +18,11 @@ from kubekit.api.conditions import find
 from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
 from runup.controllers.leading import cancel
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.sink import FileSink
-from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.domain.preflight import report, workloads
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.sink import FileSink
+from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.decide import report, workloads
 
 TROUBLE_S = 300
 PATIENCE_S = 60

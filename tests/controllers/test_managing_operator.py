@@ -31,8 +31,8 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.controllers.clusterversion import Caches
-from runup.domain.preflight import workloads
-from runup.domain.preflight.workloads import Quantities, Workplace
+from runup.preflight.decide import workloads
+from runup.preflight.decide.workloads import Quantities, Workplace
 
 OPERATORS = resource_of(ClusterOperator)
 

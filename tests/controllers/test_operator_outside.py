@@ -15,10 +15,10 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import config
 from kubekit.kube.config import ClusterConfig
 from runup.controllers.manager import Manager
-from runup.controllers.preflight_target.sink import ConfigMapSink
-from runup.domain.preflight import workloads
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.control.sink import ConfigMapSink
+from runup.preflight.decide import workloads
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
+from runup.preflight.decide.workloads import Workplace
 
 COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
 

@@ -27,7 +27,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.checks.decide import rights
-from runup.domain.preflight import accounts, settings, workloads
+from runup.preflight.decide import accounts, settings, workloads
 from runup.release.control.build import build_release
 
 MANIFESTS = Path(__file__).parents[2] / "deploy" / "manifests"

@@ -27,7 +27,7 @@ from runup.controllers.clusterversion import reflectors
 from runup.controllers.ending import _CutOff, run_until_told
 from runup.controllers.manager import Manager, Options, load_own, options_from_environment
 from runup.domain.clusterversion.observed import Facts
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide.workloads import Workplace
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 

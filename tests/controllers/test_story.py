@@ -27,8 +27,8 @@ from runup.controllers.story import Story, nobody_writes
 from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
-from runup.domain.preflight.report import ReportedCheck
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
+from runup.preflight.decide.report import ReportedCheck
 
 ROOT = Path(__file__).parents[2]
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

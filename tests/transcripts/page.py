@@ -15,10 +15,10 @@ import pexpect
 from tests.servers import Server
 from tests.transcripts import stage
 
-from runup.cli.findings import of_target
 from runup.cli.render.screen import Screen
 from runup.cli.upgrade.view import Progress, changed, region, so_far
-from runup.domain.preflight.history import History
+from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.history import History
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-it-looks-like.md"
 WIDTHS = (60, 80, 200)

@@ -20,7 +20,7 @@ from runup.cli.place import operator_namespace
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
-    from runup.domain.preflight import history
+    from runup.preflight.decide import history
 
 # Types are imported where something is decoded: half of the commands read JSON as it is.
 CLUSTER_VERSION = RESOURCES["runup.api.config_v1.ClusterVersion"]
@@ -75,7 +75,7 @@ def name_of(client: SyncClient, cluster: ClusterVersion | None = None) -> str:
 def read_history(client: SyncClient, namespace: str) -> history.History:
     """The stored reports; none where the ConfigMap is missing or may not be read, since they only add detail."""
     from kubekit.api.core_v1 import ConfigMap
-    from runup.domain.preflight import history  # which not every command asks for
+    from runup.preflight.decide import history  # which not every command asks for
 
     try:
         return history.read(client.send(calls.get(ConfigMap, history.NAME, namespace)))
@@ -94,7 +94,7 @@ def read_record(client: SyncClient, name: str) -> dict[str, Any] | None:
 def read_accepted(client: SyncClient, cluster: ClusterVersion) -> Mapping[str, str]:
     """The accepted names that count now, each with why; all of them where their records may not be read."""
     from runup.cli import facts
-    from runup.cli.findings import accepted, accepted_names
+    from runup.preflight.decide.findings import accepted, accepted_names
 
     if not accepted_names(cluster):
         return {}

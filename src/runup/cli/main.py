@@ -20,7 +20,7 @@ from runup.cli.output import shown
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.cli.upgrade.command:upgrade",
-    "preflight": "runup.cli.preflight.command:preflight",
+    "preflight": "runup.preflight.cli.command:preflight",
     "kmod": "runup.kernelmodules.cli.command:kmod",
     "check": "runup.cli.check.command:check",
     "graph": "runup.advice.cli.graph.command:graph",

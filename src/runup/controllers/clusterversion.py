@@ -37,9 +37,7 @@ from runup.controllers import story
 from runup.controllers.age import Age
 from runup.controllers.execute import Executor, NotApplied, StatusRefused
 from runup.controllers.metrics import Metrics
-from runup.controllers.sources import reports
 from runup.controllers.sources.authorities import Authorities
-from runup.controllers.sources.reports import ReportReader
 from runup.controllers.story import Story
 from runup.domain.clusterversion import stuck
 from runup.domain.clusterversion.applying import APPLY, LOAD, Asked
@@ -49,9 +47,11 @@ from runup.domain.clusterversion.reconcile import EVALUATE_RULES, NAME, RETRIEVE
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
 from runup.domain.plan import Plan
-from runup.domain.preflight import containers, history, settings, workloads
-from runup.domain.preflight.outcome import ReportSeen
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.control import reports
+from runup.preflight.control.reports import ReportReader
+from runup.preflight.decide import containers, history, settings, workloads
+from runup.preflight.decide.outcome import ReportSeen
+from runup.preflight.decide.workloads import Workplace
 from runup.release.control.signatures import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")

@@ -39,10 +39,10 @@ from runup.controllers.metrics import Metrics
 from runup.controllers.served import ProcessOptions, served
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
-from runup.controllers.sources.reports import ReportReader
 from runup.domain.clusterversion.observed import Facts
 from runup.domain.clusterversion.reconcile import NAME
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.control.reports import ReportReader
+from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 from runup.release.decide import payload as payloads

@@ -13,7 +13,7 @@ from runup.controllers import story
 from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.plan import Plan
-from runup.domain.preflight.report import Report
+from runup.preflight.decide.report import Report
 
 
 class Metrics:

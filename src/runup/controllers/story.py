@@ -17,8 +17,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.plan import Apply, Delete, PatchStatus, Plan
-from runup.domain.preflight import conditions, history, workloads
-from runup.domain.preflight.attempt import Attempt
+from runup.preflight.decide import conditions, history, workloads
+from runup.preflight.decide.attempt import Attempt
 
 log = structlog.get_logger("preflight")
 

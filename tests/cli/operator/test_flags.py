@@ -25,7 +25,7 @@ from runup.cli.operator.start import options_of, start
 from runup.cli.operator.update_status import options_of as options_of_update_status
 from runup.cli.operator.update_status import update_status_controller
 from runup.controllers.leading import Election, LeaseLost
-from runup.domain.preflight.workloads import Quantities
+from runup.preflight.decide.workloads import Quantities
 
 
 def flags(command: click.Command, *words: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kubekit.kube.errors import NotFound
 from runup import __version__
 from runup.cli.operator import entry
 from runup.cli.operator.main import main
-from runup.domain.preflight.workloads import report_map
+from runup.preflight.decide.workloads import report_map
 
 Operator = Callable[..., Ran]
 

@@ -15,13 +15,13 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.cli.errors import CommandError
-from runup.cli.findings import of_target
-from runup.cli.render import history as rendered
-from runup.cli.render.explain import explain
-from runup.cli.render.preflight import as_data, verdict
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.preflight.cli.render import history as rendered
+from runup.preflight.cli.render.explain import explain
+from runup.preflight.cli.render.preflight import as_data, verdict
+from runup.preflight.decide import history
+from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 NAMESPACE = "runup-cli-tests"
 WHEN = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)

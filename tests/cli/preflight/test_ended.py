@@ -7,9 +7,9 @@ from tests.factories import NOW, cluster_version
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release, Update
-from runup.cli.findings import ended_findings
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report
+from runup.preflight.decide.findings import ended_findings
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report
 
 IMAGE = "example.com/release@sha256:"
 

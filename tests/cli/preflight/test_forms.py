@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
-from runup.cli.findings import COMPLETED, FAILED, Findings, Risk
-from runup.cli.render import preflight_forms as forms
-from runup.domain.preflight.report import CheckResult, ReportedCheck, ReportedResource
+from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.decide.findings import COMPLETED, FAILED, Findings, Risk
+from runup.preflight.decide.report import CheckResult, ReportedCheck, ReportedResource
 
 NOON = datetime(2026, 1, 14, 12, tzinfo=UTC)
 DISKS = Risk(

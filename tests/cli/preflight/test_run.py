@@ -19,12 +19,12 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
 from runup.cli.errors import CommandError
-from runup.cli.findings import Findings, Risk
-from runup.cli.preflight import collect, judge, suppress
-from runup.cli.render import preflight_forms as forms
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report
+from runup.preflight.cli import collect, judge, suppress
+from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.decide import history
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report
 from runup.release.control.build import build_image, layer_of
 
 JSON = dict[str, Any]

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kubekit.api.meta_v1 import Condition
-from runup.cli.findings import Findings, Risk
-from runup.domain.preflight.report import ReportedCheck, ReportedResource
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.report import ReportedCheck, ReportedResource
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 IMAGE = "registry.example/ocp/release@sha256:" + "a" * 64

@@ -11,14 +11,14 @@ from tests.cli.render import samples
 from tests.cli.render.reading import read
 
 from runup import __version__
-from runup.cli.findings import Findings, Risk
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
 from runup.cli.render.html.parts import age, badge, bar, facts, grid, moment
-from runup.cli.render.preflight_page import page
-from runup.domain.preflight.report import ReportedCheck, ReportedResource
 from runup.kernelmodules.cli import texts as kmod
 from runup.kernelmodules.decide.verdict import Readiness, Status
+from runup.preflight.cli.render.preflight_page import page
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.report import ReportedCheck, ReportedResource
 
 
 @pytest.mark.parametrize(

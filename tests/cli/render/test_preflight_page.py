@@ -13,9 +13,9 @@ from tests.cli.render import samples
 from tests.cli.render.reading import Reader, read
 
 from runup.api.config_v1 import InfrastructureStatus
-from runup.cli.findings import Findings
 from runup.cli.render.cluster_name import cluster_name
-from runup.cli.render.preflight_page import page
+from runup.preflight.cli.render.preflight_page import page
+from runup.preflight.decide.findings import Findings
 
 NAME = "prod-x7k2p (api.prod.example.com)"
 

@@ -12,10 +12,11 @@ from tests.cli.render.samples import WHEN
 
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
-from runup.cli.findings import Findings, Risk
-from runup.cli.render import history as rendered
-from runup.cli.render.explain import Explanation, explanation, explanation_data, of_reports
-from runup.cli.render.preflight import (
+from runup.cli.render.screen import Screen
+from runup.cli.render.table import drawn, plain
+from runup.preflight.cli.render import history as rendered
+from runup.preflight.cli.render.explain import Explanation, explanation, explanation_data, of_reports
+from runup.preflight.cli.render.preflight import (
     AGAIN,
     CORRECT,
     HEALING,
@@ -34,11 +35,10 @@ from runup.cli.render.preflight import (
     verdict,
     verdict_on,
 )
-from runup.cli.render.screen import Screen
-from runup.cli.render.table import drawn, plain
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedResource, ReportedRisk
-from runup.domain.preflight.results import OUTDATED
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedResource, ReportedRisk
+from runup.preflight.decide.results import OUTDATED
 
 
 def found(*risks: Risk, **changes: Any) -> Findings:

@@ -15,11 +15,11 @@ from tests.cli.render import samples
 from runup.cli.check.lines import text as check_lines
 from runup.cli.check.model import Result
 from runup.cli.check.model import Row as CheckRow
-from runup.cli.findings import Findings
-from runup.cli.render.explain import Explanation, explanation
-from runup.cli.render.preflight import result, risk_table
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
+from runup.preflight.cli.render.explain import Explanation, explanation
+from runup.preflight.cli.render.preflight import result, risk_table
+from runup.preflight.decide.findings import Findings
 from runup.release.cli.read import Listed as Manifests
 from runup.release.cli.read import as_listing
 from runup.release.decide.inclusion import Filters

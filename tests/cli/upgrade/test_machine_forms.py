@@ -13,9 +13,9 @@ import yaml
 from msgspec.structs import replace
 from tests.cli.conftest import Run, Server
 
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide import history
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "spec" / "upgrade-output.schema.json").read_text())
 SINCE = "2026-01-14T09:30:00Z"

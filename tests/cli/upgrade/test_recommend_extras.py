@@ -12,9 +12,9 @@ from kubekit.api import codec
 from runup.advice.cli.recommend import acceptances, extras, preflights
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide import history
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)

@@ -21,13 +21,13 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk
 from runup.cli.render.screen import Screen
 from runup.cli.upgrade import wait
 from runup.cli.upgrade.request import Request as Asked
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.view import LEAVE, Progress, changed, region, so_far
-from runup.domain.preflight.results import IN_PROGRESS
+from runup.preflight.decide.findings import Risk
+from runup.preflight.decide.results import IN_PROGRESS
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
 CHECKING = "Preflight of 5.2.0 from 5.0.0: 4 of 7 checks done, 1 risk applies."

@@ -29,7 +29,8 @@ from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue import olm_target_catalog
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import TargetCatalog
-from runup.controllers.preflight_target.catalog_images import (
+from runup.kernelmodules.control.registries import GivenRegistries
+from runup.preflight.control.catalog_images import (
     AGAIN_S,
     FIRST_S,
     READING,
@@ -41,12 +42,11 @@ from runup.controllers.preflight_target.catalog_images import (
     _Known,
     _noted,
 )
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.controllers.sources.catalogs import MAX_FILE_BYTES
-from runup.domain.preflight.report import read
-from runup.kernelmodules.control.registries import GivenRegistries
+from runup.preflight.control.catalogs import MAX_FILE_BYTES
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.decide.report import read
 from runup.release.control.registry_access import TAG_MIRRORS
 
 REGISTRIES = GivenRegistries(Access(attempts=1))

@@ -14,7 +14,7 @@ import pytest
 
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import CHECKS
-from runup.domain.preflight.report import read
+from runup.preflight.decide.report import read
 
 MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
 DEADLINE_S = 60

@@ -24,10 +24,10 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context
-from runup.controllers.preflight_target import containers as shell
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.containers import Containers
-from runup.domain.preflight import containers
+from runup.preflight.control import containers as shell
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.containers import Containers
+from runup.preflight.decide import containers
 
 NAMESPACE = "openshift-cluster-version-operator"
 PODS = resource_of(Pod)

@@ -15,9 +15,9 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
 from runup.checks.catalogue.olm import PACKAGES
-from runup.controllers.preflight_target import lookups
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.reads import Reads
+from runup.preflight.control import lookups
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.reads import Reads
 
 DEADLINE_S = 90
 SUBSCRIPTIONS = resource_of(Subscription)

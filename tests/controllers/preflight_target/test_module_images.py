@@ -23,14 +23,14 @@ from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.catalogue import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.domain.preflight.report import read
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.looked import AGAIN_S
 from runup.kernelmodules.decide.verdict import Readiness, Seen, Status
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, ModuleImages, _Input, _Known
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.decide.report import read
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

@@ -12,9 +12,9 @@ from kubekit.errors import Terminal
 from kubekit.kube.request import Request
 from runup.checks.catalogue import CHECKS, node_health
 from runup.checks.decide.engine import run_check
-from runup.controllers.preflight_target.client import WriteRefused, refuse_writes
-from runup.controllers.preflight_target.release import load_release, python_checks
-from runup.controllers.preflight_target.sink import FileSink
+from runup.preflight.control.client import WriteRefused, refuse_writes
+from runup.preflight.control.release import load_release, python_checks
+from runup.preflight.control.sink import FileSink
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

@@ -14,10 +14,10 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.target import PreflightTarget, Request
-from runup.domain.preflight.report import Report, read
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.decide.report import Report, read
 
 CHECK = declared_check(
     {

@@ -25,13 +25,13 @@ from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import node_health
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.controllers.preflight_target.client import ReadOnlyClient, WriteRefused
-from runup.controllers.preflight_target.reads import Reads
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink
-from runup.controllers.preflight_target.target import PreflightTarget, Request, Timing, reading
-from runup.domain.preflight.outcome import STALE_AFTER_S
-from runup.domain.preflight.report import Report, read
+from runup.preflight.control.client import ReadOnlyClient, WriteRefused
+from runup.preflight.control.reads import Reads
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.sink import ConfigMapSink, FileSink
+from runup.preflight.control.target import PreflightTarget, Request, Timing, reading
+from runup.preflight.decide.outcome import STALE_AFTER_S
+from runup.preflight.decide.report import Report, read
 
 NAMESPACE = "openshift-cluster-version-operator"
 DEADLINE_S = 90

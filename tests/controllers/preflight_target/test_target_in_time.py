@@ -40,24 +40,17 @@ from runup.checks.catalogue.olm import PACKAGES
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.manifests import of_files
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.controllers.preflight_target import containers as shell
-from runup.controllers.preflight_target import lookups
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.containers import Containers, waiting
-from runup.controllers.preflight_target.lookups import Lookups
-from runup.controllers.preflight_target.reads import Reads
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.runner import LIMIT_S, Runner
-from runup.controllers.preflight_target.target import (
-    PreflightTarget,
-    Request,
-    Timing,
-    _raise_if_over,
-    _running_version,
-    _same,
-)
-from runup.domain.preflight import containers
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, read
+from runup.preflight.control import containers as shell
+from runup.preflight.control import lookups
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.containers import Containers, waiting
+from runup.preflight.control.lookups import Lookups
+from runup.preflight.control.reads import Reads
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.runner import LIMIT_S, Runner
+from runup.preflight.control.target import PreflightTarget, Request, Timing, _raise_if_over, _running_version, _same
+from runup.preflight.decide import containers
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, read
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODES = resource_of(Node)

@@ -23,7 +23,7 @@ from kubekit.oci.registry import RegistryClient
 from kubekit.oci.signatures import Verified
 from runup.advice.control import update_service
 from runup.checks.decide import rights
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide.steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, Unread
 from runup.release.control.remembered_signatures import MOST_BYTES, merged, remember

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.kube.clock import ManualClock
-from runup.controllers.sources.reports import ReportReader, read_file
-from runup.domain.preflight.outcome import BadReportSeen
-from runup.domain.preflight.report import FORMAT, Report, ReportedRisk, encode
+from runup.preflight.control.reports import ReportReader, read_file
+from runup.preflight.decide.outcome import BadReportSeen
+from runup.preflight.decide.report import FORMAT, Report, ReportedRisk, encode
 
 GOOD = Report(format=FORMAT, preflight_id="id", target_version="5.2.0", execution_status="completed")
 

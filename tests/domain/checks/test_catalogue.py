@@ -40,7 +40,7 @@ from runup.checks.catalogue import (
 )
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check
-from runup.domain.preflight.report import NAME
+from runup.preflight.decide.report import NAME
 
 DUAL = network(pods=("10.128.0.0/14", "fd01::/48"), services=("172.30.0.0/16", "fd02::/112"))
 

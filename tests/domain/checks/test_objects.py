@@ -19,7 +19,7 @@ from runup.checks.catalogue.presence import all_or_none, listed_any
 from runup.checks.decide import manifests
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.objects import snapshot_of
-from runup.controllers.preflight_target.release import load_release
+from runup.preflight.control.release import load_release
 from runup.release.decide.inclusion import Filters
 
 JSON = dict[str, Any]

@@ -18,7 +18,7 @@ from runup.checks.decide import page
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
 from runup.checks.decide.payload import unusable
-from runup.domain.preflight import results
+from runup.preflight.decide import results
 from runup.release.decide import documentation
 from runup.sandbox.scenario import folder, misbehaviour
 

@@ -9,8 +9,8 @@ import pytest
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import packing, rights
-from runup.domain.preflight import accounts
-from runup.domain.preflight.accounts import Right
+from runup.preflight.decide import accounts
+from runup.preflight.decide.accounts import Right
 
 CHECK = """
 apiVersion: preflight.runup.dev/v1alpha1

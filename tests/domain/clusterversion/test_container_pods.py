@@ -10,8 +10,8 @@ from tests.domain.clusterversion.test_preflight import started
 from tests.domain.clusterversion.world import World
 
 from runup.domain.plan import Apply
-from runup.domain.preflight import containers
-from runup.domain.preflight.report import ReportedContainer
+from runup.preflight.decide import containers
+from runup.preflight.decide.report import ReportedContainer
 
 PINNED = "registry.example/network@sha256:" + "a" * 64
 IMAGES = {"network": PINNED, "by-tag": "registry.example/network:latest"}

@@ -12,7 +12,7 @@ from tests.domain.clusterversion.world import GRAPH, OWN, World, image, release
 from runup.api.config_v1 import Update
 from runup.applying.decide.progress import Loading
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide.steps import Trust
 
 ASKED = Update(version="5.0.3")
 

@@ -25,13 +25,13 @@ from kubesandbox.apiserver.schema.schema import Schema
 from runup.advice.decide import service
 from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
-from runup.controllers.sources.reports import parse
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion import status as statuses
 from runup.domain.plan import Apply, PatchStatus
-from runup.domain.preflight import history as histories
-from runup.domain.preflight import report as reports
-from runup.domain.preflight.outcome import BadReportSeen
+from runup.preflight.control.reports import parse
+from runup.preflight.decide import history as histories
+from runup.preflight.decide import report as reports
+from runup.preflight.decide.outcome import BadReportSeen
 from runup.sandbox import crds
 
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.

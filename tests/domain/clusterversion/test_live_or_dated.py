@@ -14,8 +14,8 @@ from kubekit.api import conditions
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.controllers.sources.reports import ReportReader
-from runup.domain.preflight.report import ReportedCheck, encode
+from runup.preflight.control.reports import ReportReader
+from runup.preflight.decide.report import ReportedCheck, encode
 
 WHEN = "2026-01-14T10:00:00Z"
 TO = Update(version="5.0.3")
@@ -304,7 +304,7 @@ def test_another_image_of_the_running_version(architecture: str) -> None:
 
 def _read_as(version: str) -> Any:
     from runup.domain.clusterversion.observed import ReleaseCheck
-    from runup.domain.preflight.steps import Trust
+    from runup.preflight.decide.steps import Trust
 
     return ReleaseCheck(Trust.VERIFIED, version=version)
 

@@ -13,9 +13,9 @@ from tests.factories import feature_gate
 from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
 from runup.domain.plan import Delete, Plan
-from runup.domain.preflight import history, workloads
-from runup.domain.preflight.report import ReportedCheck
-from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
+from runup.preflight.decide import history, workloads
+from runup.preflight.decide.report import ReportedCheck
+from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
 
 
 def started(version: str = "5.2.0", **place: Any) -> World:

@@ -18,9 +18,9 @@ from kubekit.errors import Terminal
 from runup.api.config_v1 import Update
 from runup.domain.clusterversion import preflights, targets, view
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.preflight import history, workloads
-from runup.domain.preflight.report import FORMAT, Report, ReportedContainer
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide import history, workloads
+from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
+from runup.preflight.decide.steps import Trust
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 

@@ -25,7 +25,7 @@ from runup.applying.decide.progress import Progress, Wanted
 from runup.controllers.cluster_series import ClusterSeries
 from runup.domain.clusterversion.observed import Facts, Observed
 from runup.domain.clusterversion.series import samples, without_version
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide.workloads import Workplace
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 FACTS = Facts(Release(version="5.0.0", image=OWN), Workplace(namespace="ns", node_name="node-1"))

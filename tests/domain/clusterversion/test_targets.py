@@ -12,8 +12,8 @@ from runup.advice.decide.advise import Advised
 from runup.api.config_v1 import Release, Update
 from runup.domain.clusterversion import targets
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.preflight.attempt import Attempt
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide.attempt import Attempt
+from runup.preflight.decide.steps import Trust
 
 
 def pinned(number: int, registry: str = "r") -> str:

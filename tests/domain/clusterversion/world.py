@@ -24,11 +24,11 @@ from runup.applying.decide.progress import Loading, Progress, State
 from runup.domain.clusterversion import reconcile
 from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
-from runup.domain.preflight import workloads
-from runup.domain.preflight.accounts import Right
-from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide import workloads
+from runup.preflight.decide.accounts import Right
+from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide.steps import Trust
 from runup.release.decide.metadata import ImageReferences, ReleaseMetadata
 from runup.release.decide.payload import Payload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubekit.api.scheme import Resource
-from runup.domain.preflight import accounts
+from runup.preflight.decide import accounts
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from runup.advice.decide.candidates import ALWAYS
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain.preflight import results
+from runup.preflight.decide import results
 from runup.release.decide import documentation
 
 

@@ -11,11 +11,11 @@ from tests.factories import NOW
 from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.domain.preflight import outcome as outcomes
-from runup.domain.preflight import starting, workloads
-from runup.domain.preflight.attempt import Attempt
-from runup.domain.preflight.outcome import ReportSeen, Scene, State, Tally, counts, outcome, seen_report
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedRisk
+from runup.preflight.decide import outcome as outcomes
+from runup.preflight.decide import starting, workloads
+from runup.preflight.decide.attempt import Attempt
+from runup.preflight.decide.outcome import ReportSeen, Scene, State, Tally, counts, outcome, seen_report
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

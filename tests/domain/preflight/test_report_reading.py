@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 
 from kubekit.lang.printable import is_hazardous
-from runup.domain.preflight import report
-from runup.domain.preflight.report import BadReport, Report, ReportedRisk, encode, read
-from runup.domain.preflight.schema import report_schema
+from runup.preflight.decide import report
+from runup.preflight.decide.report import BadReport, Report, ReportedRisk, encode, read
+from runup.preflight.decide.schema import report_schema
 from runup.release.decide import documentation
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reports"

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
-from runup.domain.preflight import settings
-from runup.domain.preflight.workloads import Quantities, Workplace
+from runup.preflight.decide import settings
+from runup.preflight.decide.workloads import Quantities, Workplace
 
 DEFAULTS = Workplace(namespace="ns", node_name="node-1")
 OPERATOR_PAGE = Path(__file__).parents[3] / "docs" / "operator.md"

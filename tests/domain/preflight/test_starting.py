@@ -13,8 +13,8 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import Deployment
-from runup.domain.preflight import workloads
-from runup.domain.preflight.starting import PATIENCE_S
+from runup.preflight.decide import workloads
+from runup.preflight.decide.starting import PATIENCE_S
 
 NAMESPACE = "openshift-cluster-version-operator"
 NODE = "master-0"

@@ -11,10 +11,10 @@ from tests.factories import NOW
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
-from runup.domain.preflight import history
-from runup.domain.preflight.attempt import Attempt
-from runup.domain.preflight.history import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report
-from runup.domain.preflight.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
+from runup.preflight.decide import history
+from runup.preflight.decide.attempt import Attempt
+from runup.preflight.decide.history import ATTEMPT, MAX_BYTES, UPDATE_ASKED_AT, History, config_map, with_report
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 
 
 def report(number: int = 1, **changes: Any) -> Report:

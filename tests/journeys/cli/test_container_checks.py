@@ -18,7 +18,7 @@ from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
-from runup.domain.preflight import containers, workloads
+from runup.preflight.decide import containers, workloads
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("container-checks")]
 

@@ -15,7 +15,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
-from runup.domain.preflight import accounts, workloads
+from runup.preflight.decide import accounts, workloads
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("where-it-runs")]
 

@@ -21,9 +21,9 @@ from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue.drain_blocked import CHECK
 from runup.checks.decide.engine import CheckOutcome, run_check
-from runup.controllers.preflight_target.client import ReadOnlyClient
-from runup.controllers.preflight_target.reads import Reads
 from runup.dump import load
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.reads import Reads
 from runup.sandbox.scenario import as_scenario
 from runup.sandbox.setup import imports
 

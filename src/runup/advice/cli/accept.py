@@ -167,7 +167,7 @@ def carry_out(change: Change, client: SyncClient, told: Why, teller: Teller) -> 
     from kubekit.kube.errors import KubeError
     from runup.advice.cli import records
     from runup.cli import cluster as clusters
-    from runup.cli.findings import known_risk_names
+    from runup.preflight.decide.findings import known_risk_names
 
     cluster = clusters.read(client, no="no", server="")
     known = known_risk_names(cluster)

@@ -18,7 +18,7 @@ from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
 from runup.advice.decide.promql import NOTHING, Known
 from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
-from runup.domain.preflight import results
+from runup.preflight.decide import results
 
 _KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 

@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.model import Applies, Check, CheckFunction, Finding
 from runup.checks.decide.wording import minor_or_major
-from runup.domain.preflight.report import ReportedResource, Severity
+from runup.preflight.decide.report import ReportedResource, Severity
 
 ALL, MINOR = "all", "minor and major updates"
 

@@ -17,7 +17,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, graver, resource, said
-from runup.domain.preflight.report import Severity
+from runup.preflight.decide.report import Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, count, graver, resource, said
-from runup.domain.preflight.report import Severity
+from runup.preflight.decide.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"
 UPDATING = "MachineConfigPoolUpdating"

@@ -14,9 +14,9 @@ from kubekit.lang.printable import printable
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.wording import names
-from runup.domain.preflight import report as reports
-from runup.domain.preflight.containers import CONTAINER
-from runup.domain.preflight.report import FORMAT, BadReport, Report, ReportedRisk
+from runup.preflight.decide import report as reports
+from runup.preflight.decide.containers import CONTAINER
+from runup.preflight.decide.report import FORMAT, BadReport, Report, ReportedRisk
 
 # The end of a log that may hold the report, and no more of it than two reports are long.
 TAIL_LINES = 50

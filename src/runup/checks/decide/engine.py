@@ -15,7 +15,7 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.scheme import Resource
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable, UnreadableObject
 from runup.checks.decide.wording import NAMED
-from runup.domain.preflight.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
+from runup.preflight.decide.report import MAX_NAME, NAME, CheckResult, ReportedResource, is_url
 
 PARTIAL = "PreflightPartial"
 

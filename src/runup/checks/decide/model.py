@@ -20,8 +20,8 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang.version import Version
 from runup.advice.decide.promql import NOTHING, Known
 from runup.checks.decide.target_catalogs import NONE_READ, Catalogs
-from runup.domain.preflight.report import ReportedResource, Severity
 from runup.kernelmodules.decide.verdict import Seen
+from runup.preflight.decide.report import ReportedResource, Severity
 
 K = TypeVar("K", bound=Object)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from runup.checks.decide import rights
 from runup.checks.decide.declarative import DeclarativeError, declared_check
-from runup.domain.preflight.accounts import Right
+from runup.preflight.decide.accounts import Right
 from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import CHECKS, is_cases
 

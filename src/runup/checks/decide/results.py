@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubekit.lang.printable import boundary, printable
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Finding
-from runup.domain.preflight.report import (
+from runup.preflight.decide.report import (
     FORMAT,
     MAX_BYTES,
     MAX_CHECKS,

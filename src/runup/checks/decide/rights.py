@@ -19,7 +19,7 @@ from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide.model import Check
 from runup.checks.decide.reads import namespace_of
-from runup.domain.preflight.accounts import Right
+from runup.preflight.decide.accounts import Right
 
 FILE = "preflight-checks/reads"
 FORMAT = "preflight-reads-v1"

@@ -12,7 +12,7 @@ from kubekit.api.meta_v1 import Condition, Object
 from kubekit.api.scheme import resource_of
 from kubekit.lang.version import is_minor_or_major
 from runup.checks.decide.model import Context
-from runup.domain.preflight.report import ReportedResource, Severity
+from runup.preflight.decide.report import ReportedResource, Severity
 
 # Names in a message; all of them are in the finding's resources.
 NAMED = 5

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from kubekit.kube.config import ClusterConfig
-    from runup.controllers.preflight_target.sink import Sink
-    from runup.controllers.preflight_target.target import Request
+    from runup.preflight.control.sink import Sink
+    from runup.preflight.control.target import Request
 
 FORMAT = "preflight-v1-json"
 # By this the server's audit log tells a target from the managing operator, whose account it may share.
@@ -106,7 +106,7 @@ def _check_folder(given: Path) -> None:
 def _reads() -> bytes:
     """What an image's builder stores as `preflight-checks/reads`."""
     from runup.checks.decide import rights
-    from runup.controllers.preflight_target.release import python_checks
+    from runup.preflight.control.release import python_checks
 
     return rights.to_file(rights.own(), rights.of_checks(python_checks()))
 
@@ -117,9 +117,9 @@ async def _run(flags: Mapping[str, Any]) -> int:
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
     from runup.controllers.ending import run_until_told
-    from runup.controllers.preflight_target.client import ReadOnlyClient
-    from runup.controllers.preflight_target.release import load_release, python_checks
-    from runup.controllers.preflight_target.target import PreflightTarget, Timing
+    from runup.preflight.control.client import ReadOnlyClient
+    from runup.preflight.control.release import load_release, python_checks
+    from runup.preflight.control.target import PreflightTarget, Timing
 
     release = load_release(flags["release_dir"])
     request = _request(flags, release.version)
@@ -149,7 +149,7 @@ async def _until_cancelled(running: asyncio.Future[None]) -> None:
 
 
 def _request(flags: Mapping[str, Any], version: str) -> Request:
-    from runup.controllers.preflight_target.target import Request
+    from runup.preflight.control.target import Request
 
     return Request(
         target_version=flags["to"] or version,
@@ -178,7 +178,7 @@ def _authorities() -> str:
 
 
 def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
-    from runup.controllers.preflight_target.sink import ConfigMapSink, FileSink, StreamSink
+    from runup.preflight.control.sink import ConfigMapSink, FileSink, StreamSink
 
     if os.environ.get("PREFLIGHT_REPORT_SINK") == "configmap":
         return ConfigMapSink(config, request.namespace, request.preflight_id)

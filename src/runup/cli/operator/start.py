@@ -16,7 +16,7 @@ from runup.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.controllers.manager import Options
-    from runup.domain.preflight.workloads import Workplace
+    from runup.preflight.decide.workloads import Workplace
 
 
 OPTIONS = (
@@ -152,7 +152,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
 
 
 def _workplace(flags: Mapping[str, Any]) -> Workplace:
-    from runup.domain.preflight.workloads import Quantities, Workplace
+    from runup.preflight.decide.workloads import Quantities, Workplace
 
     quantities = ("cpu_request", "memory_request", "cpu_limit", "memory_limit")
     return Workplace(

@@ -16,15 +16,15 @@ from runup.cli import cluster as clusters
 from runup.cli.cluster import namespace, write
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, current, wanted
 from runup.cli.output import screen_of
-from runup.cli.render import preflight as rendered
 from runup.cli.render.text import machine
 from runup.cli.upgrade import going_on, targets
 from runup.cli.upgrade import preflight as preflight_request
 from runup.cli.upgrade.request import Request
 from runup.cli.upgrade.targets import Flags
 from runup.cli.upgrade.telling import Teller
+from runup.preflight.cli.render import preflight as rendered
+from runup.preflight.decide.findings import Findings, current, wanted
 
 
 def run(request: Request, connection: Connection) -> int | None:
@@ -94,7 +94,7 @@ _NO_PAGE = (
 
 
 def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
-    from runup.cli.render.preflight_page import page
+    from runup.preflight.cli.render.preflight_page import page
 
     return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 

@@ -10,9 +10,9 @@ import msgspec
 
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.cluster import Patch
-from runup.cli.render import preflight as rendered
 from runup.cli.render.text import Output, err, out
 from runup.cli.upgrade.targets import Target, clear_patch, cleared, update_patch
+from runup.preflight.cli.render import preflight as rendered
 
 _HINT = "Take it back: runup upgrade --clear"
 

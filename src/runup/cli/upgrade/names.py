@@ -47,7 +47,7 @@ def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
 
 def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
-    from runup.cli.findings import known_risk_names
+    from runup.preflight.decide.findings import known_risk_names
 
     return [(name, "") for name in known_risk_names(cluster)]
 

@@ -17,11 +17,11 @@ from runup.api.config_v1 import ClusterVersion, FeatureGate, Update
 from runup.cli import cluster as clusters
 from runup.cli.cluster import Patch
 from runup.cli.errors import CommandError
-from runup.cli.findings import MODE, wanted
 from runup.cli.parsing import pull_spec
 from runup.cli.render.text import Output, err
 from runup.cli.upgrade.going_on import before_a_preflight, going_on
 from runup.cli.upgrade.targets import Flags, update_patch
+from runup.preflight.decide.findings import MODE, wanted
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -115,8 +115,8 @@ class _More:
         from kubekit.api import codec
         from kubekit.api.core_v1 import ConfigMap
         from runup.api.config_v1 import ClusterVersion
-        from runup.cli import findings
-        from runup.domain.preflight import history as histories
+        from runup.preflight.decide import findings
+        from runup.preflight.decide import history as histories
 
         try:
             self._cluster = codec.convert(ClusterVersion, document)
@@ -130,7 +130,7 @@ class _More:
     @property
     def data(self) -> dict[str, Any]:
         """For programs."""
-        from runup.cli.render import preflight as rendered
+        from runup.preflight.cli.render import preflight as rendered
 
         found = rendered.as_data(self._found) if self._found else None
         return {"preflight": found, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
@@ -138,8 +138,8 @@ class _More:
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """The update that the spec does not show, the preflight that is asked for, and those that have ended."""
         from runup.cli.output import screen_of
-        from runup.cli.render import preflight as rendered
         from runup.cli.upgrade import going_on
+        from runup.preflight.cli.render import preflight as rendered
 
         screen = screen_of(sys.stdout)
         yield from going_on.unasked(self._cluster)

@@ -17,11 +17,11 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quoted
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.cli.errors import CommandError
-from runup.cli.findings import accepted_names, not_recommended
 from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import Output, err, out, reason_and_message
 from runup.cli.versions import check_version, newest_first
-from runup.domain.preflight import results
+from runup.preflight.decide import results
+from runup.preflight.decide.findings import accepted_names, not_recommended
 
 FORCE_WARNING = (
     "warning: --force overrides cluster verification of your supplied release image and waives any update precondition "

@@ -19,10 +19,10 @@ from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError, message_of
-from runup.cli.findings import Findings, Risk, of_target, wanted
 from runup.cli.upgrade.view import Progress, Show, shown, so_far
-from runup.domain.preflight.conditions import COMPLETED, FAILED, RUNNING
-from runup.domain.preflight.history import History
+from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.findings import Findings, Risk, of_target, wanted
+from runup.preflight.decide.history import History
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -14,10 +14,10 @@ from runup.api.config_v1 import Release
 from runup.domain.clusterversion import fit
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.view import View
-from runup.domain.preflight import results
-from runup.domain.preflight.attempt import digest_of
-from runup.domain.preflight.outcome import Tally
-from runup.domain.preflight.results import Checked
+from runup.preflight.decide import results
+from runup.preflight.decide.attempt import digest_of
+from runup.preflight.decide.outcome import Tally
+from runup.preflight.decide.results import Checked
 from runup.release.decide import documentation
 
 

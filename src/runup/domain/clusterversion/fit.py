@@ -31,8 +31,8 @@ from runup.api.config_v1 import (
     Release,
     UpdateHistory,
 )
-from runup.domain.preflight import results
-from runup.domain.preflight.report import MAX_NAME
+from runup.preflight.decide import results
+from runup.preflight.decide.report import MAX_NAME
 from runup.release.decide import documentation
 
 # The schema's own limits; a test reads them out of the definition that our releases carry.

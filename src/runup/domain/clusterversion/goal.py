@@ -12,7 +12,7 @@ from __future__ import annotations
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.domain.clusterversion.request import Nothing, Request, UpdateRequest
-from runup.domain.preflight.attempt import digest_of
+from runup.preflight.decide.attempt import digest_of
 
 
 def goal(

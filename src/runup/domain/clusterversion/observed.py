@@ -15,10 +15,10 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Re
 from runup.applying.decide.progress import Loading, Progress
 from runup.domain.clusterversion.refusal import Refused
 from runup.domain.clusterversion.stuck import Failure
-from runup.domain.preflight.accounts import Right
-from runup.domain.preflight.outcome import ReportSeen
-from runup.domain.preflight.steps import Trust
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide.accounts import Right
+from runup.preflight.decide.outcome import ReportSeen
+from runup.preflight.decide.steps import Trust
+from runup.preflight.decide.workloads import Workplace
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 

@@ -24,14 +24,14 @@ from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.request import PreflightRequest, Refused, UpdateRequest
 from runup.domain.clusterversion.view import View
 from runup.domain.plan import Action, Apply, Delete
-from runup.domain.preflight import accounts, conditions, containers, starting, workloads
-from runup.domain.preflight import history as histories
-from runup.domain.preflight.attempt import Attempt, attempt_id
-from runup.domain.preflight.history import History
-from runup.domain.preflight.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
-from runup.domain.preflight.report import Report
-from runup.domain.preflight.results import Checked
-from runup.domain.preflight.steps import STEPS, Deployed, Seen, Step, Trust
+from runup.preflight.decide import accounts, conditions, containers, starting, workloads
+from runup.preflight.decide import history as histories
+from runup.preflight.decide.attempt import Attempt, attempt_id
+from runup.preflight.decide.history import History
+from runup.preflight.decide.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
+from runup.preflight.decide.report import Report
+from runup.preflight.decide.results import Checked
+from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
 
 CHECK_RELEASE = "check-release"
 READ_RELEASE = "read-release"

@@ -40,9 +40,9 @@ from runup.domain.clusterversion.request import Refused, UpdateRequest
 from runup.domain.clusterversion.updates import Decision
 from runup.domain.clusterversion.view import View
 from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
-from runup.domain.preflight import conditions as preflight_conditions
-from runup.domain.preflight import history as histories
-from runup.domain.preflight import settings
+from runup.preflight.decide import conditions as preflight_conditions
+from runup.preflight.decide import history as histories
+from runup.preflight.decide import settings
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")

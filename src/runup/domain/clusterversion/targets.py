@@ -18,8 +18,8 @@ from runup.advice.decide.advise import Advised
 from runup.advice.decide.graph import MULTI
 from runup.api.config_v1 import Release, Update
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.preflight.attempt import Attempt, digest_of
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide.attempt import Attempt, digest_of
+from runup.preflight.decide.steps import Trust
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 MAX_MAJORS = 2

@@ -29,9 +29,9 @@ from runup.domain.clusterversion.preconditions import Objection
 from runup.domain.clusterversion.preflights import RECHECK, again, check_work, ending, look_work
 from runup.domain.clusterversion.request import UpdateRequest
 from runup.domain.clusterversion.view import View
-from runup.domain.preflight import results
-from runup.domain.preflight.attempt import digest_of
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide import results
+from runup.preflight.decide.attempt import digest_of
+from runup.preflight.decide.steps import Trust
 
 RELEASE_ACCEPTED = "ReleaseAccepted"
 # Bytes of a list of names in a sentence.

@@ -14,8 +14,8 @@ from runup.domain.clusterversion import gates, request
 from runup.domain.clusterversion.goal import goal, under_way
 from runup.domain.clusterversion.observed import Observed
 from runup.domain.clusterversion.request import Request
-from runup.domain.preflight import history as histories
-from runup.domain.preflight.history import History
+from runup.preflight.decide import history as histories
+from runup.preflight.decide.history import History
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from kubekit.api.scheme import Resource, resource_of
 from runup import __version__
 from runup.api.kmm_v1beta1 import Module
 from runup.cli.errors import CommandError
-from runup.cli.findings import APPLY, NONE, UNKNOWN
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import texts as rendered
@@ -27,6 +26,7 @@ from runup.kernelmodules.control.readiness import Wanted, assess
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
 from runup.kernelmodules.decide.verdict import Readiness, Status, live
+from runup.preflight.decide.findings import APPLY, NONE, UNKNOWN
 
 if TYPE_CHECKING:
     from kubekit.kube.pages import Listing
@@ -94,7 +94,7 @@ def _wanted(flags: Flags, access: Access) -> Wanted:
 async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> Looked:
     from kubekit.kube.errors import Forbidden, NotFound
     from kubekit.kube.pages import Listing
-    from runup.controllers.preflight_target.client import ReadOnlyClient
+    from runup.preflight.control.client import ReadOnlyClient
 
     async with ReadOnlyClient(connection.config(), namespace="", user_agent=AGENT) as client:
         try:

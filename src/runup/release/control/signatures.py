@@ -22,7 +22,7 @@ from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_v
 from runup.api.config_v1 import SignatureStore
 from runup.checks.decide import rights
 from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.preflight.steps import Trust
+from runup.preflight.decide.steps import Trust
 from runup.release.control.release_images import ReleaseImages, Unread
 from runup.release.control.remembered_signatures import remember
 from runup.release.control.signature_stores import of_config_maps, of_store

@@ -24,7 +24,7 @@ from runup.applying.control.fetching.pod import WITHIN_S, FromPod
 from runup.applying.control.fetching.registry import FromRegistry
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.decide import retrieval
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 
 RELEASE = Release(image="registry.example/release@sha256:" + "52" * 32, version="5.2.0")

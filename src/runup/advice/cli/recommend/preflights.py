@@ -12,15 +12,15 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.lang.value import Value
 from runup.api.config_v1 import ClusterVersion
-from runup.cli import findings
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, texts
-from runup.cli.findings import Accepted, Findings
-from runup.cli.render import preflight as rendered
 from runup.cli.render.text import Output, aligned, out, shortened, timestamp
-from runup.domain.preflight import history as histories
-from runup.domain.preflight.history import History
-from runup.domain.preflight.results import OUTDATED
+from runup.preflight.cli.render import preflight as rendered
+from runup.preflight.decide import findings
+from runup.preflight.decide import history as histories
+from runup.preflight.decide.findings import Accepted, Findings
+from runup.preflight.decide.history import History
+from runup.preflight.decide.results import OUTDATED
 
 _LONGEST = 100
 

@@ -10,7 +10,7 @@ from kubekit.kube.clock import Clock
 from runup.applying.control.fetching.pod import FromPod
 from runup.applying.control.fetching.registry import FromRegistry
 from runup.applying.control.payloads import Payloads
-from runup.domain.preflight.workloads import Workplace
+from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages
 
 Source = Literal["pod", "registry"]

@@ -34,16 +34,16 @@ from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Check, Context
 from runup.checks.decide.payload import declared_checks
 from runup.checks.decide.results import Header, completed, failed, running
-from runup.controllers.preflight_target.catalog_images import CatalogImages
-from runup.controllers.preflight_target.containers import Containers, waiting
-from runup.controllers.preflight_target.module_images import ModuleImages
-from runup.controllers.preflight_target.reads import Reads
-from runup.controllers.preflight_target.release import TargetRelease
-from runup.controllers.preflight_target.runner import LIMIT_S, Runner
-from runup.controllers.preflight_target.sink import Sink
-from runup.domain.preflight.report import Report, ReportedContainer, encode
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries
 from runup.kernelmodules.decide.toolkit import TOOLKIT
+from runup.preflight.control.catalog_images import CatalogImages
+from runup.preflight.control.containers import Containers, waiting
+from runup.preflight.control.module_images import ModuleImages
+from runup.preflight.control.reads import Reads
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.runner import LIMIT_S, Runner
+from runup.preflight.control.sink import Sink
+from runup.preflight.decide.report import Report, ReportedContainer, encode
 from runup.release.decide import capabilities
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters, feature_set_and_gates

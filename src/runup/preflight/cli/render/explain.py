@@ -11,13 +11,13 @@ import msgspec
 from kubekit.lang.gotext import quoted
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
-from runup.cli.findings import Accepted, Risk, known_risk_names, of_report, of_target
-from runup.cli.render.preflight import resource, risk_data
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import wrapped
 from runup.cli.render.text import timestamp
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import ReportedResource
+from runup.preflight.cli.render.preflight import resource, risk_data
+from runup.preflight.decide.findings import Accepted, Risk, known_risk_names, of_report, of_target
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import ReportedResource
 
 _MAX_RESOURCES = 20
 

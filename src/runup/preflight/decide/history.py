@@ -20,9 +20,9 @@ from kubekit.lang.cut import cut
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import encoded, printable
 from kubekit.lang.version import parse
-from runup.domain.preflight import report as reports
-from runup.domain.preflight.attempt import Attempt, is_attempt_id
-from runup.domain.preflight.report import BadReport, Report
+from runup.preflight.decide import report as reports
+from runup.preflight.decide.attempt import Attempt, is_attempt_id
+from runup.preflight.decide.report import BadReport, Report
 
 NAME = "preflight-history"
 ATTEMPT = "preflight.runup.dev/attempt"

@@ -13,9 +13,9 @@ from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
-from runup.controllers.preflight_target.client import refuse_writes
-from runup.domain.preflight import workloads
-from runup.domain.preflight.report import FILE_NAME
+from runup.preflight.control.client import refuse_writes
+from runup.preflight.decide import workloads
+from runup.preflight.decide.report import FILE_NAME
 
 FIELD_MANAGER = "cluster-version-operator-preflight"
 

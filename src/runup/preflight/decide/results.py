@@ -17,7 +17,7 @@ from runup.advice.decide import rules
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
 from runup.advice.decide.rules import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain.preflight.report import OMITTED, Report, ReportedRisk
+from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
 from runup.release.decide import documentation
 
 IN_PROGRESS = "PreflightInProgress"

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.domain.preflight.outcome import Outcome, State
+from runup.preflight.decide.outcome import Outcome, State
 
 RUNNING = "PreflightRunning"
 COMPLETED = "PreflightCompleted"

@@ -31,8 +31,8 @@ async def _read(
     named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
     from kubekit.kube.clock import SystemClock
-    from runup.controllers.preflight_target.catalog_images import CatalogImages
     from runup.kernelmodules.control.registries import GivenRegistries
+    from runup.preflight.control.catalog_images import CatalogImages
 
     images = CatalogImages(GivenRegistries(access), SystemClock(), lambda: None, named=named, reads=reads)
     return await images.settled(snapshot, context)

@@ -9,11 +9,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from runup import __version__
-from runup.cli.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk, counts
-from runup.cli.render import preflight, preflight_page
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import timestamp
+from runup.preflight.cli.render import preflight, preflight_page
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk, counts
 
 LEVELS = ("critical", "warning", "info", "unknown", "never")
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from runup.cli.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
-from runup.cli.render.preflight import SEVERITIES, by_severity, resource, state, verdict_parts
-from runup.domain.preflight.report import ReportedCheck
+from runup.preflight.cli.render.preflight import SEVERITIES, by_severity, resource, state, verdict_parts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, NONE, UNKNOWN, Findings, Risk
+from runup.preflight.decide.report import ReportedCheck
 
 _TITLES = {"critical": "Critical", "warning": "Warnings", "info": "For information", "": "Of unknown severity"}
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}

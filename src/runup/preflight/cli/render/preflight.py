@@ -9,12 +9,12 @@ from typing import Any
 
 from kubekit.api import codec
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import Output, age, out, timestamp
-from runup.domain.preflight.report import ReportedResource
-from runup.domain.preflight.results import OUTDATED
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
+from runup.preflight.decide.report import ReportedResource
+from runup.preflight.decide.results import OUTDATED
 
 _MAX_OBJECTS = 10
 # What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.

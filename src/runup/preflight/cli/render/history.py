@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk, weight
-from runup.cli.render.preflight import risk_table
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import age, timestamp
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import Report, ReportedRisk
+from runup.preflight.cli.render.preflight import risk_table
+from runup.preflight.decide.findings import Risk, weight
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import Report, ReportedRisk
 
 _NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
 

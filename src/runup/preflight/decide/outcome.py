@@ -15,9 +15,9 @@ import msgspec
 
 from kubekit.api.core_v1 import ContainerStatus, Event, Pod
 from kubekit.api.workloads_v1 import Deployment
-from runup.domain.preflight import starting, workloads
-from runup.domain.preflight.attempt import Attempt
-from runup.domain.preflight.report import Report
+from runup.preflight.decide import starting, workloads
+from runup.preflight.decide.attempt import Attempt
+from runup.preflight.decide.report import Report
 
 STALE_AFTER_S = 90.0
 MAX_OOM_KILLS = 3

@@ -20,9 +20,9 @@ from runup.release.cli.shared import access, guarded, registry_options
 
 if TYPE_CHECKING:
     from runup.api.config_v1 import ClusterVersion
-    from runup.cli.findings import Accepted
     from runup.cli.render.screen import Screen
-    from runup.domain.preflight.history import History
+    from runup.preflight.decide.findings import Accepted
+    from runup.preflight.decide.history import History
 
     # What the operator stored, and the accepted names that count.
     Kept = tuple[ClusterVersion, History, Accepted]
@@ -63,14 +63,14 @@ def _read(ctx: click.Context) -> Kept:
 
 def _kept(dump: str) -> Kept:
     """What the operator of a dump's cluster had stored."""
-    from runup.cli.preflight import judge
+    from runup.preflight.cli import judge
 
     return judge.stored_in(Path(dump))
 
 
 def _judged(dump: str, *targets: str) -> Kept:
     """What the checks find now on a dump, for each target (empty: the next minor version)."""
-    from runup.cli.preflight import judge
+    from runup.preflight.cli import judge
 
     return judge.judged_in(Path(dump), targets)
 
@@ -102,8 +102,8 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
     from runup.cli import cluster as clusters
     from runup.cli.cluster import namespace
     from runup.cli.errors import CommandError
-    from runup.cli.findings import current, of_target
-    from runup.cli.render import preflight as rendered
+    from runup.preflight.cli.render import preflight as rendered
+    from runup.preflight.decide.findings import current, of_target
 
     with connection_of(ctx).client() as client:
         cluster = clusters.read(client)
@@ -117,7 +117,7 @@ def show(ctx: click.Context, version: str, output: str | None) -> int:
             raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
             from kubekit.kube.clock import SystemClock
-            from runup.cli.render.preflight_page import page
+            from runup.preflight.cli.render.preflight_page import page
 
             clusters.write([("out", page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
             return found.exit_code
@@ -141,8 +141,8 @@ def history(ctx: click.Context, output: str | None, dump: str) -> None:
       runup preflight history -o json
       runup preflight history --dump DIR
     """
-    from runup.cli.findings import complete
-    from runup.cli.render import history as rendered
+    from runup.preflight.cli.render import history as rendered
+    from runup.preflight.decide.findings import complete
 
     cluster, stored, accepted = _kept(dump) if dump else _read(ctx)
     found, names, wide = complete(cluster, stored), frozenset(accepted), output == "wide"
@@ -167,8 +167,8 @@ def compare(ctx: click.Context, before: str, after: str, output: str | None, dum
       runup preflight compare 4.15.0 4.16.0 --dump DIR
     """
     from kubekit.kube.clock import SystemClock
-    from runup.cli.findings import complete
-    from runup.cli.render import history as rendered
+    from runup.preflight.cli.render import history as rendered
+    from runup.preflight.decide.findings import complete
 
     cluster, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
     found = stored if dump else complete(cluster, stored)
@@ -202,7 +202,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     from kubekit.kube.errors import KubeError
     from runup.checks import pages
     from runup.cli.errors import CommandError, message_of
-    from runup.cli.render import explain as rendered
+    from runup.preflight.cli.render import explain as rendered
 
     page = pages.find(risk)
     if dump:
@@ -284,7 +284,7 @@ def run(
       runup preflight run --dump must-gather --to 4.16.0
       runup preflight run --dump a --dump b -o junit > preflight.xml
     """
-    from runup.cli.preflight import run as runs
+    from runup.preflight.cli import run as runs
 
     if output == "html" and len(dumps) > 1:
         raise click.UsageError("-o html is a page of one cluster; give one --dump", ctx)

@@ -21,7 +21,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from runup.domain.preflight.workloads import SETTINGS_MAP, Workplace
+from runup.preflight.decide.workloads import SETTINGS_MAP, Workplace
 from runup.release.decide import documentation
 
 CONDITION = "PreflightSettingsInvalid"

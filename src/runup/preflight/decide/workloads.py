@@ -16,8 +16,8 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import Deployment
-from runup.domain.preflight import report
-from runup.domain.preflight.attempt import Attempt
+from runup.preflight.decide import report
+from runup.preflight.decide.attempt import Attempt
 
 NAME = "cluster-version-operator-preflight"
 APP_LABEL = "app"

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from runup.domain.preflight.report import FORMAT, MAX_NAME, MAX_RISKS, MAX_URL, NAME, URL, Report
+from runup.preflight.decide.report import FORMAT, MAX_NAME, MAX_RISKS, MAX_URL, NAME, URL, Report
 
 ID = "https://docs.runup.example/spec/preflight-v1.schema.json"
 

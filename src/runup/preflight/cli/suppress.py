@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kubekit.lang import yaml as kyaml
 from runup.cli.errors import CommandError
-from runup.cli.findings import Risk
+from runup.preflight.decide.findings import Risk
 
 _FIELDS = frozenset({"risk", "reason", "until", "cluster"})
 

@@ -31,15 +31,15 @@ from runup.checks.decide.results import Header, completed
 from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
-from runup.cli.findings import Accepted, accepted, accepted_names
 from runup.cli.place import operator_namespace
-from runup.cli.preflight import catalogs, collect
-from runup.controllers.preflight_target.release import TargetRelease, load_release, python_checks
-from runup.controllers.preflight_target.target import PreflightTarget, Request, filters_of
 from runup.domain.clusterversion.targets import check_distance
-from runup.domain.preflight import history
-from runup.domain.preflight.history import History
-from runup.domain.preflight.report import Report, read
+from runup.preflight.cli import catalogs, collect
+from runup.preflight.control.release import TargetRelease, load_release, python_checks
+from runup.preflight.control.target import PreflightTarget, Request, filters_of
+from runup.preflight.decide import history
+from runup.preflight.decide.findings import Accepted, accepted, accepted_names
+from runup.preflight.decide.history import History
+from runup.preflight.decide.report import Report, read
 
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig
@@ -129,9 +129,9 @@ async def _of_cluster(config: ClusterConfig, wanted: Wanted) -> Judged:
     from kubekit.kube import calls
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
-    from runup.controllers.preflight_target.client import ReadOnlyClient
-    from runup.controllers.preflight_target.target import Timing
     from runup.kernelmodules.control.registries import ClusterRegistries
+    from runup.preflight.control.client import ReadOnlyClient
+    from runup.preflight.control.target import Timing
 
     kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:

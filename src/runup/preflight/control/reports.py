@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube.clock import Clock
-from runup.domain.preflight import report, workloads
-from runup.domain.preflight.attempt import is_attempt_id
-from runup.domain.preflight.outcome import BadReportSeen, ReportSeen
-from runup.domain.preflight.report import BadReport
+from runup.preflight.decide import report, workloads
+from runup.preflight.decide.attempt import is_attempt_id
+from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
+from runup.preflight.decide.report import BadReport
 
 # A rename is seen within this; a stat of one file costs microseconds.
 POLL_S = 0.25

@@ -27,9 +27,9 @@ from runup.checks.catalogue.olm_catalog_images import wanted
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
-from runup.controllers.sources.catalogs import read_catalog, unread
 from runup.kernelmodules.control.images import asked
 from runup.kernelmodules.control.registries import Registries
+from runup.preflight.control.catalogs import read_catalog, unread
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0

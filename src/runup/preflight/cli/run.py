@@ -19,14 +19,14 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
-from runup.cli.findings import COULD_NOT_RUN, Findings, of_report, ordered
 from runup.cli.output import screen_of, write
-from runup.cli.preflight import judge, suppress
-from runup.cli.preflight.catalogs import images_of
-from runup.cli.render import preflight_forms as forms
 from runup.cli.render.text import err, machine, out
-from runup.domain.preflight.conditions import COMPLETED, FAILED
-from runup.domain.preflight.report import Report
+from runup.preflight.cli import judge, suppress
+from runup.preflight.cli.catalogs import images_of
+from runup.preflight.cli.render import preflight_forms as forms
+from runup.preflight.decide.conditions import COMPLETED, FAILED
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, of_report, ordered
+from runup.preflight.decide.report import Report
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access

@@ -22,7 +22,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Lookup, Slim, known, namespace_of, type_of
-from runup.controllers.preflight_target.lookups import Lookups
+from runup.preflight.control.lookups import Lookups
 
 # Answers of the server that waiting does not change (kubekit.kube.watch.why_unreadable).
 _ABSENT = "the server has no API "

@@ -1,6 +1,6 @@
 """Container checks, as the target sees them: it says which Pods it wants, follows them, and reads what they wrote.
 
-It makes none: the managing operator does (`runup.domain.preflight.containers`). A check is run again a while after it
+It makes none: the managing operator does (`runup.preflight.decide.containers`). A check is run again a while after it
 ended, since nobody else knows what its container looked at; what it said last counts until it says something else.
 """
 
@@ -22,8 +22,8 @@ from runup.checks.decide.containers import TAIL_BYTES, TAIL_LINES, has_ended, ou
 from runup.checks.decide.declarative import NOT_HERE
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Check, Context, Snapshot
-from runup.domain.preflight.containers import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
-from runup.domain.preflight.report import MAX_CONTAINERS, ReportedContainer
+from runup.preflight.decide.containers import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
+from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 
 # Seconds: how long a Pod may take to be there, to end beyond its own limit (an image is pulled first), and to be
 # made again after it ended: sooner where it could not tell.
