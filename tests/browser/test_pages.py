@@ -12,8 +12,8 @@ from tests.browser import browser
 from tests.cli.render import samples
 from tests.cli.render.status.test_html import NOW, USUAL
 
-from runup.cli.render.status.html import page as status_page
 from runup.preflight.cli.render.preflight_page import page
+from runup.updatestatus.cli.render.html import page as status_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 NAME = "prod-x7k2p (api.prod.example.com)"

@@ -79,7 +79,7 @@ _NOT_TO_START |= {"gettext", "datetime"}
 _NOT_TO_TALK = {"http", "http.client", "email", "email.message", "email.utils"}
 # Accepting a risk reads reports, which name pages and have digests.
 _NOT_TO_LOOK = {"base64", "struct", "urllib.parse", "kubekit.api.core_v1", "runup.preflight.decide.history"}
-_NOT_TO_LOOK |= {"runup.domain.updatestatus.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
+_NOT_TO_LOOK |= {"runup.updatestatus.decide.snapshot", "runup.api.machineconfig_v1", "kubekit.api.workloads_v1"}
 _NOT_TO_TALK |= {
     "pathlib",
     "encodings.utf_8_sig",
@@ -155,7 +155,7 @@ def test_a_report_of_files_imports_what_it_reads_them_with(tmp_path: Path) -> No
         text = f"apiVersion: v1\nkind: List\nitems:{' []' if not items else chr(10) + items.rstrip()}\n"
         (tmp_path / f"case-{name}.yaml").write_text(text)
     modules = _imported("upgrade", "status", "--mock-clusterversion", str(tmp_path / "case-cv.yaml"))
-    assert "runup.domain.updatestatus.report" in modules
+    assert "runup.updatestatus.decide.report" in modules
     assert not modules.intersection(_NOT_TO_START | _NOT_FOR_FILES)
 
 

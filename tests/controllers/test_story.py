@@ -24,11 +24,11 @@ from runup.api.config_v1 import ClusterOperator, Update
 from runup.controllers.cluster_series import ClusterSeries
 from runup.controllers.metrics import Metrics
 from runup.controllers.story import Story, nobody_writes
-from runup.controllers.updatestatus.metrics import Metrics as UpdateStatusMetrics
 from runup.domain.clusterversion.reconcile import reconcile
 from runup.domain.plan import Plan
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck
+from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]
 NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'

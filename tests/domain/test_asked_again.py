@@ -20,8 +20,8 @@ from runup.applying.decide.progress import Loading
 from runup.domain.clusterversion.applying import load_work
 from runup.domain.clusterversion.observed import ReleaseCheck
 from runup.domain.clusterversion.preflights import check_work, read_work
-from runup.domain.updatestatus.snapshot import Alert
 from runup.preflight.decide.steps import Trust
+from runup.updatestatus.decide.snapshot import Alert
 
 MOMENT, SECOND, MINUTE = timedelta(milliseconds=1), timedelta(seconds=1), timedelta(minutes=1)
 QUERY = Query("https://example.com/graph", "stable-5.0", "amd64", "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11", "5.0.0")

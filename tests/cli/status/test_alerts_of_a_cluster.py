@@ -19,7 +19,7 @@ from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.advice.cli import thanos
-from runup.domain.updatestatus.snapshot import Alert, Unreadable
+from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
 NOW = datetime.now(UTC)
 ROUTE = "/apis/route.openshift.io/v1/namespaces/openshift-monitoring/routes/thanos-querier"

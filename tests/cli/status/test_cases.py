@@ -9,10 +9,10 @@ import pytest
 from tests.cli.conftest import Run
 
 from kubekit.api import codec
-from runup.cli.render.status import text as rendered
-from runup.cli.status.files import mock
-from runup.cli.status.source import parse_moment
-from runup.domain.updatestatus import read
+from runup.updatestatus.cli.files import mock
+from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.cli.source import parse_moment
+from runup.updatestatus.decide import read
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
 CASES = sorted(file.name.removesuffix("-cv.yaml") for file in CORPUS.glob("*-cv.yaml"))

@@ -28,15 +28,15 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
-from runup.cli.status import live as status_live
-from runup.cli.status import observing
-from runup.cli.status import watch as status_watch
-from runup.cli.status.files import mock
-from runup.cli.status.source import parse_moment
-from runup.domain.updatestatus.read import report as read_report
-from runup.domain.updatestatus.unreadable import Unreadable
 from runup.dump.manifests import objects_in
 from runup.sandbox import crds
+from runup.updatestatus.cli import live as status_live
+from runup.updatestatus.cli import observing
+from runup.updatestatus.cli import watch as status_watch
+from runup.updatestatus.cli.files import mock
+from runup.updatestatus.cli.source import parse_moment
+from runup.updatestatus.decide.read import report as read_report
+from runup.updatestatus.decide.unreadable import Unreadable
 
 JSON = dict[str, Any]
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "oc-status"
@@ -226,8 +226,8 @@ def as_nobody(server: Server) -> KubeError:
 
 def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
     """With the server's words; the control plane is reported all the same."""
-    from runup.cli.render.status import text as rendered
-    from runup.domain.updatestatus import read
+    from runup.updatestatus.cli.render import text as rendered
+    from runup.updatestatus.decide import read
 
     forbidden = as_nobody(server)
     client: Any = Scripted(server.client, {"nodes": forbidden, "poddisruptionbudgets": forbidden})
@@ -242,8 +242,8 @@ def test_what_may_not_be_read_is_a_line_of_the_report(server: Server) -> None:
 
 def test_trouble_with_one_kind_is_a_line_of_the_report(server: Server) -> None:
     """Whoever follows the update asks again instead: what is not seen for a moment is not over."""
-    from runup.cli.render.status import text as rendered
-    from runup.domain.updatestatus import read
+    from runup.updatestatus.cli.render import text as rendered
+    from runup.updatestatus.decide import read
 
     broken = ServerError(
         Status(message="etcdserver: request timed out", code=500), calls.list_raw(resource_of(Node)).request
@@ -261,8 +261,8 @@ def test_trouble_with_one_kind_is_a_line_of_the_report(server: Server) -> None:
 
 def test_one_node_that_cannot_be_read_is_a_line_of_the_report(server: Server) -> None:
     """It is named; the report has all the others."""
-    from runup.cli.render.status import text as rendered
-    from runup.domain.updatestatus import read
+    from runup.updatestatus.cli.render import text as rendered
+    from runup.updatestatus.decide import read
 
     nodes = sorted(node.metadata.name for node in server.client.list_all(Node)[0])
     good = server.client.send(calls.get_raw(resource_of(Node), nodes[0]))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.domain.updatestatus import builders as b
 
-from runup.cli.status.source import Found
-from runup.cli.status.watch import Log, Look
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import of_status
-from runup.domain.updatestatus.report import Report
+from runup.updatestatus.cli.source import Found
+from runup.updatestatus.cli.watch import Log, Look
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.report import Report
 
 IDLE = of_status(
     assess(

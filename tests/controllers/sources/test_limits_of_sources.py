@@ -32,7 +32,6 @@ from runup.advice.decide.service import Query
 from runup.controllers.sources import monitoring, web
 from runup.controllers.sources.authorities import MAX_BYTES, Authorities
 from runup.controllers.sources.monitoring import Monitoring
-from runup.controllers.updatestatus import alerts
 from runup.preflight.control import catalogs
 from runup.preflight.control.catalogs import _Choice, read_catalog
 from runup.preflight.control.reports import ReportReader, _read_up_to, read_file
@@ -41,6 +40,7 @@ from runup.preflight.decide.report import MAX_BYTES as MAX_REPORT
 from runup.preflight.decide.steps import Trust
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import _fetch, _why, bytes_of
+from runup.updatestatus.control import alerts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

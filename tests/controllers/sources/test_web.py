@@ -23,9 +23,9 @@ from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
 from runup.controllers.sources import web
 from runup.controllers.sources.monitoring import Monitoring
-from runup.controllers.updatestatus.alerts import Alerts
-from runup.domain.updatestatus.snapshot import Unreadable
 from runup.preflight.decide.steps import Trust
+from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.decide.snapshot import Unreadable
 
 NAMES = {"store.example": "127.0.0.1", "cloud.example": "169.254.169.254"}
 _resolve = socket.getaddrinfo

@@ -13,7 +13,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from runup.api.config_v1 import ClusterVersion, ClusterVersionStatus, Release
 from runup.api.machineconfig_v1 import MachineConfig
-from runup.controllers.updatestatus.caches import (
+from runup.updatestatus.control.caches import (
     MACHINE_CONFIG_PREFIX,
     RELEASE_VERSION,
     Caches,

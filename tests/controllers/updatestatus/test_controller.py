@@ -41,8 +41,8 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.reviews import token_request
 from runup.api.update_v1alpha1 import NAME, HealthInsight, Insight, UpdateStatusStatus
 from runup.controllers.leading import Election
-from runup.controllers.updatestatus.controller import Timing
-from runup.controllers.updatestatus.process import NAMESPACE, Options, Process
+from runup.updatestatus.control.controller import Timing
+from runup.updatestatus.control.process import NAMESPACE, Options, Process
 
 CONFIG, MACHINES = "config.openshift.io", MC
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)

@@ -14,7 +14,7 @@ from tests.controlplane.rows import SERVERS
 from kubekit.kube import calls
 from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME
-from runup.domain.updatestatus.words import INFORMER
+from runup.updatestatus.decide.words import INFORMER
 
 THEIRS = "mco-informer"
 

@@ -28,15 +28,15 @@ from kubekit.kube.errors import Conflict
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.controllers.updatestatus.alerts import Alerts
-from runup.controllers.updatestatus.caches import Caches, differ, trim_operator, trim_version
-from runup.controllers.updatestatus.controller import KEY, Now, Timing, UpdateStatusController
-from runup.controllers.updatestatus.drains import Drains, PodsOfNode
-from runup.controllers.updatestatus.keeper import Keeper
-from runup.controllers.updatestatus.metrics import Metrics
-from runup.controllers.updatestatus.observe import observe
-from runup.controllers.updatestatus.process import Options, Process
-from runup.domain.updatestatus.snapshot import Unreadable
+from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
+from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
+from runup.updatestatus.control.drains import Drains, PodsOfNode
+from runup.updatestatus.control.keeper import Keeper
+from runup.updatestatus.control.metrics import Metrics
+from runup.updatestatus.control.observe import observe
+from runup.updatestatus.control.process import Options, Process
+from runup.updatestatus.decide.snapshot import Unreadable
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

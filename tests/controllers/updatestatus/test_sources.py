@@ -19,10 +19,10 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.controllers.sources import monitoring
-from runup.controllers.updatestatus import alerts as asking
-from runup.controllers.updatestatus.alerts import Alerts
-from runup.controllers.updatestatus.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains
-from runup.domain.updatestatus.snapshot import Alert, Unreadable
+from runup.updatestatus.control import alerts as asking
+from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains
+from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
 GOOD = """{"status": "success", "data": {"alerts": [
   {"labels": {"alertname": "KubePodNotReady", "severity": "warning"}, "annotations": {"summary": "A pod is not ready."},

@@ -16,8 +16,8 @@ from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
 from runup.advice.decide.risks import alerts
 from runup.advice.decide.rules import applies
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
-from runup.domain.updatestatus.alerts import read_alerts
-from runup.domain.updatestatus.snapshot import Alert
+from runup.updatestatus.decide.alerts import read_alerts
+from runup.updatestatus.decide.snapshot import Alert
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 S = timedelta(seconds=1)

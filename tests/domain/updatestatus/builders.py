@@ -9,7 +9,7 @@ from typing import Any
 from kubekit.api import core_v1
 from kubekit.api.meta_v1 import Condition, ConditionStatus, LabelSelector, ObjectMeta
 from runup.api import config_v1, machineconfig_v1
-from runup.domain.updatestatus.snapshot import Snapshot
+from runup.updatestatus.decide.snapshot import Snapshot
 
 STARTED = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=4)

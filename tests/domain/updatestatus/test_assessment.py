@@ -22,11 +22,11 @@ from kubekit.api.meta_v1 import Condition, ObjectMeta
 from kubesandbox.apiserver.schema.crd import compile_crd
 from runup.api.config_v1 import ClusterOperator
 from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
-from runup.domain.updatestatus import uids
-from runup.domain.updatestatus.assess import assess, next_change_s
-from runup.domain.updatestatus.finding import Finding, node_ref
-from runup.domain.updatestatus.read import of_status
-from runup.domain.updatestatus.snapshot import Alert, Snapshot, Unreadable, in_report_order
+from runup.updatestatus.decide import uids
+from runup.updatestatus.decide.assess import assess, next_change_s
+from runup.updatestatus.decide.finding import Finding, node_ref
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, in_report_order
 
 
 def schema() -> Any:

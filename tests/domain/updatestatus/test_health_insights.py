@@ -9,10 +9,10 @@ import pytest
 from tests.domain.updatestatus import builders as b
 
 from runup.api.config_v1 import ClusterOperator
-from runup.domain.updatestatus import control_plane as cp
-from runup.domain.updatestatus import health, nodes
-from runup.domain.updatestatus.finding import Finding
-from runup.domain.updatestatus.snapshot import Alert
+from runup.updatestatus.decide import control_plane as cp
+from runup.updatestatus.decide import health, nodes
+from runup.updatestatus.decide.finding import Finding
+from runup.updatestatus.decide.snapshot import Alert
 
 LATER = b.STARTED + b.minutes(60)
 VERSIONS = nodes.versions_of(b.configs())

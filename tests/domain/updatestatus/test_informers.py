@@ -10,11 +10,11 @@ from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_limits import LATER, cluster, faults
 
 from kubekit.api import codec
-from runup.domain.updatestatus import limits
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.informers import merged, others_of, ours_of, room_beside
-from runup.domain.updatestatus.read import report
-from runup.domain.updatestatus.words import INFORMER
+from runup.updatestatus.decide import limits
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.informers import merged, others_of, ours_of, room_beside
+from runup.updatestatus.decide.read import report
+from runup.updatestatus.decide.words import INFORMER
 
 JSON = dict[str, Any]
 THEIRS: JSON = {"name": "theirs", "insights": [{"uid": "x", "type": "FromTheFuture", "future": {"a": [1, None]}}]}

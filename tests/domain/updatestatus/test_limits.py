@@ -13,11 +13,11 @@ from tests.domain.updatestatus.test_assessment import faults
 from kubekit.api import codec
 from kubekit.api.conditions import find
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.cli.render.status import text as rendered
-from runup.domain.updatestatus import limits
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import of_status
-from runup.domain.updatestatus.snapshot import Snapshot
+from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.decide import limits
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.snapshot import Snapshot
 
 KINDS: list[dict[str, Any]] = [
     {},

@@ -10,7 +10,7 @@ from tests.domain.updatestatus import builders as b
 
 from kubekit.api import codec
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.domain.updatestatus.memory import Memory
+from runup.updatestatus.decide.memory import Memory
 
 EARLIER = "2026-03-01T09:00:00Z"
 LATER = "2026-03-01T09:30:00Z"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runup.domain.updatestatus.read import report
-from runup.domain.updatestatus.report import PoolReport
+from runup.updatestatus.decide.read import report
+from runup.updatestatus.decide.report import PoolReport
 
 JSON = dict[str, Any]
 TIME = "2026-03-01T10:00:00Z"

@@ -14,11 +14,11 @@ from tests.domain.updatestatus import builders as b
 from tests.domain.updatestatus.test_assessment import FULL
 
 from kubekit.api import codec
-from runup.cli.render.status import text as rendered
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.decode import decode, with_unknown
-from runup.domain.updatestatus.read import of_status, report
-from runup.domain.updatestatus.report import HealthRow
+from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.decode import decode, with_unknown
+from runup.updatestatus.decide.read import of_status, report
+from runup.updatestatus.decide.report import HealthRow
 
 JSON = dict[str, Any]
 NOW = rendered.to_ns(b.NOW)
@@ -346,7 +346,7 @@ def test_every_status_renders(snapshot: Any) -> None:
 
 def test_what_could_not_be_read_is_printed_even_when_nothing_is_updating() -> None:
     """A cluster whose pools nobody sees may well be updating."""
-    from runup.domain.updatestatus.snapshot import Unreadable
+    from runup.updatestatus.decide.snapshot import Unreadable
 
     quiet = b.version([b.entry(b.NEW)], progressing="False")
     obj = written(b.snapshot(cluster_version=quiet, nodes=Unreadable("forbidden"), cluster_operators=()))

@@ -6,7 +6,7 @@ import pytest
 from tests.domain.updatestatus import builders as b
 
 from kubekit.api import codec
-from runup.domain.updatestatus.assess import assess
+from runup.updatestatus.decide.assess import assess
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from kubekit.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerRefer
 from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from runup.api.config_v1 import Update
 from runup.api.update_v1alpha1 import UpdateStatusStatus
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.drains import of_drains
-from runup.domain.updatestatus.nodes import Target, assess_pools
-from runup.domain.updatestatus.read import of_status
-from runup.domain.updatestatus.report import HealthRow
-from runup.domain.updatestatus.snapshot import Snapshot, is_drain_wanted
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.drains import of_drains
+from runup.updatestatus.decide.nodes import Target, assess_pools
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.report import HealthRow
+from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted
 
 DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
 WEB = {"app": "web"}

@@ -11,11 +11,11 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.errors import KubeError
 from kubekit.kube.tls import context_for
-from runup.domain.updatestatus.unreadable import Unreadable
+from runup.updatestatus.decide.unreadable import Unreadable
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
-    from runup.domain.updatestatus.alerts import Alert
+    from runup.updatestatus.decide.alerts import Alert
 
 _ROUTE = Resource("route.openshift.io", "v1", "Route", "routes", namespaced=True)
 _MONITORING, _THANOS = "openshift-monitoring", "thanos-querier"
@@ -35,7 +35,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
     # They take long, and most commands end before they come here.
     import http.client
 
-    from runup.domain.updatestatus.alerts import PATH, read_alerts
+    from runup.updatestatus.decide.alerts import PATH, read_alerts
 
     hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
     causes = []
@@ -55,7 +55,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
 def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
     import http.client
 
-    from runup.domain.updatestatus.alerts import PATH
+    from runup.updatestatus.decide.alerts import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
     context.load_default_certs()

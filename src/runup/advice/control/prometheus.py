@@ -19,8 +19,8 @@ from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
 from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
 from runup.controllers.sources.monitoring import FAILURES, Monitoring
-from runup.domain.updatestatus.alerts import PATH as ALERTS
-from runup.domain.updatestatus.alerts import read_alerts
+from runup.updatestatus.decide.alerts import PATH as ALERTS
+from runup.updatestatus.decide.alerts import read_alerts
 
 AT_ONCE = 8
 TIMEOUT_S = 30.0

@@ -19,7 +19,7 @@ from kubekit.errors import Terminal
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 if TYPE_CHECKING:
-    from runup.domain.updatestatus.snapshot import Alert
+    from runup.updatestatus.decide.snapshot import Alert
 
 PATH = "/api/v1/query"
 # How often a query is asked again, by what it said last; and how long what it said counts.

@@ -13,7 +13,7 @@ from runup.cli.operator.process import common, run_process
 from runup.cli.operator.serving import serving
 
 if TYPE_CHECKING:
-    from runup.controllers.updatestatus.process import Options
+    from runup.updatestatus.control.process import Options
 
 
 @click.command("update-status-controller")
@@ -51,7 +51,7 @@ def run(flags: Mapping[str, Any]) -> int:
     """The exit code: 0 when told to stop, 1 with one line on stderr when it cannot run."""
     import uvloop
 
-    from runup.controllers.updatestatus.process import serve
+    from runup.updatestatus.control.process import serve
 
     return run_process(flags, options_of, serve, uvloop.run)
 
@@ -60,8 +60,8 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     """The controller's options; raises ValueError that names the flag which cannot be read."""
     from datetime import datetime
 
-    from runup.controllers.updatestatus.controller import Timing
-    from runup.controllers.updatestatus.process import Options
+    from runup.updatestatus.control.controller import Timing
+    from runup.updatestatus.control.process import Options
 
     now = flags["mock_now"]
     try:

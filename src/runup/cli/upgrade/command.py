@@ -64,7 +64,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "channel": "runup.advice.cli.channel:channel",
         "accept": "runup.advice.cli.accept:accept",
         "rollback": "runup.cli.upgrade.rollback:rollback",
-        "status": "runup.cli.status.command:status",
+        "status": "runup.updatestatus.cli.command:status",
     },
     summaries={
         "recommend": "Displays cluster update recommendations.",

@@ -35,7 +35,7 @@ from runup.api.update_v1alpha1 import (
 )
 from runup.cli.render.html.markup import Markup, el, link
 from runup.cli.render.html.parts import age
-from runup.cli.render.status.html import page
+from runup.updatestatus.cli.render.html import page
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=97)

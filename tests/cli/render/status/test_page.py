@@ -35,7 +35,7 @@ from runup.api.update_v1alpha1 import (
     VersionMetadata,
     Versions,
 )
-from runup.cli.render.status.html import page
+from runup.updatestatus.cli.render.html import page
 
 
 def text(found: UpdateStatusStatus) -> str:

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 from tests.domain.updatestatus import builders as b
 
-from runup.cli.render.status import text as rendered
-from runup.cli.render.status.changes import changes, summary
-from runup.domain.updatestatus.assess import assess
-from runup.domain.updatestatus.read import of_status
-from runup.domain.updatestatus.snapshot import Snapshot
+from runup.updatestatus.cli.render import text as rendered
+from runup.updatestatus.cli.render.changes import changes, summary
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.snapshot import Snapshot
 
 FRACTION_NS = 368975
 

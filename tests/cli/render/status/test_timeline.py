@@ -19,7 +19,7 @@ from runup.api.update_v1alpha1 import (
     ResourceRef,
     UpdateStatusStatus,
 )
-from runup.cli.render.status.html.timeline import Since, timeline
+from runup.updatestatus.cli.render.html.timeline import Since, timeline
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=100)

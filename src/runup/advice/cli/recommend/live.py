@@ -10,7 +10,7 @@ from runup.advice.cli.recommend import alerts, extras
 from runup.advice.cli.thanos import alerts as ask_alerts
 from runup.cli import cluster as clusters
 from runup.cli.connection import Connection
-from runup.domain.updatestatus.unreadable import Unreadable
+from runup.updatestatus.decide.unreadable import Unreadable
 
 JSON = dict[str, Any]
 Read = tuple[JSON, tuple[alerts.Check, ...], str, tuple[JSON, ...], datetime]

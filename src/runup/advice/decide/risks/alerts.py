@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.promql import Alerting
 from runup.advice.decide.risks.source import SourceRisk
-from runup.domain.updatestatus.snapshot import Alert
 from runup.release.decide import documentation
+from runup.updatestatus.decide.snapshot import Alert
 
 REASON = "Alert:"
 UNKNOWN = "AlertsUnknown"

@@ -1,7 +1,0 @@
-"""UpdateStatus as one self-contained HTML page; `page.page` makes it."""
-
-from __future__ import annotations
-
-from runup.cli.render.status.html.page import page
-
-__all__ = ["page"]

@@ -1,0 +1,158 @@
+"""`runup upgrade status`: how the update goes and what needs attention, in the words of `oc adm upgrade status`.
+
+This module reads flags, asks one source (`status_live`, `status_files`) and prints through one renderer.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli import complete
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.lazy import Command
+from runup.cli.options import option
+
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+    from runup.updatestatus.cli.source import Found
+
+
+def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from runup.updatestatus.cli.render.text import DETAILS
+
+    return [word for word in DETAILS if word.startswith(incomplete)]
+
+
+@click.command("status", cls=Command)
+@click.argument("words", nargs=-1, metavar="")
+@option(
+    "--details",
+    default="none",
+    metavar="WHAT",
+    shell_complete=_details,
+    help="What to show at length: none, all, nodes, health or operators.",
+)
+@option(
+    "--dump",
+    metavar="DIR",
+    shell_complete=complete.folders,
+    help="Read a must-gather or another dump instead of a cluster.",
+)
+@option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
+@option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
+@option("--mock-clusterversion", metavar="FILE", hidden=True)
+@option("--mock-now", metavar="TIME", hidden=True)
+@connection_options
+@click.pass_context
+def status(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    details: str,
+    dump: str | None,
+    watch: bool,
+    output: str | None,
+    mock_clusterversion: str | None,
+    mock_now: str | None,
+) -> None:
+    """Display the status of the current cluster version update or multi-arch migration.
+
+    \b
+      runup upgrade status                     how it goes, and what needs attention
+      runup upgrade status --details=all       every node, with descriptions and links
+      runup upgrade status --watch             follow it
+      runup upgrade status --dump DIR          the same for a must-gather
+      runup upgrade status -o html > page.html
+    """
+    from runup.updatestatus.cli.render.text import DETAILS
+
+    if words:
+        raise UsageProblem("positional arguments given", ctx)
+    if details not in DETAILS:
+        raise CommandError(f"invalid value for --details: {details} (must be one of {', '.join(DETAILS)})")
+    if dump and mock_clusterversion:
+        raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
+    if watch and (dump or mock_clusterversion or output):
+        raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
+    if watch:
+        from runup.updatestatus.cli.watch import follow
+
+        with connection_of(ctx).client("upgrade-status") as client:
+            follow(client, details)
+        return
+    whole = details in ("all", "nodes")
+    found = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
+    _print(found, details, output)
+
+
+def _found(
+    connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
+) -> Found:
+    from runup.updatestatus.cli.source import moment, parse_moment
+
+    fixed = parse_moment(now) if now else None
+    if mock or dump:
+        from kubekit.kube.clock import SystemClock
+        from runup.updatestatus.cli import files as status_files
+
+        real_now = SystemClock().now()
+        return status_files.mock(mock, real_now) if mock else status_files.dump(dump or "", real_now, fixed)
+    from msgspec.structs import replace
+
+    from runup.updatestatus.cli import live as status_live
+
+    with connection.client("upgrade-status") as client:
+        found = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
+        if named:
+            from runup.cli.cluster import name_of
+
+            found = replace(found, cluster=name_of(client))
+    return found if fixed is None else replace(found, now_ns=fixed)
+
+
+def _print(found: Found, details: str, output: str | None) -> None:
+    from runup.cli.render.text import machine
+
+    if output == "html":
+        text = _page(found)
+    elif output:
+        text = machine(found.obj, output)
+    else:
+        text = as_text(found, details)
+    sys.stderr.write("".join(found.notes))
+    sys.stdout.write(text)
+
+
+def as_text(found: Found, details: str) -> str:
+    """The report as text; what oc says of alerts that it could not fetch goes to stderr."""
+    from runup.updatestatus.cli.render import text as rendered
+    from runup.updatestatus.decide import read
+
+    report = found.read or read.report(found.obj, pools_before_master=found.pools_before_master)
+    if report.is_updating:
+        sys.stderr.write(found.alerts_problem)
+    sys.stderr.write(_doubt(report))
+    return rendered.render(report, found.now_ns, rendered.details(details))
+
+
+def _doubt(report: Any) -> str:
+    """What a reader must know of the report itself."""
+    updating = report.updating
+    if not report.is_updating and (updating is None or updating.status != "False"):
+        said = updating.message.strip() if updating else "the report has no condition Updating"
+        why = said.replace("\n", "\n  ") or "ClusterVersion's condition Progressing says neither and gives no message"
+        return f"warning: whether the control plane is updating is not known: {why}\n"
+    return ""
+
+
+def _page(found: Found) -> str:
+    from runup.updatestatus.cli.render.html import page
+    from runup.updatestatus.cli.source import moment
+    from runup.updatestatus.decide.decode import decode, with_unknown
+
+    status, unknown = decode(found.obj)
+    now = moment(found.now_ns)
+    return page(with_unknown(status, unknown, now), now, cluster=found.cluster)

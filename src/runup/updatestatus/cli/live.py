@@ -1,0 +1,127 @@
+"""The status of a live cluster: the controller's UpdateStatus where there is one, else the same made here and now.
+
+Reading the cluster takes more requests and knows no start times that nobody recorded; both print through one object.
+What may not be read is an `Unreadable` in the snapshot, and so a line of the report; so is a kind that the server has
+trouble with, for those who ask once. Only without ClusterVersion and operators there is no report at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition, Wire
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
+from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from kubekit.lang.gotext import nanoseconds
+from runup.api.update_v1alpha1 import NAME, UpdateStatus
+from runup.cli import cluster as clusters
+from runup.updatestatus.cli.source import EPOCH, Found, alerts_note
+from runup.updatestatus.decide.read import report as read_report
+from runup.updatestatus.decide.unreadable import Unreadable
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.updatestatus.decide.report import Report
+
+JSON = dict[str, Any]
+Refusals = tuple[type[ApiError], ...]
+
+_REFUSED = (Forbidden, NotFound)
+
+
+def read(client: SyncClient, clock: Callable[[], datetime], *, whole: bool = False, following: bool = False) -> Found:
+    """The status now; `whole` is for those who want every node, which a large cluster's object does not hold.
+
+    Who is following asks again soon: a server's trouble with one kind is raised then, else what is not seen for a
+    moment would look like what is over. The time is asked for after the server has answered: it may be the server's.
+    """
+    told = _REFUSED if following else (*_REFUSED, ServerError)
+    written = written_status(client, told)
+    now = clock()
+    now_ns = nanoseconds(now - EPOCH)
+    notes: tuple[str, ...] = ()
+    report = read_report(written) if written is not None else None
+    if report is not None and is_outdated(client, report, now):
+        written, notes = None, (_OUTDATED,)
+    if written is not None and not (whole and _is_incomplete(written)):
+        return Found(written, now_ns, alerts_problem=_alerts_problem(written), read=report)
+    # What a report is made of takes as long to import as half an interpreter, and mostly one is there.
+    from runup.updatestatus.cli.making import assessed
+    from runup.updatestatus.cli.observing import observe
+
+    snapshot = observe(client, now, told)
+    known = snapshot.alerts
+    problem = alerts_note(known.why) if isinstance(known, Unreadable) else ""
+    return Found(assessed(snapshot, now_ns), now_ns, notes, problem)
+
+
+_OUTDATED = (
+    "warning: the update status controller's report is older than ClusterVersion, so the cluster itself was read; "
+    "see whether the controller runs in openshift-update-status-controller\n"
+)
+# A controller that is restarted, or that follows many changes, is a few seconds behind.
+_BEHIND = timedelta(seconds=60)
+
+
+# As much of a ClusterVersion as is compared: the whole type takes a seventh of an interpreter to make.
+class _Entry(Wire, frozen=True):
+    started_time: datetime
+
+
+class _Status(Wire, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+    history: tuple[_Entry, ...] = ()
+
+
+class _ClusterVersion(Wire, frozen=True):
+    status: _Status = _Status()
+
+
+def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
+    """Whether ClusterVersion has for a minute been other than the report says: then nobody keeps the report."""
+    try:
+        document = client.send(calls.get_raw(clusters.CLUSTER_VERSION, clusters.NAME))
+    except (NotFound, Forbidden):
+        return False
+    try:
+        cluster = codec.convert(_ClusterVersion, document)
+    except codec.DecodeError as error:
+        raise codec.DecodeError(f"ClusterVersion {clusters.NAME} cannot be read: {error}") from error
+    progressing = find(cluster.status.conditions, "Progressing")
+    since = progressing.last_transition_time if progressing else None
+    if progressing is None or since is None or now - since < _BEHIND:
+        return False
+    insight = report.cluster_version
+    if report.updating is None or insight is None:
+        return False
+    started = cluster.status.history[0].started_time if cluster.status.history else insight.started_at
+    return report.updating.status != progressing.status or insight.started_at != started
+
+
+def written_status(client: SyncClient, told: Refusals = _REFUSED) -> JSON | None:
+    """The controller's object, or None: no such API, no right to read it, or nothing written yet."""
+    try:
+        found = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
+    except told:
+        return None
+    return found if found.get("status") else None
+
+
+def _condition(obj: JSON, type_: str) -> JSON:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if isinstance(each, dict) and each.get("type") == type_), {})
+
+
+def _is_incomplete(obj: JSON) -> bool:
+    return _condition(obj, "Complete").get("status") == "False"
+
+
+def _alerts_problem(obj: JSON) -> str:
+    reachable = _condition(obj, "AlertsReachable")
+    known = reachable.get("status", "True") == "True"
+    return "" if known else alerts_note(str(reachable.get("message", "")))

@@ -1,0 +1,263 @@
+"""UpdateStatus -> one self-contained HTML page: how far the update is, what needs attention, when what happened.
+
+No script, no font, no picture, nothing that is fetched: the page can be mailed, archived with a must-gather, printed.
+Text is never taken for a colour: every state is written out. What could not be told is shown as such, in the place
+where one would otherwise read that all is well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from runup.api.update_v1alpha1 import (
+    ClusterVersionInsight,
+    ControlPlane,
+    HealthInsight,
+    Insight,
+    ResourceRef,
+    UpdateStatusStatus,
+)
+from runup.cli.render.html.document import document
+from runup.cli.render.html.markup import Child, Markup, el, join, link, text
+from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, moment
+from runup.updatestatus.cli.render.html.nodes import pool_card
+from runup.updatestatus.cli.render.html.timeline import timeline
+from runup.updatestatus.cli.render.html.words import (
+    LEVELS,
+    all_insights,
+    insights_of,
+    parts_of,
+    tone_of_assessment,
+    tone_of_level,
+)
+
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "") -> str:
+    """The page of `cluster`, as of `now`. A status that was never written is a page that says so."""
+    body = _nothing() if status is None else _body(status, now)
+    return document("Cluster update", body, now=now, cluster=cluster)
+
+
+def _nothing() -> Markup:
+    return el(
+        "section",
+        el("h1", "No status yet"),
+        el("p", "The object UpdateStatus has no content: the update status controller has not written it."),
+        class_="card",
+    )
+
+
+def _body(status: UpdateStatusStatus, now: datetime) -> Markup:
+    control_plane = status.control_plane or ControlPlane()
+    return join(
+        _head(status, control_plane, now),
+        _doubts(status),
+        _attention(status, now),
+        _timeline(status, now),
+        _control_plane_nodes(control_plane),
+        _workers(status),
+        _unknown(status),
+    )
+
+
+def is_updating(status: UpdateStatusStatus) -> bool:
+    """Whether the control plane or any pool is on its way."""
+    return any(status_of(part.conditions, "Updating") == "True" for part in parts_of(status))
+
+
+def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime) -> Markup:
+    found = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
+    if found is None:
+        why = find(control_plane.conditions, "Updating")
+        return el(
+            "section",
+            el("h1", "The update's state is not known"),
+            el("p", (why.message if why else "") or "ClusterVersion could not be read.", class_="faint"),
+            class_="card",
+        )
+    busy = is_updating(status)
+    return el(
+        "section",
+        el("div", el("h1", _title(found, busy=busy)), badge(*_verdict(found, busy=busy)), class_="head"),
+        el("p", _subtitle(found), class_="faint"),
+        _control_plane_bar(found, control_plane),
+        _facts(found, control_plane, now),
+        class_="card",
+    )
+
+
+def _title(found: ClusterVersionInsight, *, busy: bool) -> str:
+    target = found.versions.target.version if found.versions else "an unknown version"
+    if not busy:
+        return f"The cluster is at {target}"
+    control_plane = status_of(found.conditions, "Updating")
+    return f"Updating to {target}" if control_plane != "False" else f"Worker nodes are updating to {target}"
+
+
+def _verdict(found: ClusterVersionInsight, *, busy: bool) -> tuple[str, str]:
+    if not busy:
+        known = status_of(found.conditions, "Updating") == "False"
+        return ("Not updating", GOOD) if known else ("Not known", WARN)
+    return found.assessment, tone_of_assessment(found.assessment)
+
+
+def _subtitle(found: ClusterVersionInsight) -> str:
+    if found.versions is None:
+        return "ClusterVersion has no history."
+    remarks = {entry.key: entry.value for entry in (*found.versions.previous.metadata, *found.versions.target.metadata)}
+    if "Installation" in remarks:
+        return "A new installation."
+    if "Architecture" in remarks:
+        return f"A migration to another architecture: {remarks['Architecture'] or 'Multi'}."
+    partial = " (which was never completed)" if "Partial" in remarks else ""
+    return f"From {found.versions.previous.version}{partial}."
+
+
+def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane) -> Markup:
+    reasons = [_reason(i.cluster_operator.conditions) for i in insights_of(control_plane) if i.cluster_operator]
+    done, busy = reasons.count("Updated"), reasons.count("Progressing")
+    waiting, total = reasons.count("Pending"), len(reasons)
+    parts: list[tuple[str, int]] = [(GOOD, done), (BUSY, busy), (IDLE, waiting)]
+    unknown = total - done - busy - waiting
+    tally = [(f"{done} updated", GOOD), (f"{busy} updating", BUSY), (f"{waiting} waiting", IDLE)]
+    tally += [(f"{unknown} not known", WARN)] if unknown else []
+    return join(
+        bar(parts, max(total, 1), f"{found.completion} % of the control plane's operators"),
+        el("div", *(el("span", label, class_=tone) for label, tone in tally), class_="tally"),
+    )
+
+
+def _facts(found: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
+    health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
+    good = sum(each is not None and each.status == "True" for each in health)
+    pairs: list[tuple[str, Child]] = [("Control plane", f"{found.completion} %")]
+    if found.started_at:
+        pairs.append(("Started", moment(found.started_at)))
+        pairs.append(("Duration", age((found.completed_at or now) - found.started_at)))
+    if found.completed_at:
+        pairs.append(("Completed", moment(found.completed_at)))
+    elif found.estimated_completed_at:
+        pairs.append(("Expected to be done", _expected(found.estimated_completed_at, now)))
+    pairs.append(("Healthy operators", f"{good} of {len(health)}"))
+    if found.waiting_for:
+        pairs.append(("Waits for", ", ".join(each.name for each in found.waiting_for)))
+    return facts(pairs)
+
+
+def _expected(when: datetime, now: datetime) -> str:
+    if when < now:
+        return f"{age(now - when)} ago, by its estimate"
+    return f"in {age(when - now)}"
+
+
+def _doubts(status: UpdateStatusStatus) -> Markup | None:
+    """What this page cannot know, in the controller's own words; nothing where all was read."""
+    doubtful = _doubtful(status)
+    if not doubtful:
+        return None
+    items = (el("li", el("strong", f"{each.type}: {_what(each)}"), *_said(each)) for each in doubtful)
+    card = el("div", el("ul", *items, class_="refs"), class_="card issue warn")
+    return el("section", el("h2", "Not everything is known"), card)
+
+
+def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
+    """Neither that alerts were not asked for, nor that nodes were left out: they were looked at and are counted."""
+    found = (each for each in status.conditions if each.status != "True")
+    return [each for each in found if each.reason != "NotAsked" and each.type != "Complete"]
+
+
+def _what(condition: Condition) -> str:
+    return condition.reason or condition.status
+
+
+def _said(condition: Condition) -> Sequence[Child]:
+    return (f". {condition.message}",) if condition.message else ()
+
+
+def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
+    """All that needs attention: the worst first, of equals the newest first; levels that are not known on top."""
+    found = [insight.health for insight in all_insights(status) if insight.health]
+    found.sort(key=lambda each: -(each.started_at or each.first_observed_at or _NEVER).timestamp())
+    found.sort(key=lambda each: -LEVELS.get(each.impact.level, len(LEVELS)))
+    return found
+
+
+def _attention(status: UpdateStatusStatus, now: datetime) -> Markup:
+    found = health_of(status)
+    omitted = sum(part.omitted.health for part in parts_of(status))
+    cards = [_issue(each, now) for each in found]
+    if omitted:
+        cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
+    if not cards:
+        known = status_of(status.conditions, "Available") == "True" and not _doubtful(status)
+        said = "Nothing needs attention." if known else "Nothing was found, but not everything could be read."
+        cards = [el("p", said, class_="card")]
+    return el("section", el("h2", f"Needs attention ({len(found) + omitted})" if found else "Needs attention"), *cards)
+
+
+def _issue(found: HealthInsight, now: datetime) -> Markup:
+    tone = tone_of_level(found.impact.level)
+    since = found.started_at or found.first_observed_at
+    seen = "since" if found.started_at else "first seen"
+    about = f"{found.impact.type} · {seen} {moment(since)} ({age(now - since)})" if since else found.impact.type
+    references: list[Child] = []
+    if found.scope.resources:
+        names = join(*(join(", " if place else "", _named(ref)) for place, ref in enumerate(found.scope.resources)))
+        references.append(el("li", "Concerns ", names))
+    if found.remediation.reference:
+        references.append(el("li", "Read on: ", link(found.remediation.reference, found.remediation.reference)))
+    return el(
+        "article",
+        el("div", el("h3", found.impact.summary), badge(found.impact.level, tone), class_="head"),
+        el("div", about, class_="faint"),
+        el("div", found.impact.description, class_="body") if found.impact.description else None,
+        el("ul", *references, class_="refs") if references else None,
+        class_=f"card issue {tone}",
+    )
+
+
+def _named(ref: ResourceRef) -> Markup:
+    kind = f"{ref.resource}.{ref.group}" if ref.group else ref.resource
+    name = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
+    return join(text(f"{kind} "), el("strong", name))
+
+
+def _timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
+    drawn = timeline(status, now)
+    return drawn and el("section", el("h2", "Timeline (UTC)"), el("div", drawn, class_="card long"))
+
+
+def _control_plane_nodes(control_plane: ControlPlane) -> Markup | None:
+    card = pool_card(control_plane, "Control plane nodes")
+    return card and el("section", el("h2", "Nodes"), card)
+
+
+def _workers(status: UpdateStatusStatus) -> Markup | None:
+    cards = [card for pool in status.worker_pools if (card := pool_card(pool, pool.name))]
+    if status.omitted_worker_pools:
+        cards.append(el("p", f"{status.omitted_worker_pools} more pools were left out.", class_="faint"))
+    return el("section", el("h2", "Worker pools"), *cards) if cards else None
+
+
+def _unknown(status: UpdateStatusStatus) -> Markup | None:
+    """Kinds of insights that a newer controller writes: their content is lost on us, their presence is not."""
+    unread = sorted({insight.type for insight in all_insights(status) if not _has_member(insight)})
+    if not unread:
+        return None
+    said = f"This version of runup cannot read insights of the type {', '.join(unread)}, which the object holds."
+    return el("section", el("p", said, class_="card issue warn"))
+
+
+def _has_member(insight: Insight) -> bool:
+    members = (insight.cluster_version, insight.cluster_operator, insight.machine_config_pool, insight.node)
+    return any(member is not None for member in (*members, insight.health))
+
+
+def _reason(conditions: Iterable[Condition]) -> str:
+    found = find(conditions, "Updating")
+    return found.reason if found else ""

@@ -1,0 +1,243 @@
+"""When which operator and which node was updated, drawn from the start of the update to now or to its end.
+
+Only what the object says is drawn: when something finished or began. An operator that finished shows a dot, one that is
+at it a bar from its beginning; what has not begun is counted by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from runup.api.update_v1alpha1 import ClusterOperatorInsight, ControlPlane, NodeInsight, UpdateStatusStatus, WorkerPool
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, age
+from runup.updatestatus.cli.render.html.nodes import row_of
+from runup.updatestatus.cli.render.html.words import all_insights, insights_of
+
+# Lanes a group, and names in a line; the rest is counted.
+LANES = 40
+NAMES = 12
+_STEPS = tuple(timedelta(minutes=m) for m in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 43200))
+_MARKS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that is drawn."""
+
+    start: datetime
+    end: datetime
+
+    def place(self, when: datetime) -> float:
+        """Where `when` is, in percent, kept within the span."""
+        whole = (self.end - self.start).total_seconds()
+        return min(100.0, max(0.0, 100 * (when - self.start).total_seconds() / whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Times of an update: now, when it began, and when somebody began to look.
+
+    What was already so at the first look has been so for longer than anybody can say.
+    """
+
+    now: datetime
+    started: datetime
+    first_look: datetime
+
+    def seen(self, when: datetime | None) -> bool:
+        """Whether `when` is a moment at which something was seen to happen in this update."""
+        return when is not None and when >= self.started and (when > self.first_look or self.first_look < self.started)
+
+    def going_on(self, word: str, when: datetime, *, seen: bool) -> str:
+        """`word` and for how long."""
+        lasted = self.now - when
+        if seen:
+            return f"{word}, {age(lasted)}"
+        return f"{word}, {age(lasted)} or more" if lasted >= timedelta(minutes=1) else word
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line: `until` None means that it ended in an instant (a dot), `since` None that there is nothing to draw.
+
+    `before` says that it began or ended earlier, nobody knows when.
+    """
+
+    name: str
+    state: str
+    tone: str
+    since: datetime | None = None
+    until: datetime | None = None
+    before: bool = False
+    trouble: str = ""
+
+
+def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
+    """The drawing, or None where it is not known when the update began."""
+    control_plane = status.control_plane or ControlPlane()
+    version = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
+    if version is None or version.started_at is None:
+        return None
+    since = Since(now, version.started_at, _first_look(status) or now)
+    groups = list(_groups(status, since))
+    end = max(_end(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
+    span = Span(version.started_at, end)
+    rows = [_drawn(span, title, lanes) for title, lanes in groups if lanes]
+    return el("div", _axis(span), *rows, class_="time") if rows else None
+
+
+def _first_look(status: UpdateStatusStatus) -> datetime | None:
+    """The oldest transition that the controller recorded: its own first look, if it did not watch before."""
+    found = (i.node or i.cluster_operator for i in all_insights(status))
+    updating = (find(each.conditions, "Updating") for each in found if each)
+    return min((each.last_transition_time for each in updating if each and each.last_transition_time), default=None)
+
+
+def _end(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
+    """Now while anything goes on; else when the last thing happened, for days of rest afterwards say nothing."""
+    lanes = [lane for _, lanes in groups for lane in lanes]
+    if completed is None or any(lane.until for lane in lanes):
+        return now
+    return min(now, max([completed, *(lane.since for lane in lanes if lane.since and not lane.before)]))
+
+
+def _groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, list[Lane]]]:
+    control_plane = status.control_plane or ControlPlane()
+    operators = [i.cluster_operator for i in insights_of(control_plane) if i.cluster_operator]
+    yield "Operators", _sorted(_operator(each, since) for each in operators)
+    yield "Control plane nodes", _sorted(_nodes(control_plane, since))
+    for pool in status.worker_pools:
+        yield f"Worker pool {pool.name}", _sorted(_nodes(pool, since))
+
+
+def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
+    """In the order in which things happened, what goes on last; what has nothing to draw by name."""
+    latest = datetime(9999, 1, 1, tzinfo=UTC)
+    return sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or latest, lane.name))
+
+
+def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
+    """An operator says itself when it moved, so it does not matter since when somebody looks."""
+    updating, healthy = find(found.conditions, "Updating"), find(found.conditions, "Healthy")
+    reason = updating.reason if updating else "CannotDetermine"
+    moved = found.progressing.last_transition_time if found.progressing else None
+    trouble = f", {healthy.reason.lower()}" if healthy is not None and healthy.status == "False" else ""
+    if reason == "Updated":
+        tone, before = BAD if trouble else GOOD, moved is None or moved < since.started
+        at = since.started if moved is None or before else moved
+        return Lane(found.name, "updated", tone, at, before=before, trouble=trouble)
+    if reason == "Progressing":
+        begun = moved or since.first_look
+        state = since.going_on("updating", begun, seen=moved is not None)
+        return Lane(found.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
+    if healthy is not None and trouble:
+        return Lane(found.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
+    return Lane(found.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
+
+
+def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
+    for insight in insights_of(part):
+        if insight.node:
+            yield _node(insight.node, since)
+
+
+def _node(found: NodeInsight, since: Since) -> Lane:
+    row, updating = row_of(found), find(found.conditions, "Updating")
+    moved = updating.last_transition_time if updating else None
+    if row.assessment in {"Degraded", "Unavailable"}:
+        begun = _troubled_since(found) or moved or since.first_look
+        state = since.going_on(row.assessment.lower(), begun, seen=since.seen(begun))
+        return Lane(found.name, state, BAD, begun, since.now)
+    if row.assessment == "Progressing":
+        begun = moved or since.first_look
+        return Lane(
+            found.name, since.going_on(row.phase.lower(), begun, seen=since.seen(moved)), BUSY, begun, since.now
+        )
+    if row.assessment == "Completed":
+        at = max(moved or since.first_look, since.started)
+        return Lane(found.name, "updated", GOOD, at, before=not since.seen(moved))
+    return Lane(found.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
+
+
+def _troubled_since(found: NodeInsight) -> datetime | None:
+    for type_, bad in (("Degraded", "True"), ("Available", "False")):
+        condition: Condition | None = find(found.conditions, type_)
+        if condition is not None and condition.status == bad:
+            return condition.last_transition_time
+    return None
+
+
+def _drawn(span: Span, title: str, lanes: list[Lane]) -> Markup:
+    lanes = _with_short_names(lanes)
+    drawn = [lane for lane in lanes if lane.since is not None]
+    others = [lane for lane in lanes if lane.since is None]
+    lines = [_lane(span, lane) for lane in drawn[:LANES]]
+    if len(drawn) > LANES:
+        lines.append(el("div", f"{len(drawn) - LANES} more", class_="more"))
+    lines += [_listed(state, others) for state in dict.fromkeys(lane.state for lane in others)]
+    return join(el("div", title, class_="group"), *lines)
+
+
+def _with_short_names(lanes: list[Lane]) -> list[Lane]:
+    """Host names without their domain, where all have the same."""
+    domains = {lane.name.partition(".")[2] for lane in lanes}
+    if len(domains) != 1:
+        return lanes
+    return [replace(lane, name=lane.name.partition(".")[0]) for lane in lanes]
+
+
+def _listed(state: str, lanes: list[Lane]) -> Markup:
+    names = [lane.name for lane in lanes if lane.state == state]
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return el("div", f"{len(names)} {state}: {', '.join(names[:NAMES])}{more}", class_="more")
+
+
+def _lane(span: Span, lane: Lane) -> Markup:
+    drawn = None
+    if lane.since is not None and lane.until is None:
+        drawn = el("i", class_=f"dot fill-{lane.tone}", style=f"left:{span.place(lane.since):.2f}%")
+    elif lane.since is not None and lane.until is not None:
+        left = span.place(lane.since)
+        style = f"left:{left:.2f}%;width:{span.place(lane.until) - left:.2f}%"
+        drawn = el("i", class_=f"fill-{lane.tone}", style=style)
+    state = lane.state
+    if lane.since is not None and lane.until is None:
+        state = f"{state} {'before ' if lane.before else ''}{_clock(lane.since, span)}"
+    state += lane.trouble
+    label = f"{lane.name}: {state}"
+    return join(
+        el("div", lane.name, class_="name"),
+        el("div", drawn, class_="lane", role="img", aria_label=label),
+        el("div", state, class_=lane.tone),
+    )
+
+
+def _axis(span: Span) -> Markup:
+    length = span.end - span.start
+    step = next((step for step in _STEPS if length / step <= _MARKS), _STEPS[-1])
+    times = [span.start]
+    following = _ceiling(span.start, step)
+    while following < span.end:
+        # A mark that would run into its neighbours is left out.
+        if min(following - span.start, span.end - following) > length / (2 * _MARKS):
+            times.append(following)
+        following += step
+    marks = [el("span", _clock(when, span), style=f"left:{span.place(when):.2f}%") for when in times]
+    marks.append(el("span", _clock(span.end, span), class_="last", style="left:100%"))
+    blank = el("div", class_="corner")
+    return join(blank, el("div", *marks, class_="axis", aria_hidden="true"), blank)
+
+
+def _ceiling(when: datetime, step: timedelta) -> datetime:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    return epoch + -(-(when - epoch) // step) * step
+
+
+def _clock(when: datetime, span: Span) -> str:
+    long = span.end - span.start > timedelta(hours=20)
+    return f"{when.astimezone(UTC):{'%d %b %H:%M' if long else '%H:%M'}}"

@@ -1,0 +1,79 @@
+"""One look at caches and sources: a `Snapshot`, which is all that insights are computed from. Nothing is awaited."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Pod
+from kubekit.api.meta_v1 import NamespacedName, Object, key_of
+from kubekit.kube.cache import Cache
+from runup.api.config_v1 import ClusterVersion
+from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
+from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order
+
+K = TypeVar("K", bound=Object)
+VERSION = NamespacedName("", "version")
+DEPLOYMENT = NamespacedName(MCO_NAMESPACE, MCO_DEPLOYMENT)
+
+
+def observe(
+    caches: Caches,
+    *,
+    alerts: tuple[Alert, ...] | Unreadable | None,
+    draining_pods: tuple[Pod, ...] | Unreadable,
+    unread_pods: tuple[Undecodable, ...] = (),
+) -> Snapshot:
+    """What is known now; a kind that cannot be followed any more counts as unreadable: an old answer is no answer.
+
+    `unread_pods` are those on draining nodes that are there and could not be read.
+    """
+    pools = _all(caches.pools)
+    return Snapshot(
+        cluster_version=_version(caches.versions),
+        cluster_operators=_all(caches.operators),
+        machine_config_pools=pools if isinstance(pools, Unreadable) else in_report_order(pools),
+        nodes=_all(caches.nodes),
+        machine_configs=_all(caches.configs),
+        machine_config_operator=_unreadable(caches.deployments) or caches.deployments.get(DEPLOYMENT),
+        alerts=alerts,
+        pending_pods=_all(caches.pods),
+        draining_pods=draining_pods,
+        pod_disruption_budgets=_all(caches.budgets),
+        undecoded=_undecoded(caches, unread_pods),
+        incomplete=_incomplete(caches),
+    )
+
+
+def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
+    known = _unreadable(cache) or cache.get(VERSION)
+    why = next((bad.problem for bad in cache.undecoded), "there is no ClusterVersion of the name version")
+    return known or Unreadable(why)
+
+
+def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tuple[str, str], ...]:
+    """Each object that could not be read, ClusterVersion apart, which is a kind of its own to insights."""
+    found = {
+        f"{cache.kind.__name__} {bad.key}": bad.problem
+        for cache in caches.all()
+        if cache is not caches.versions and cache.ready
+        for bad in cache.undecoded
+    }
+    found |= {f"Pod {bad.key}": bad.problem for bad in unread_pods}
+    return tuple(sorted(found.items()))
+
+
+def _incomplete(caches: Caches) -> dict[str, str]:
+    """By the snapshot's fields; whoever does not know all pods does not know all of a node's either."""
+    partly = {cache.kind.__name__: "; ".join(cache.incomplete) for cache in caches.all() if cache.incomplete}
+    return {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
+
+
+def _all(cache: Cache[K]) -> tuple[K, ...] | Unreadable:
+    return _unreadable(cache) or tuple(sorted(cache.all(), key=key_of))
+
+
+def _unreadable(cache: Cache[Any]) -> Unreadable | None:
+    if cache.ready:
+        return None
+    return Unreadable(cache.error or f"{cache.kind.__name__} is not listed yet")

@@ -1,0 +1,120 @@
+"""Wiring of the update status controller: client, caches, sources, controller; start and stop in order; lead or wait.
+
+Started by `cluster-version-operator update-status-controller`. Caches run from the start, so that a new leader writes
+at once; only the leader writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import structlog
+
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.workqueue import WorkQueue
+from runup import __version__
+from runup.controllers.ending import run_until_told
+from runup.controllers.endpoint import Endpoint
+from runup.controllers.leading import cancel, keep_running, lead
+from runup.controllers.served import ProcessOptions, served
+from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.caches import Caches, reflectors
+from runup.updatestatus.control.controller import Now, Timing, UpdateStatusController
+from runup.updatestatus.control.drains import Drains
+from runup.updatestatus.control.keeper import Keeper
+from runup.updatestatus.control.metrics import Metrics
+
+log = structlog.get_logger("updatestatus")
+NAMESPACE = "openshift-update-status-controller"
+LEASE = "update-status-controller"
+LONGEST_BACKOFF_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options(ProcessOptions):
+    """What the flags say. `alerts_url` empty: alerts are not asked for. `fixed_now`: see `controller.Now`."""
+
+    namespace: str = NAMESPACE
+    alerts_url: str = ""
+    alerts_ca: str = ""
+    timing: Timing = field(default_factory=Timing)
+    fixed_now: datetime | None = None
+
+
+class Process:
+    """The controller with all it needs.
+
+    `run` serves until `stop` is called or the lease is lost; both set `stopping`.
+    """
+
+    def __init__(self, config: ClusterConfig, options: Options, *, clock: Clock | None = None) -> None:
+        self._config = config
+        self._options = options
+        self._clock = clock or SystemClock()
+        self.stopping = asyncio.Event()
+        self.metrics = Metrics()
+        self.caches = Caches.new()
+        self.endpoint = Endpoint(self.metrics, self._clock)
+
+    def stop(self) -> None:
+        """Ask `run` to end."""
+        self.stopping.set()
+
+    async def run(self) -> None:
+        """Serve; raises KubeError (configuration), ValueError (flags), LeaseLost."""
+        log.info("starting", version=__version__, namespace=self._options.namespace)
+        agent = f"UpdateStatusController/{__version__}"
+        options, clock = self._options, self._clock
+        async with (
+            Client(self._config, clock=clock, user_agent=agent) as client,
+            served(self.endpoint, options, client, clock, lacking=self._not_ready, caches=self.caches.all()),
+        ):
+            await self._serve(client)
+
+    async def _serve(self, client: Client) -> None:
+        options, clock = self._options, self._clock
+        queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
+        controller = UpdateStatusController(
+            caches=self.caches,
+            queue=queue,
+            clock=clock,
+            metrics=self.metrics,
+            now=Now(clock, options.fixed_now),
+            timing=options.timing,
+        )
+        keeper = Keeper(client, clock, controller.on_echo)
+        drains = Drains(client, clock, controller.on_change)
+        alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
+        following = [each.run for each in (*reflectors(client, self.caches, clock), keeper.reflector)]
+        tasks = [asyncio.create_task(keep_running(each, clock)) for each in (*following, drains.run, alerts.run)]
+
+        async def work() -> None:
+            await controller.run(keeper, drains, alerts)
+
+        try:
+            await lead(
+                client,
+                work,
+                namespace=options.namespace,
+                lease=LEASE,
+                election=options.election,
+                clock=clock,
+                stopping=self.stopping,
+                elect=options.leader_elect,
+            )
+        finally:
+            await cancel(tasks)
+
+    def _not_ready(self) -> str:
+        waiting = self.caches.waiting()
+        return f"{waiting} is not listed yet" if waiting else ""
+
+
+async def serve(config: ClusterConfig, options: Options) -> None:
+    """`Process.run` for a process: TERM and INT end it in order, a second one at once."""
+    process = Process(config, options)
+    await run_until_told(process.run(), process.stop, process.stopping)

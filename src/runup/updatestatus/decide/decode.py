@@ -1,0 +1,159 @@
+"""The JSON of an UpdateStatus of any release in, what this release can decode of it out, and the types of the rest.
+
+Each insight is decoded by itself, so that one whose fields are not what they were costs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api import codec
+from kubekit.api.meta_v1 import Condition, Wire
+from runup.api.update_v1alpha1 import (
+    ControlPlane,
+    HealthImpact,
+    HealthInsight,
+    HealthScope,
+    Informer,
+    Insight,
+    Omitted,
+    ResourceRef,
+    UpdateStatusStatus,
+)
+from runup.updatestatus.decide.finding import SCOPE_CLUSTER, UNKNOWN, UNKNOWN_IMPACT
+
+JSON = dict[str, Any]
+
+_MEMBERS = {
+    "ClusterVersion": "clusterVersion",
+    "ClusterOperator": "clusterOperator",
+    "MachineConfigPool": "machineConfigPool",
+    "Node": "node",
+    "Health": "health",
+}
+# The enhancement's sample spells one type otherwise than every definition of it.
+_ALIASES = {"UpdateHealth": "Health"}
+
+
+def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
+    """What can be decoded, and the types of the insights that cannot.
+
+    Raises codec.DecodeError where even the frame cannot be read.
+    """
+    status = obj.get("status") or {}
+    if not isinstance(status, dict):
+        raise codec.DecodeError("Expected `object` - at `$.status`")
+    unknown: list[str] = []
+    frame = _framed(status, unknown)
+    return codec.convert(UpdateStatusStatus, frame), tuple(unknown)
+
+
+def _framed(status: JSON, unknown: list[str]) -> JSON:
+    """`status` with only those parts that can be decoded; the types of insights that cannot go to `unknown`."""
+    control_plane = status.get("controlPlane")
+    framed = {
+        "conditions": _conditions(status),
+        "workerPools": [
+            {"resource": _NOWHERE, **_layer(pool, unknown)}
+            for pool in _dicts(status.get("workerPools"))
+            if isinstance(pool.get("name"), str)
+        ],
+    }
+    if isinstance(status.get("omittedWorkerPools"), int):
+        framed["omittedWorkerPools"] = status["omittedWorkerPools"]
+    return {**framed, "controlPlane": _layer(control_plane, unknown)} if isinstance(control_plane, dict) else framed
+
+
+# What stands for a pool whose own reference cannot be read; its name is beside it.
+_NOWHERE = {"resource": "unknown", "name": "unknown"}
+_PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": ResourceRef, "omitted": Omitted}
+
+
+def _layer(layer: JSON, unknown: list[str]) -> JSON:
+    informers = [_informer(each, unknown) for each in _dicts(layer.get("informers"))]
+    kept = {name: layer[name] for name, kind in _PARTS.items() if _converts(kind, layer.get(name))}
+    return {**kept, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
+
+
+def _conditions(holder: JSON) -> list[JSON]:
+    return [each for each in _dicts(holder.get("conditions")) if _converts(Condition, each)]
+
+
+def _dicts(items: Any) -> list[JSON]:
+    # An object that was made here and not read has tuples.
+    return [each for each in items if isinstance(each, dict)] if isinstance(items, list | tuple) else []
+
+
+def _converts(kind: type[Wire], value: Any) -> bool:
+    try:
+        codec.convert(kind, value)
+    except codec.DecodeError:
+        return False
+    return True
+
+
+def _informer(informer: JSON, unknown: list[str]) -> JSON:
+    kept = []
+    for insight in _dicts(informer.get("insights")):
+        flat = _flat(insight)
+        if _is_readable(flat):
+            kept.append(flat)
+        else:
+            unknown.append(str(flat.get("type") or "none"))
+    return {"name": str(informer.get("name", "")), "insights": kept}
+
+
+def _flat(insight: JSON) -> JSON:
+    """With the union beside the uid, where some drafts nest it."""
+    inner = insight.get("insight")
+    flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
+    type_ = flat.get("type")
+    alias = _ALIASES.get(type_) if isinstance(type_, str) else None
+    if alias:
+        flat["type"] = alias
+        flat.setdefault("health", flat.get("updateHealth"))
+    return flat
+
+
+def _is_readable(insight: JSON) -> bool:
+    member = _MEMBERS.get(str(insight.get("type")))
+    if member is None:
+        return False
+    return insight.get(member) is not None and _converts(Insight, insight)
+
+
+def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
+    """A health insight for each of `types`, which says how many of them could not be read."""
+    counted: dict[str, int] = {}
+    for type_ in types:
+        counted[type_] = counted.get(type_, 0) + 1
+    for type_, number in sorted(counted.items()):
+        what = f"{number} insights" if number > 1 else "1 insight"
+        yield HealthInsight(
+            scope=HealthScope(type=SCOPE_CLUSTER),
+            impact=HealthImpact(
+                level=UNKNOWN,
+                type=UNKNOWN_IMPACT,
+                summary=f"{what} of type {type_} cannot be read by this version of runup",
+                description="Another version of the update status controller wrote the report; a runup of its release "
+                "reads it whole.",
+            ),
+            check="InsightUnknown",
+        )
+
+
+def with_unknown(status: UpdateStatusStatus, unknown: Iterable[str], now: datetime) -> UpdateStatusStatus:
+    """`status` with a health insight for each type in `unknown`, for those who show the insights themselves."""
+    added = tuple(
+        Insight(uid=f"unknown-{i}", acquired_at=now, type="Health", health=health)
+        for i, health in enumerate(unknown_insights(unknown))
+    )
+    if not added:
+        return status
+    layer = status.control_plane or ControlPlane()
+    informers = (*layer.informers, Informer(name="unknown", insights=added))
+    return replace(status, control_plane=replace(layer, informers=informers))

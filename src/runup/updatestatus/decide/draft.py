@@ -1,0 +1,199 @@
+"""Everything that a snapshot tells, before anything is left out for its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import msgspec
+
+from kubekit.api.conditions import find
+from runup.api.config_v1 import ClusterVersion
+from runup.api.update_v1alpha1 import AwaitedOperator
+from runup.updatestatus.decide import drains, health, uids, waits
+from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide.control_plane import (
+    ControlPlaneState,
+    assess_control_plane,
+    assess_operators,
+    awaited_operators,
+    is_progressing,
+    operator_image,
+)
+from runup.updatestatus.decide.finding import DOCS, UNKNOWN, UNKNOWN_IMPACT, Finding
+from runup.updatestatus.decide.memory import Memory
+from runup.updatestatus.decide.nodes import NodeState, PoolState
+from runup.updatestatus.decide.snapshot import Snapshot, Unreadable, is_drain_wanted, readable
+
+UNREADABLE = "InputUnreadable"
+INCOMPLETE = "InputIncomplete"
+
+INPUTS = {
+    "cluster_version": "ClusterVersion",
+    "cluster_operators": "ClusterOperators",
+    "machine_config_pools": "MachineConfigPools",
+    "nodes": "Nodes",
+    "machine_configs": "MachineConfigs",
+    "machine_config_operator": "the Deployment machine-config-operator",
+    "pending_pods": "pending Pods",
+    "draining_pods": "Pods of nodes that are being drained",
+    "pod_disruption_budgets": "PodDisruptionBudgets",
+}
+"""Fields of a snapshot whose absence is an insight, and what they are called."""
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """Everything that was found, before anything is left out for its size."""
+
+    cluster: ClusterVersion | None
+    control_plane: ControlPlaneState | None
+    waiting: tuple[AwaitedOperator, ...]
+    pools: tuple[PoolState, ...]
+    rows: dict[str, tuple[NodeState, ...]]
+    findings: tuple[Finding, ...]
+    unreadable: tuple[tuple[str, str], ...]
+    alerts_unreadable: str | None
+    alerts_asked: bool
+
+
+def draft(snapshot: Snapshot, memory: Memory, now: datetime, node_now: datetime) -> Draft:
+    """Everything that the snapshot tells at `now`."""
+    cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
+    pools = _pools(snapshot, cluster)
+    state = _control_plane(snapshot, cluster, now)
+    waiting: tuple[AwaitedOperator, ...] = ()
+    if cluster is not None and state is not None:
+        seen = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
+        waiting = waits.awaited(awaited_operators(cluster), state.operators, seen, memory.stamp)
+    unreadable = tuple(_unreadable(snapshot))
+    found = [
+        *health.of_pools(pools, node_now),
+        *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
+        *drains.of_drains(
+            pools,
+            readable(snapshot.draining_pods),
+            readable(snapshot.pod_disruption_budgets),
+            memory.findings(drains.DRAIN_BLOCKED),
+            now,
+            None if memory.is_empty else memory.stamp,
+        ),
+        *waits.of_pending_pods(
+            readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
+        ),
+        *(_could_not_read(what, why) for what, why in unreadable),
+        *(_not_whole(what, why) for what, why in _incomplete(snapshot, is_updating=_is_updating(cluster, pools))),
+    ]
+    alerts = snapshot.alerts
+    return Draft(
+        cluster=cluster,
+        control_plane=state,
+        waiting=waiting,
+        pools=pools,
+        rows={pool.name: pool.rows() for pool in pools},
+        findings=tuple(_once(finding for finding in found if health.is_complete(finding))),
+        unreadable=unreadable,
+        alerts_unreadable=alerts.why if isinstance(alerts, Unreadable) else None,
+        alerts_asked=alerts is not None,
+    )
+
+
+def _once(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Each finding once a layer: lists of the API are keyed by uid."""
+    seen = set()
+    for finding in findings:
+        key = (finding.pool, uids.of_finding(finding))
+        if key not in seen:
+            seen.add(key)
+            yield finding
+
+
+def _is_updating(cluster: ClusterVersion | None, pools: Sequence[PoolState]) -> bool:
+    return (cluster is not None and is_progressing(cluster)) or any(not pool.is_complete for pool in pools)
+
+
+def _pools(snapshot: Snapshot, cluster: ClusterVersion | None) -> tuple[PoolState, ...]:
+    """None where one of the things that they are told from could not be read: half of them would look outdated."""
+    pools, nodes, configs = snapshot.machine_config_pools, snapshot.nodes, snapshot.machine_configs
+    if cluster is None or isinstance(pools, Unreadable) or isinstance(nodes, Unreadable):
+        return ()
+    if isinstance(configs, Unreadable):
+        return ()
+    return states.assess_pools(pools, nodes, states.versions_of(configs), states.target_of(cluster))
+
+
+def _control_plane(snapshot: Snapshot, cluster: ClusterVersion | None, now: datetime) -> ControlPlaneState | None:
+    operators = snapshot.cluster_operators
+    if cluster is None or isinstance(operators, Unreadable):
+        return None
+    deployment = snapshot.machine_config_operator
+    image = None if isinstance(deployment, Unreadable) else operator_image(deployment)
+    return assess_control_plane(cluster, assess_operators(operators, cluster.status.desired.version, image), now)
+
+
+def _of_cluster(
+    snapshot: Snapshot,
+    cluster: ClusterVersion,
+    state: ControlPlaneState | None,
+    waiting: Sequence[AwaitedOperator],
+    now: datetime,
+) -> Iterator[Finding]:
+    started = started_at(cluster)
+    yield from health.of_alerts(readable(snapshot.alerts), started)
+    yield from health.of_cluster_version(cluster, now)
+    if state is not None:
+        yield from health.of_operators(state.operators, now)
+    yield from health.of_history(cluster, control_plane_done=state is not None and state.is_done)
+    if snapshot.pending_pods is not None:
+        # Files of examples are read by oc's rules alone; so are these.
+        yield from waits.of_release(cluster)
+        yield from waits.of_awaited(cluster, waiting, now)
+
+
+def started_at(cluster: ClusterVersion) -> datetime | None:
+    """When the newest update began: by the history, else when ClusterVersion last began or ended to progress."""
+    if cluster.status.history:
+        return cluster.status.history[0].started_time
+    progressing = find(cluster.status.conditions, "Progressing")
+    return progressing.last_transition_time if progressing else None
+
+
+def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for field, what in INPUTS.items():
+        value = getattr(snapshot, field)
+        if isinstance(value, Unreadable):
+            yield what, value.why
+    yield from snapshot.undecoded
+
+
+def _incomplete(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
+    """The fields that may lack something which would be told of now."""
+    draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
+    wanted = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
+    for field, what in INPUTS.items():
+        if field in snapshot.incomplete and wanted.get(field, True):
+            yield what, snapshot.incomplete[field]
+
+
+def _not_whole(what: str, why: str) -> Finding:
+    return Finding(
+        check=INCOMPLETE,
+        level=UNKNOWN,
+        impact=UNKNOWN_IMPACT,
+        summary=f"{what[0].upper()}{what[1:]} are known in part, so what the others would tell is not known",
+        description=why,
+        reference=DOCS + "inputincomplete",
+        identity=what,
+    )
+
+
+def _could_not_read(what: str, why: str) -> Finding:
+    who = "they" if what in INPUTS.values() else "it"
+    return Finding(
+        check=UNREADABLE,
+        level=UNKNOWN,
+        impact=UNKNOWN_IMPACT,
+        summary=f"{what[0].upper()}{what[1:]} could not be read, so what {who} would tell is not known",
+        description=why or "No reason was given.",
+        reference=DOCS + "inputunreadable",
+        identity=what,
+    )

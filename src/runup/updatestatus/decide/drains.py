@@ -1,0 +1,209 @@
+"""Which drains are held up, and by what: nodes that are being drained, their pods and budgets in, findings out.
+
+The rules are those of the API server's eviction (pkg/registry/core/pod/storage/eviction.go) and of the drain itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.api.update_v1alpha1 import ResourceRef
+from runup.updatestatus.decide.finding import (
+    DOCS,
+    ERROR,
+    SCOPE_CONTROL_PLANE,
+    SCOPE_WORKER_POOL,
+    UPDATE_SPEED,
+    UPDATE_STALLED,
+    WARNING,
+    Finding,
+    node_ref,
+)
+from runup.updatestatus.decide.nodes import PoolState
+from runup.updatestatus.decide.words import listed, qualified
+
+DRAIN_BLOCKED, POD_NOT_ENDED = "DrainBlocked", "PodStuckTerminating"
+
+# What a drain usually takes, as the estimate of the phase Draining has it.
+DRAIN_PATIENCE = timedelta(minutes=10)
+# What the kubelet may need beyond a pod's own grace period.
+TERMINATION_PATIENCE = timedelta(minutes=5)
+_MAX_PODS_NAMED = 12
+# The condition by which a controller says when it may evict no more.
+_DISRUPTION_ALLOWED = "DisruptionAllowed"
+
+
+def of_drains(
+    pools: Sequence[PoolState],
+    pods: Sequence[Pod],
+    budgets: Sequence[PodDisruptionBudget],
+    seen: Mapping[str, datetime],
+    now: datetime,
+    unseen: datetime | None = None,
+) -> Iterator[Finding]:
+    """Each node whose drain a budget holds up. `seen`: since when a node's drain has been known to be held up.
+
+    How long a budget has been exhausted is no age of the drain: for a node that `seen` lacks it is `unseen`.
+    """
+    by_namespace = _by_namespace(budgets)
+    by_node: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if _must_be_evicted(pod):
+            by_node.setdefault(pod.spec.node_name, []).append(pod)
+    for pool in pools:
+        for node in pool.nodes:
+            if node.phase != "Draining" or node.name not in by_node:
+                continue
+            held = [
+                (pod, budget)
+                for pod in by_node[node.name]
+                for budget in _refusing(pod, by_namespace.get(pod.metadata.namespace, ()))
+            ]
+            if held:
+                yield _drain(node.name, pool, held, seen.get(node.name, unseen), now)
+            yield from _never_ending(by_node[node.name], pool, now)
+
+
+def _refusing(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+    """The budgets by which the eviction of `pod` is refused (pkg/registry/core/pod/storage/eviction.go)."""
+    covering = [each for each in budgets if each.spec.selector and each.spec.selector.matches(pod.metadata.labels)]
+    if pod.status.phase == "Pending" or pod.metadata.deletion_timestamp:
+        return []
+    # The API server refuses to choose between two.
+    return covering if len(covering) > 1 else [each for each in covering if not _lets_go(pod, each)]
+
+
+def _lets_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    status = budget.status
+    # A status older than the spec says nothing about the spec; the disruption controller catches up in seconds.
+    if status.observed_generation < budget.metadata.generation or status.expected_pods == 0:
+        return True
+    if status.disruptions_allowed:
+        return True
+    ready = find(pod.status.conditions, "Ready")
+    if ready is None or ready.status == "True":
+        return False
+    healthy = status.current_healthy >= status.desired_healthy > 0
+    return healthy or budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+
+
+def _never_ending(pods: Sequence[Pod], pool: PoolState, now: datetime) -> Iterator[Finding]:
+    """Pods that were told to end and have not, long after their grace period: the drain waits for them."""
+    for pod in pods:
+        due = pod.metadata.deletion_timestamp
+        if due is None or now - due <= TERMINATION_PATIENCE:
+            continue
+        finalizers = ", ".join(pod.metadata.finalizers)
+        yield Finding(
+            check=POD_NOT_ENDED,
+            level=ERROR,
+            impact=UPDATE_STALLED,
+            summary=f"Node {pod.spec.node_name} cannot be drained: pod "
+            f"{qualified(pod.metadata.namespace, pod.metadata.name)} does not end",
+            description=f"It should have ended at {due:%Y-%m-%dT%H:%M:%SZ}, its grace period included. "
+            + (
+                f"It has finalizers that somebody has to remove: {finalizers}."
+                if finalizers
+                else "See on the node whether its container or a volume hangs."
+            ),
+            reference=DOCS + "podstuckterminating",
+            since=due,
+            scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
+            resources=(
+                node_ref(pod.spec.node_name),
+                ResourceRef(resource="pods", name=pod.metadata.name, namespace=pod.metadata.namespace),
+            ),
+            pool="" if pool.is_control_plane else pool.name,
+        )
+
+
+def _by_namespace(budgets: Sequence[PodDisruptionBudget]) -> dict[str, list[PodDisruptionBudget]]:
+    found: dict[str, list[PodDisruptionBudget]] = {}
+    for budget in budgets:
+        found.setdefault(budget.metadata.namespace, []).append(budget)
+    return found
+
+
+def _must_be_evicted(pod: Pod) -> bool:
+    """Whether a drain asks for its eviction: not what a DaemonSet or the kubelet itself put there, nor what ended."""
+    if pod.status.phase in ("Succeeded", "Failed") or "kubernetes.io/config.mirror" in pod.metadata.annotations:
+        return False
+    return not any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+
+
+def _drain(
+    node: str,
+    pool: PoolState,
+    held: Sequence[tuple[Pod, PodDisruptionBudget]],
+    since: datetime | None,
+    now: datetime,
+) -> Finding:
+    long = since is not None and now - since > DRAIN_PATIENCE
+    budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held}
+    pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held}
+    described = "; ".join(
+        f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
+        f"{budget.metadata.name} ({_rule(budget)}, {budget.status.current_healthy} of "
+        f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded{_exhausted(budget)})"
+        for pod, budget in held[:_MAX_PODS_NAMED]
+    )
+    return Finding(
+        check=DRAIN_BLOCKED,
+        level=ERROR if long else WARNING,
+        impact=UPDATE_STALLED if long else UPDATE_SPEED,
+        summary=f"Node {node} cannot be drained: {_hindrance(list(budgets.values()), list(budgets), list(pods))}",
+        description=f"The machine-config daemon waits until these pods may be evicted: {described}{_more(held)}. Run "
+        "more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
+        "delete the pods that may be interrupted.",
+        reference=DOCS + "drainblocked",
+        since=since,
+        scope=SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL,
+        resources=(
+            node_ref(node),
+            *(
+                ResourceRef(resource="pods", name=p.metadata.name, namespace=p.metadata.namespace)
+                for p in pods.values()
+            ),
+            *(
+                ResourceRef(
+                    group="policy",
+                    resource="poddisruptionbudgets",
+                    name=budget.metadata.name,
+                    namespace=budget.metadata.namespace,
+                )
+                for budget in budgets.values()
+            ),
+        ),
+        identity=node,
+        pool="" if pool.is_control_plane else pool.name,
+    )
+
+
+def _hindrance(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
+    """What the budgets do to the pods."""
+    who, whom = listed("PodDisruptionBudget", names), listed("pod", pods)
+    if all(budget.status.disruptions_allowed for budget in budgets):
+        return f"{who} cover {whom}, and no pod is evicted that more than one covers"
+    return f"{who} {'allows' if len(names) == 1 else 'allow'} no eviction of {whom}"
+
+
+def _exhausted(budget: PodDisruptionBudget) -> str:
+    """Since when it has allowed nothing, as far as it says."""
+    allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
+    if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
+        return ""
+    return f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _rule(budget: PodDisruptionBudget) -> str:
+    if budget.spec.max_unavailable is not None:
+        return f"maxUnavailable {budget.spec.max_unavailable}"
+    return f"minAvailable {budget.spec.min_available}"
+
+
+def _more(held: Sequence[object]) -> str:
+    return f", and {len(held) - _MAX_PODS_NAMED} more" if len(held) > _MAX_PODS_NAMED else ""

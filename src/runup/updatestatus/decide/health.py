@@ -1,0 +1,299 @@
+"""What may hinder the update, by the rules of `oc adm upgrade status`, in the order in which it collects them.
+
+A finding without summary, description or reference is dropped, as there. Levels rise with age: what an operator does
+for a few minutes in any update is nothing to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.gotext import quoted
+from runup.api.config_v1 import ClusterVersion
+from runup.api.update_v1alpha1 import ResourceRef
+from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide.control_plane import OperatorState
+from runup.updatestatus.decide.finding import (
+    ALERT_FIRING,
+    API_AVAILABILITY,
+    CONFIG_GROUP,
+    CRITICAL,
+    ERROR,
+    INFO,
+    NO_IMPACT,
+    NO_RUNBOOK,
+    NODE_DEGRADED,
+    NODE_UNAVAILABLE,
+    POOL_PAUSED,
+    SCOPE_CLUSTER,
+    SCOPE_CONTROL_PLANE,
+    SCOPE_WORKER_POOL,
+    UNKNOWN_IMPACT,
+    UPDATE_SPEED,
+    UPDATE_STALLED,
+    WARNING,
+    Finding,
+    cluster_version_ref,
+    node_ref,
+    operator_ref,
+    pool_ref,
+)
+from runup.updatestatus.decide.nodes import NodeState, PoolState, Trouble
+from runup.updatestatus.decide.snapshot import Alert
+
+NOT_FAILING_UNKNOWN, FAILING = "ClusterVersionFailingUnknown", "ClusterVersionFailing"
+OPERATOR_UNAVAILABLE, OPERATOR_DEGRADED = "ClusterOperatorUnavailable", "ClusterOperatorDegraded"
+PREVIOUS_PARTIAL = "PreviousUpdateIncomplete"
+
+_OCP = "https://docs.openshift.com/container-platform/latest/"
+_RUNBOOKS = "https://github.com/openshift/runbooks/blob/master/alerts/cluster-monitoring-operator/"
+_MACHINE_CONFIG_DOCS = (
+    _OCP + "post_installation_configuration/machine-configuration-tasks.html#understanding-the-machine-config-operator"
+)
+_PAUSED_DOCS = (
+    _OCP + "support/troubleshooting/troubleshooting-operator-issues.html"
+    "#troubleshooting-disabling-autoreboot-mco_troubleshooting-operator-issues"
+)
+_DEGRADED_DOCS = _RUNBOOKS + "ClusterOperatorDegraded.md"
+_DOWN_DOCS = _RUNBOOKS + "ClusterOperatorDown.md"
+_HISTORY_DOCS = (
+    _OCP + "updating/troubleshooting_updates/gathering-data-cluster-update.html"
+    "#gathering-clusterversion-history-cli_troubleshooting_updates"
+)
+
+TOLERATED = timedelta(minutes=5)
+UNAVAILABLE_TOO_LONG = timedelta(minutes=20)
+DEGRADED_TOO_LONG = timedelta(minutes=40)
+
+_KNOWN_ALERTS = frozenset({"PodDisruptionBudgetLimit", "PodDisruptionBudgetAtLimit"})
+_ALERT_LEVELS = {"warning": WARNING, "critical": CRITICAL}
+
+# A node's trouble -> how its summary ends.
+_NODE_IS = {
+    states.NOT_READY: "is not ready",
+    states.DISK_PRESSURE: "has disk pressure",
+    states.NETWORK_UNAVAILABLE: "has unavailable network",
+}
+_NODE_CONDITION = {
+    states.NOT_READY: "Ready!=True",
+    states.DISK_PRESSURE: "DiskPressure!=False",
+    states.NETWORK_UNAVAILABLE: "NetworkUnavailable!=False",
+}
+
+
+def is_complete(finding: Finding) -> bool:
+    """Whether it says what, why and where to read on; `oc` prints no other."""
+    return bool(finding.summary and finding.description and finding.reference)
+
+
+def of_pools(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
+    """Unavailable and degraded nodes, and paused pools. `now` is for the ages of conditions."""
+    for pool in pools:
+        for node in pool.nodes:
+            if node.unavailable and not node.updating and node.is_serious(now):
+                yield _unavailable_node(node, pool)
+            if node.degraded:
+                yield _node_finding(
+                    NODE_DEGRADED, ERROR, UPDATE_STALLED, f"Node {node.name} is degraded", node.reason, node, pool
+                )
+        if pool.excluded and pool.paused:
+            yield _paused(pool)
+
+
+def _scope(pool: PoolState) -> str:
+    return SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL
+
+
+def _layer(pool: PoolState) -> str:
+    return "" if pool.is_control_plane else pool.name
+
+
+def _node_finding(
+    check: str,
+    level: str,
+    impact: str,
+    summary: str,
+    description: str,
+    node: NodeState,
+    pool: PoolState,
+    since: datetime | None = None,
+) -> Finding:
+    return Finding(
+        check=check,
+        level=level,
+        impact=impact,
+        summary=summary,
+        description=description,
+        reference=_MACHINE_CONFIG_DOCS,
+        since=since,
+        scope=_scope(pool),
+        resources=(node_ref(node.name),),
+        pool=_layer(pool),
+    )
+
+
+def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
+    summary = " | ".join(_summary(node.name, trouble) for trouble in node.troubles)
+    # The description of a node that is degraded too is the daemon's reason, in oc and so here.
+    description = node.reason if node.degraded else " | ".join(_description(trouble) for trouble in node.troubles)
+    times = [trouble.since for trouble in node.troubles if trouble.since]
+    since = min(times, default=None)
+    return _node_finding(NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since)
+
+
+def _summary(name: str, trouble: Trouble) -> str:
+    end = _NODE_IS.get(trouble.reason)
+    return f"Node {name} {end}" if end else trouble.reason
+
+
+def _description(trouble: Trouble) -> str:
+    condition = _NODE_CONDITION.get(trouble.reason)
+    if condition is None:
+        return trouble.reason
+    return (
+        f"Node has a {condition} condition with Reason {quoted(trouble.reason)} and message {quoted(trouble.message)}"
+    )
+
+
+def _paused(pool: PoolState) -> Finding:
+    return Finding(
+        check=POOL_PAUSED,
+        level=WARNING,
+        impact=UPDATE_STALLED,
+        summary=f"Outdated nodes in a paused pool '{pool.name}' will not be updated",
+        description="Pool is paused, which stops all changes to the nodes in the pool, including updates. The nodes "
+        "will not be updated until the pool is unpaused by the administrator.",
+        reference=_PAUSED_DOCS,
+        scope=SCOPE_WORKER_POOL,
+        resources=(pool_ref(pool.name),),
+        pool=_layer(pool),
+    )
+
+
+def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
+    """Firing alerts that began after the update did, and those that are known to slow updates whenever they began."""
+    seen: dict[str, int] = {}
+    for alert in alerts:
+        name = alert.labels.get("alertname", "")
+        during = alert.active_at is not None and (started is None or started < alert.active_at)
+        known = name in _KNOWN_ALERTS
+        level = _ALERT_LEVELS.get(alert.labels.get("severity", ""), INFO)
+        if not name or not (known or during) or alert.state == "pending" or level == INFO:
+            continue
+        labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
+        seen[labels] = seen.get(labels, 0) + 1
+        yield Finding(
+            check=ALERT_FIRING,
+            level=level,
+            impact=UNKNOWN_IMPACT,
+            summary=f"Alert is firing: {alert.annotations.get('summary') or name}",
+            description=_when(known=known, during=during) + _alert_text(alert),
+            reference=alert.annotations.get("runbook_url") or NO_RUNBOOK,
+            since=alert.active_at,
+            scope=SCOPE_CLUSTER,
+            resources=(
+                ResourceRef(
+                    group=CONFIG_GROUP, resource="alerts", name=name, namespace=alert.labels.get("namespace", "")
+                ),
+            ),
+            # Labels tell alerts apart; where the answer has some twice, so has the report, as oc's.
+            identity=labels if seen[labels] == 1 else f"{labels}\0{seen[labels]}",
+        )
+
+
+def _when(*, known: bool, during: bool) -> str:
+    if not known:
+        return "Alert started firing during the update."
+    how = "started firing during the update" if during else "has been firing since before the update started"
+    return f"Alert known to affect updates {how}."
+
+
+def _alert_text(alert: Alert) -> str:
+    """The alert's own words, with a blank before them."""
+    parts = [text for key in ("description", "message") if (text := alert.annotations.get(key))]
+    return f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
+
+
+def of_cluster_version(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:
+    """Whether ClusterVersion fails to go on, or does not say."""
+    name = cluster.metadata.name
+    failing = find(cluster.status.conditions, "Failing")
+    if failing is None:
+        yield Finding(
+            check=NOT_FAILING_UNKNOWN,
+            summary=f"Cluster Version {name} has no Failing condition",
+            description="Current status of Cluster Version reconciliation is unclear.  See 'oc -n "
+            "openshift-cluster-version logs -l k8s-app=cluster-version-operator --tail -1' to debug.",
+            since=now,
+            resources=(cluster_version_ref(name),),
+            level=WARNING,
+            impact=UPDATE_STALLED,
+            reference=_DEGRADED_DOCS,
+        )
+    elif failing.status != "False":
+        verb = "may be" if failing.status == "Unknown" else "is"
+        yield Finding(
+            check=FAILING,
+            summary=f"Cluster Version {name} {verb} failing to proceed with the update ({failing.reason})",
+            description=failing.message,
+            since=failing.last_transition_time,
+            resources=(cluster_version_ref(name),),
+            level=WARNING,
+            impact=UPDATE_STALLED,
+            reference=_DEGRADED_DOCS,
+        )
+
+
+def of_operators(operators: Sequence[OperatorState], now: datetime) -> Iterator[Finding]:
+    """Operators that have been unavailable or degraded for longer than an update usually makes them."""
+    for operator in operators:
+        yield from _operator(operator.name, operator.available, "False", now)
+        yield from _operator(operator.name, operator.degraded, "True", now)
+
+
+# What is bad about which status: the check, how it is called, from when on it is an Error, where to read on.
+_BAD_OPERATOR = {
+    "False": (OPERATOR_UNAVAILABLE, "unavailable", UNAVAILABLE_TOO_LONG, _DOWN_DOCS),
+    "True": (OPERATOR_DEGRADED, "degraded", DEGRADED_TOO_LONG, _DEGRADED_DOCS),
+}
+
+
+def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -> Iterator[Finding]:
+    if condition is None or condition.status != bad:
+        return
+    check, word, too_long, reference = _BAD_OPERATOR[bad]
+    since = condition.last_transition_time
+    if since is not None and now - since <= TOLERATED:
+        return
+    yield Finding(
+        check=check,
+        level=ERROR if since is None or now - since > too_long else WARNING,
+        impact=API_AVAILABILITY,
+        summary=f"Cluster Operator {name} is {word} ({condition.reason})",
+        description=condition.message or "<no message>",
+        reference=reference,
+        since=since,
+        resources=(operator_ref(name),),
+    )
+
+
+def of_history(cluster: ClusterVersion, *, control_plane_done: bool) -> Iterator[Finding]:
+    """An update that was begun before the previous one had ended."""
+    history = cluster.status.history
+    if control_plane_done or len(history) < 2 or history[1].state != "Partial":
+        return
+    complete = next((entry.version for entry in history[2:] if entry.state == "Completed"), "unknown")
+    yield Finding(
+        check=PREVIOUS_PARTIAL,
+        level=WARNING,
+        impact=NO_IMPACT,
+        summary=f"Previous update to {history[1].version} never completed, last complete update was {complete}",
+        description=f"Current update to {history[0].version} was initiated while the previous update to version "
+        f"{history[1].version} was still in progress",
+        reference=_HISTORY_DOCS,
+        since=history[0].started_time,
+        resources=(cluster_version_ref(cluster.metadata.name),),
+    )

@@ -1,0 +1,196 @@
+"""A draft in, the status out: insights in their layers, what is left out counted, and the report's own conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubekit.api.conditions import without_condition
+from kubekit.api.meta_v1 import Condition
+from runup.api.update_v1alpha1 import ControlPlane, Informer, Insight, Omitted, UpdateStatusStatus, WorkerPool
+from runup.updatestatus.decide import insights, limits, pool_insights, version_insight
+from runup.updatestatus.decide.draft import INPUTS, Draft
+from runup.updatestatus.decide.finding import (
+    DOCS,
+    LEVELS,
+    SCOPE_CONTROL_PLANE,
+    SCOPE_WORKER_POOL,
+    UNKNOWN,
+    UNKNOWN_IMPACT,
+    Finding,
+    cluster_version_ref,
+    pool_ref,
+)
+from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
+from runup.updatestatus.decide.node_words import CONTROL_PLANE_POOL
+from runup.updatestatus.decide.nodes import PoolState
+from runup.updatestatus.decide.words import INFORMER, UPDATING, cut
+
+MORE = "InsightsOmitted"
+
+
+def status_of(found: Draft, caps: limits.Caps, memory: Memory) -> UpdateStatusStatus:
+    """The status with as much as `caps` allow."""
+    workers = [pool for pool in found.pools if not pool.is_control_plane]
+    kept = _kept_pools(workers, caps.pools)
+    control_plane = _control_plane_layer(found, caps, memory, len(workers) - len(kept))
+    pools = tuple(_worker_pool(pool, found, caps, memory) for pool in kept)
+    omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
+    missing = Omitted(nodes=sum(each.nodes for each in omitted), health=sum(each.health for each in omitted))
+    return UpdateStatusStatus(
+        control_plane=control_plane,
+        worker_pools=pools,
+        omitted_worker_pools=len(workers) - len(kept),
+        conditions=_own_conditions(found, missing, len(workers) - len(kept), memory),
+    )
+
+
+def _kept_pools(pools: Sequence[PoolState], limit: int) -> list[PoolState]:
+    """At most `limit` pools in their order; those that are done or empty are left out first."""
+    if len(pools) <= limit:
+        return list(pools)
+    ranked = sorted(range(len(pools)), key=lambda i: (pools[i].is_complete, not pools[i].total))
+    chosen = set(ranked[:limit])
+    return [pool for i, pool in enumerate(pools) if i in chosen]
+
+
+def _control_plane_layer(found: Draft, caps: limits.Caps, memory: Memory, omitted_pools: int) -> ControlPlane:
+    cluster, state = found.cluster, found.control_plane
+    pool = next((pool for pool in found.pools if pool.is_control_plane), None)
+    head: list[Insight] = []
+    if cluster is not None:
+        head.append(version_insight.cluster_version(cluster, state, found.waiting, memory, caps.text))
+    head += [insights.cluster_operator(each, memory, caps.text) for each in (state.operators if state else ())]
+    findings = [finding for finding in found.findings if finding.pool == CONTROL_PLANE]
+    if omitted_pools:
+        findings.append(_pools_omitted(omitted_pools))
+    made, omitted = _layer(
+        head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
+    )
+    said = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown(found)
+    return ControlPlane(
+        resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
+        pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
+        informers=(Informer(name=INFORMER, insights=made),),
+        omitted=omitted,
+        conditions=memory.conditions(memory.conditions_of("control_plane"), said),
+    )
+
+
+def _unknown(found: Draft) -> Said:
+    why = next((why for what, why in found.unreadable if what == INPUTS["cluster_version"]), "")
+    return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
+
+
+def _worker_pool(pool: PoolState, found: Draft, caps: limits.Caps, memory: Memory) -> WorkerPool:
+    findings = [finding for finding in found.findings if finding.pool == pool.name]
+    made, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    return WorkerPool(
+        name=pool.name,
+        resource=pool_ref(pool.name),
+        informers=(Informer(name=INFORMER, insights=made),),
+        omitted=omitted,
+        conditions=memory.conditions(memory.pool_conditions(pool.name), pool_insights.pool_updating(pool)),
+    )
+
+
+def _layer(
+    head: list[Insight],
+    pool: PoolState | None,
+    found: Draft,
+    findings: Sequence[Finding],
+    caps: limits.Caps,
+    memory: Memory,
+    max_nodes: int,
+    max_insights: int,
+) -> tuple[tuple[Insight, ...], Omitted]:
+    """The insights of one layer in order (`head`, the pool, its nodes, health), and what did not find room."""
+    bounded = caps != limits.UNBOUNDED
+    kept, more = _kept_findings(findings, caps.health)
+    made = list(head)
+    omitted_nodes = 0
+    if pool is not None:
+        made.append(pool_insights.machine_config_pool(pool, memory))
+        rows = found.rows[pool.name]
+        room = max(0, max_insights - len(made) - len(kept) - bool(more)) if bounded else len(rows)
+        rows = rows[: min(room, max_nodes)] if bounded else rows
+        made += [pool_insights.node(row, pool, memory, caps.text) for row in rows]
+        omitted_nodes = pool.total - len(rows)
+    made += [insights.health(finding, memory, caps.text) for finding in kept]
+    if more:
+        made.append(insights.health(_findings_omitted(more, pool), memory, caps.text))
+    return tuple(made), Omitted(nodes=omitted_nodes, health=len(more))
+
+
+def _kept_findings(findings: Sequence[Finding], limit: int) -> tuple[list[Finding], list[Finding]]:
+    """The `limit` worst in their order, and the rest."""
+    if len(findings) <= limit:
+        return list(findings), []
+    ranked = sorted(range(len(findings)), key=lambda i: -LEVELS.index(findings[i].level))
+    chosen = set(ranked[:limit])
+    return (
+        [finding for i, finding in enumerate(findings) if i in chosen],
+        [finding for i, finding in enumerate(findings) if i not in chosen],
+    )
+
+
+def _findings_omitted(more: Sequence[Finding], pool: PoolState | None) -> Finding:
+    counts = {level: sum(finding.level == level for finding in more) for level in reversed(LEVELS)}
+    listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
+    worker = pool is not None and not pool.is_control_plane
+    where = f" of pool '{pool.name}'" if pool is not None and worker else ""
+    return Finding(
+        check=MORE,
+        level=max((finding.level for finding in more), key=LEVELS.index),
+        impact=UNKNOWN_IMPACT,
+        summary=f"{len(more)} more insights{where} are left out ({listed})",
+        description="The report is limited in size; the first of those left out: "
+        + "; ".join(finding.summary for finding in more[:5]),
+        reference=DOCS + "insightsomitted",
+        scope=SCOPE_WORKER_POOL if worker else SCOPE_CONTROL_PLANE,
+        identity="health",
+        pool=pool.name if pool is not None and worker else CONTROL_PLANE,
+    )
+
+
+def _pools_omitted(count: int) -> Finding:
+    return Finding(
+        check=MORE,
+        level=UNKNOWN,
+        impact=UNKNOWN_IMPACT,
+        summary=f"{count} worker pools are left out, those that are done first",
+        description=f"The report holds at most {limits.MAX_POOLS} worker pools.",
+        reference=DOCS + "insightsomitted",
+        identity="pools",
+    )
+
+
+def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: Memory) -> tuple[Condition, ...]:
+    """The health of the report itself; conditions that others set are kept."""
+    said: list[Said] = [_available(found), _alerts(found), _complete(missing, pools)]
+    old = memory.conditions_of()
+    others = without_condition(old, *(each[0] for each in said))
+    return (*memory.conditions(old, *said), *others)
+
+
+def _available(found: Draft) -> Said:
+    if not found.unreadable:
+        return ("Available", "True", "AsExpected", "")
+    message = "; ".join(f"{what} could not be read: {why}" for what, why in found.unreadable)
+    return ("Available", "False", "CannotWatch", cut(message, 4096))
+
+
+def _alerts(found: Draft) -> Said:
+    if found.alerts_unreadable is not None:
+        return ("AlertsReachable", "False", "CannotReadAlerts", cut(found.alerts_unreadable, 4096))
+    if not found.alerts_asked:
+        return ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
+    return ("AlertsReachable", "True", "AsExpected", "")
+
+
+def _complete(missing: Omitted, pools: int) -> Said:
+    parts = [f"{missing.nodes} nodes"] if missing.nodes else []
+    parts += [f"{missing.health} health insights"] if missing.health else []
+    parts += [f"{pools} worker pools"] if pools else []
+    if not parts:
+        return ("Complete", "True", "AsExpected", "")
+    return ("Complete", "False", "InsightsOmitted", f"Left out to keep the object small: {', '.join(parts)}")

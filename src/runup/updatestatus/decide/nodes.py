@@ -1,0 +1,357 @@
+"""Nodes and pools during an update: objects in, the state of every node and the counts of every pool out.
+
+The rules are those of `oc adm upgrade status` (openshift/oc pkg/cli/admin/upgrade/status at 6b8e30c5b): a node is
+updated when the release version of its current MachineConfig is the target's, whatever the pool's own counters say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node
+from runup.api.config_v1 import ClusterVersion
+from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
+from runup.updatestatus.decide.node_words import (
+    ASSESSMENTS,
+    COMPLETED,
+    CONTROL_PLANE_POOL,
+    DEGRADED,
+    DRAINING,
+    EXCLUDED,
+    OUTDATED,
+    PAUSED,
+    PENDING,
+    PHASES,
+    PROGRESSING,
+    REBOOTING,
+    UNAVAILABLE,
+    UPDATED,
+    UPDATING,
+    WORKER_POOL,
+)
+
+_PREFIX = "machineconfiguration.openshift.io/"
+CURRENT_CONFIG = _PREFIX + "currentConfig"
+DESIRED_CONFIG = _PREFIX + "desiredConfig"
+CURRENT_IMAGE = _PREFIX + "currentImage"
+DESIRED_IMAGE = _PREFIX + "desiredImage"
+STATE = _PREFIX + "state"
+REASON = _PREFIX + "reason"
+DESIRED_DRAIN = _PREFIX + "desiredDrain"
+APPLIED_DRAIN = _PREFIX + "lastAppliedDrain"
+LAYERING = _PREFIX + "layering-enabled"
+LAYERED_IMAGE = _PREFIX + "newestImageEquivalentConfig"
+RELEASE_VERSION = _PREFIX + "release-image-version"
+
+_ASSESSMENT_RANK = {name: rank for rank, name in enumerate(ASSESSMENTS)}
+_PHASE_RANK = {name: rank for rank, name in enumerate(PHASES)}
+
+_BY_PHASE: dict[str, tuple[str, int | None]] = {
+    PAUSED: (EXCLUDED, 0),
+    PENDING: (OUTDATED, None),
+    DRAINING: (PROGRESSING, 600),
+    UPDATING: (PROGRESSING, 300),
+    REBOOTING: (PROGRESSING, 300),
+    UPDATED: (COMPLETED, 0),
+}
+"""Phase -> assessment, and the estimate in seconds (None: unknown)."""
+
+NOT_READY = "Not ready"
+DISK_PRESSURE = "Disk pressure"
+NETWORK_UNAVAILABLE = "Network unavailable"
+UNSCHEDULABLE = "Node is marked unschedulable"
+DAEMON_BUSY = "Machine Config Daemon is processing the node"
+
+# Condition type -> the status it should have, and what its absence of that is called.
+_WANTED = {
+    "Ready": ("True", NOT_READY),
+    "DiskPressure": ("False", DISK_PRESSURE),
+    "NetworkUnavailable": ("False", NETWORK_UNAVAILABLE),
+}
+# How long a trouble may last before anybody should look; not listed: it never matters by itself.
+SERIOUS_AFTER = {
+    NOT_READY: timedelta(minutes=5),
+    DISK_PRESSURE: timedelta(minutes=1),
+    NETWORK_UNAVAILABLE: timedelta(minutes=1),
+}
+_HARMLESS = frozenset({UNSCHEDULABLE, DAEMON_BUSY})
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """One reason why a node cannot take work; `message` is the condition's, `since` its last transition."""
+
+    reason: str
+    message: str = ""
+    since: datetime | None = None
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What the nodes go to. `version` is None without history; `migrating` while the architecture is being changed."""
+
+    version: str | None = None
+    migrating: bool = False
+
+
+class NodeState(msgspec.Struct, frozen=True):
+    """One node. `estimate_s` is None when unknown and 0 when nothing is to come; `version` is empty when unknown."""
+
+    name: str
+    version: str
+    phase: str
+    assessment: str
+    estimate_s: int | None
+    message: str
+    updated: bool
+    updating: bool
+    unavailable: bool
+    degraded: bool
+    reason: str
+    troubles: tuple[Trouble, ...]
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Where its row stands in the table of its pool."""
+        return _ASSESSMENT_RANK[self.assessment], _PHASE_RANK[self.phase], self.name
+
+    def is_serious(self, now: datetime) -> bool:
+        """Whether one of its troubles has lasted longer than such troubles usually do."""
+        return any(_is_serious(trouble, now) for trouble in self.troubles)
+
+
+class PoolState(msgspec.Struct, frozen=True):
+    """A pool and its nodes in the order in which they were given, with what is counted of them."""
+
+    name: str
+    paused: bool
+    nodes: tuple[NodeState, ...]
+    total: int
+    available: int
+    progressing: int
+    outdated: int
+    draining: int
+    excluded: int
+    degraded: int
+    pending: int
+
+    @property
+    def is_control_plane(self) -> bool:
+        """Whether these are the control plane's nodes."""
+        return self.name == CONTROL_PLANE_POOL
+
+    @property
+    def done(self) -> int:
+        """How many nodes are in phase Updated."""
+        return self.total - self.outdated
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every node is done, of which there may be none."""
+        return self.outdated == 0
+
+    @property
+    def assessment(self) -> str:
+        """The pool in one word."""
+        if self.is_complete:
+            return COMPLETED
+        if self.pending == self.total:
+            return PENDING
+        if self.degraded:
+            return DEGRADED
+        return EXCLUDED if self.excluded else PROGRESSING
+
+    def rows(self) -> tuple[NodeState, ...]:
+        """The nodes in the order of their table."""
+        return tuple(sorted(self.nodes, key=lambda node: node.order))
+
+
+def target_of(cluster: ClusterVersion) -> Target:
+    """Where the newest entry of the history goes."""
+    history = cluster.status.history
+    if not history:
+        return Target()
+    progressing = status_of(cluster.status.conditions, "Progressing") == "True"
+    return Target(history[0].version, is_architecture_change(cluster) and progressing)
+
+
+def is_architecture_change(cluster: ClusterVersion) -> bool:
+    """Whether the newest entry of the history has the version of the one before, and another image."""
+    history = cluster.status.history
+    return len(history) > 1 and history[0].version == history[1].version and history[0].image != history[1].image
+
+
+def versions_of(configs: Sequence[MachineConfig]) -> dict[str, str]:
+    """MachineConfig -> the release that it was rendered for; configurations of no release are left out."""
+    named = ((config.metadata.name, config.metadata.annotations.get(RELEASE_VERSION, "")) for config in configs)
+    return {name: version for name, version in named if version}
+
+
+def assess_pools(
+    pools: Sequence[MachineConfigPool], nodes: Sequence[Node], versions: Mapping[str, str], target: Target
+) -> tuple[PoolState, ...]:
+    """The state of every pool, in the order of `pools`; a node that belongs to none is left out."""
+    members = _members(pools, nodes)
+    return tuple(
+        pool_state(pool, tuple(node_state(node, pool, versions, target) for node in members[pool.metadata.name]))
+        for pool in pools
+    )
+
+
+def _members(pools: Sequence[MachineConfigPool], nodes: Sequence[Node]) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
+    choose = _chooser(pools)
+    for node in nodes:
+        name = choose(node.metadata.labels)
+        if name is not None:
+            found[name].append(node)
+    return found
+
+
+def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]], str | None]:
+    """Labels -> pool: master first, then the first custom pool that matches, then worker."""
+    rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 2}
+    ordered = sorted(pools, key=lambda pool: rank.get(pool.metadata.name, 1))
+    selectors = [(pool.metadata.name, pool.spec.node_selector) for pool in ordered if pool.spec.node_selector]
+    keys = sorted(
+        {key for _, selector in selectors for key in selector.match_labels}
+        | {expression.key for _, selector in selectors for expression in selector.match_expressions}
+    )
+    # Thousands of nodes share a handful of combinations of the labels that selectors look at.
+    known: dict[tuple[str | None, ...], str | None] = {}
+
+    def choose(labels: Mapping[str, str]) -> str | None:
+        seen = tuple(map(labels.get, keys))
+        if seen not in known:
+            own = dict(labels)
+            known[seen] = next((name for name, selector in selectors if selector.matches(own)), None)
+        return known[seen]
+
+    return choose
+
+
+def pool_state(pool: MachineConfigPool, nodes: tuple[NodeState, ...]) -> PoolState:
+    """A pool's nodes, counted."""
+    active = (DRAINING, UPDATING, REBOOTING)
+    return PoolState(
+        name=pool.metadata.name,
+        paused=pool.spec.paused,
+        nodes=nodes,
+        total=len(nodes),
+        available=sum(not node.unavailable for node in nodes),
+        progressing=sum(node.phase in active and not node.degraded for node in nodes),
+        outdated=sum(node.phase != UPDATED for node in nodes),
+        draining=sum(node.phase == DRAINING for node in nodes),
+        excluded=sum(node.phase == PAUSED for node in nodes),
+        degraded=sum(node.degraded for node in nodes),
+        pending=sum(node.phase == PENDING for node in nodes),
+    )
+
+
+def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str], target: Target) -> NodeState:
+    """One node of `pool` on its way to `target`."""
+    notes = node.metadata.annotations
+    current, desired = notes.get(CURRENT_CONFIG, ""), notes.get(DESIRED_CONFIG, "")
+    here, there = versions.get(current, ""), versions.get(desired, "")
+    same = current == desired
+    on_target = desired == pool.spec.configuration.name
+    settled = not target.migrating or DESIRED_CONFIG not in notes or (same and on_target)
+    updated = bool(here) and here == target.version and settled
+    updating = not updated and bool(here and there) and there == target.version and not same and on_target
+    degraded = bool(desired) and notes.get(STATE) in ("Degraded", "Unreconcilable")
+    troubles, unavailable = _availability(node, pool)
+    phase = _phase(notes, updated=updated, updating=updating, paused=pool.spec.paused)
+    assessment, estimate = _BY_PHASE[phase]
+    message = ""
+    if unavailable and not updating:
+        assessment, message, estimate = UNAVAILABLE, " | ".join(t.reason for t in troubles), 0 if updated else None
+    if degraded:
+        assessment, message, estimate = DEGRADED, notes.get(REASON, ""), 0 if updated else None
+    return NodeState(
+        name=node.metadata.name,
+        version=here,
+        phase=phase,
+        assessment=assessment,
+        estimate_s=estimate,
+        message=message,
+        updated=updated,
+        updating=updating,
+        unavailable=unavailable,
+        degraded=degraded,
+        reason=notes.get(REASON, ""),
+        troubles=troubles,
+    )
+
+
+def _phase(notes: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
+    if updating:
+        if _is_draining(notes):
+            return DRAINING
+        return {"Rebooting": REBOOTING, "Done": UPDATED}.get(notes.get(STATE, ""), UPDATING)
+    if updated:
+        return UPDATED
+    return PAUSED if paused else PENDING
+
+
+def _is_draining(notes: Mapping[str, str]) -> bool:
+    desired, applied = notes.get(DESIRED_DRAIN, ""), notes.get(APPLIED_DRAIN, "")
+    if not desired or not applied:
+        return False
+    return (desired != applied and desired.partition("-")[0] == "drain") or notes.get(STATE) == "Done"
+
+
+def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Trouble, ...], bool]:
+    """The node's troubles, and whether they make it unavailable."""
+    troubles = []
+    for condition in node.status.conditions:
+        wanted, name = _WANTED.get(condition.type, (condition.status, ""))
+        if condition.status != wanted:
+            troubles.append(Trouble(name, condition.message, condition.last_transition_time))
+    if node.spec.unschedulable:
+        troubles.append(Trouble(UNSCHEDULABLE))
+    if not troubles:
+        if _is_at_rest(node.metadata.annotations):
+            return (), False
+        troubles.append(Trouble(DAEMON_BUSY))
+    unexpected = _unexpected_image(node.metadata.annotations, pool)
+    if unexpected:
+        troubles.append(Trouble(unexpected))
+    return tuple(troubles), not unexpected and _has_pool_image(node.metadata.annotations, pool)
+
+
+def _is_at_rest(notes: Mapping[str, str]) -> bool:
+    """Whether the machine-config daemon is done with the node, or has given up."""
+    state = notes.get(STATE, "")
+    if state in ("Degraded", "Unreconcilable"):
+        return True
+    current, desired = notes.get(CURRENT_CONFIG, ""), notes.get(DESIRED_CONFIG, "")
+    if CURRENT_IMAGE in notes or DESIRED_IMAGE in notes:
+        image = notes.get(DESIRED_IMAGE, "")
+        images_equal = bool(image) and image == notes.get(CURRENT_IMAGE)
+    else:
+        images_equal = True
+    return bool(desired) and current == desired and images_equal and state == "Done"
+
+
+def _layered_image(pool: MachineConfigPool) -> str:
+    return pool.metadata.annotations.get(LAYERED_IMAGE, "") if LAYERING in pool.metadata.labels else ""
+
+
+def _unexpected_image(notes: Mapping[str, str], pool: MachineConfigPool) -> str:
+    image = _layered_image(pool)
+    if image and notes.get(DESIRED_IMAGE, "") != image:
+        return f"Node has an unexpected annotation {LAYERED_IMAGE}={image}"
+    return ""
+
+
+def _has_pool_image(notes: Mapping[str, str], pool: MachineConfigPool) -> bool:
+    return bool(_layered_image(pool)) or not notes.get(DESIRED_IMAGE, "")
+
+
+def _is_serious(trouble: Trouble, now: datetime) -> bool:
+    if trouble.reason in _HARMLESS:
+        return False
+    patience = SERIOUS_AFTER.get(trouble.reason)
+    return patience is None or trouble.since is None or now - trouble.since >= patience

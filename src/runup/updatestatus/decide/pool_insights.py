@@ -1,0 +1,138 @@
+"""The insights of a pool and its nodes: counted and assessed states in, summaries and conditions out."""
+
+from __future__ import annotations
+
+from kubekit.lang.gotext import SECOND, go_duration
+from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeInsight, PoolSummary
+from runup.updatestatus.decide import node_words, uids
+from runup.updatestatus.decide import nodes as states
+from runup.updatestatus.decide.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
+from runup.updatestatus.decide.memory import CONTROL_PLANE, Memory, Said
+from runup.updatestatus.decide.nodes import NodeState, PoolState
+from runup.updatestatus.decide.words import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
+
+
+def _scope(pool: PoolState) -> str:
+    return SCOPE_CONTROL_PLANE if pool.is_control_plane else SCOPE_WORKER_POOL
+
+
+def layer_of(pool: PoolState) -> str:
+    """The layer that the pool's insights stand in."""
+    return CONTROL_PLANE if pool.is_control_plane else pool.name
+
+
+def machine_config_pool(pool: PoolState, memory: Memory) -> Insight:
+    """One pool."""
+    uid = uids.of_object("mcp", pool.name)
+    old = memory.insight(layer_of(pool), uid)
+    kept = old.machine_config_pool.conditions if old and old.machine_config_pool else ()
+    counts = {
+        "Total": pool.total,
+        "Available": pool.available,
+        "Progressing": pool.progressing,
+        "Outdated": pool.outdated,
+        "Draining": pool.draining,
+        "Excluded": pool.excluded,
+        "Degraded": pool.degraded,
+    }
+    return memory.settled(
+        layer_of(pool),
+        Insight(
+            uid=uid,
+            acquired_at=memory.stamp,
+            type="MachineConfigPool",
+            machine_config_pool=MachineConfigPoolInsight(
+                name=pool.name,
+                resource=pool_ref(pool.name),
+                scope_type=_scope(pool),
+                assessment=pool.assessment,
+                completion=pool_completion(pool.done, pool.total),
+                summaries=tuple(PoolSummary(type=name, count=count) for name, count in counts.items()),
+                conditions=memory.conditions(kept, pool_updating(pool), _pool_healthy(pool)),
+            ),
+        ),
+    )
+
+
+def pool_completion(done: int, total: int) -> int:
+    """Percent, rounded half to even, and 100 only when every node is done."""
+    return 100 if done == total else min(99, round(100 * done / total))
+
+
+def pool_updating(pool: PoolState) -> Said:
+    """Condition Updating of a pool."""
+    if pool.is_complete:
+        return (UPDATING, "False", "Updated", "")
+    if pool.progressing or pool.draining:
+        return (UPDATING, "True", "Progressing", "")
+    if pool.excluded:
+        return (UPDATING, "False", "Paused", "")
+    if pool.done:
+        # Between two batches no node is on its way, and the pool is.
+        return (UPDATING, "True", "Progressing", "")
+    return (UPDATING, "False", "Pending", "")
+
+
+def _pool_healthy(pool: PoolState) -> Said:
+    if pool.degraded:
+        return (HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
+    if not pool.total:
+        return (HEALTHY, "True", "NoNodes", "")
+    return (HEALTHY, "True", "AllNodesUpdated" if pool.is_complete else "Paused" if pool.paused else "NoProblems", "")
+
+
+# Phase -> reason of condition Updating.
+_PHASE_REASONS = {
+    node_words.DRAINING: "Draining",
+    node_words.UPDATING: "Updating",
+    node_words.REBOOTING: "Rebooting",
+    node_words.PAUSED: "Paused",
+    node_words.PENDING: "Pending",
+    node_words.UPDATED: "Completed",
+}
+# Trouble -> reason of condition Available.
+_TROUBLE_REASONS = {
+    states.NOT_READY: "NotReady",
+    states.DISK_PRESSURE: "DiskPressure",
+    states.NETWORK_UNAVAILABLE: "NetworkUnavailable",
+    states.UNSCHEDULABLE: "Unschedulable",
+    states.DAEMON_BUSY: "MachineConfigDaemonBusy",
+}
+
+
+def node(state: NodeState, pool: PoolState, memory: Memory, text: int) -> Insight:
+    """One node of `pool`; `text` limits messages, in characters."""
+    layer = layer_of(pool)
+    uid = uids.of_object("node", state.name)
+    old = memory.insight(layer, uid)
+    return memory.settled(
+        layer,
+        Insight(
+            uid=uid,
+            acquired_at=memory.stamp,
+            type="Node",
+            node=NodeInsight(
+                name=state.name,
+                resource=node_ref(state.name),
+                pool_resource=pool_ref(pool.name),
+                scope_type=_scope(pool),
+                version=state.version[: room(VERSION_LIMIT, text)],
+                est_to_complete="" if state.estimate_s is None else go_duration(state.estimate_s * SECOND),
+                message=cut(state.message, text),
+                conditions=memory.conditions(
+                    old.node.conditions if old and old.node else (),
+                    (UPDATING, "True" if state.updating else "False", _PHASE_REASONS[state.phase], ""),
+                    _node_available(state, text),
+                    (DEGRADED, "True", "Degraded", "") if state.degraded else (DEGRADED, "False", "AsExpected", ""),
+                ),
+            ),
+        ),
+    )
+
+
+def _node_available(state: NodeState, text: int) -> Said:
+    if not state.unavailable:
+        return (AVAILABLE, "True", "AsExpected", "")
+    reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]
+    message = cut(" | ".join(trouble.reason for trouble in state.troubles), text)
+    return (AVAILABLE, "False", reasons[0] if len(reasons) == 1 else "MultipleReasons", message)

@@ -1,0 +1,40 @@
+"""What identifies an insight: a name that stays the same while its content changes, and fits the API's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from kubekit.lang.digest import sha256
+from kubekit.lang.pattern import Pattern
+from runup.api.update_v1alpha1 import ResourceRef
+from runup.updatestatus.decide.finding import Finding
+
+_PLAIN = Pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LIMIT = 63
+
+
+@lru_cache(maxsize=1 << 14)
+def of_object(kind: str, name: str) -> str:
+    """`co-etcd`; a name with dots, or a long one, is replaced by 26 characters of its digest."""
+    uid = f"{kind}-{name}"
+    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_digest([name])}"
+
+
+def of_finding(finding: Finding) -> str:
+    """The rule, and what it is about: the finding's identity where it has one, else its objects; never its text."""
+    about = [finding.identity] if finding.identity else [part for ref in finding.resources for part in _parts(ref)]
+    return f"health-{_digest([finding.check, *about])}"
+
+
+def _parts(ref: ResourceRef) -> tuple[str, ...]:
+    return ref.group, ref.resource, ref.namespace, ref.name
+
+
+def _digest(parts: Iterable[str]) -> str:
+    import base64
+
+    # The lengths keep ("ab", "c") apart from ("a", "bc").
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    digest = sha256(text.encode())[:16]
+    return base64.b32encode(digest).decode().rstrip("=").lower()
