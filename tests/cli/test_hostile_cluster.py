@@ -27,7 +27,7 @@ from runup.cli.operator import log as operator_log
 from runup.cli.output import Printable, bare
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
-from runup.cli.upgrade import view
+from runup.clusterversion.cli import view
 from runup.preflight.cli.render import history as rendered_history
 from runup.preflight.cli.render import preflight
 from runup.preflight.cli.render.explain import explain, explanation

@@ -27,10 +27,10 @@ from kubekit.kube.reviews import token_request
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control.surroundings import API_SERVER
+from runup.clusterversion.control.metrics import Metrics
 from runup.controllers.certificate import LOOKED_AT_EVERY_S
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.leading import cancel
-from runup.controllers.metrics import Metrics
 from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
 from runup.controllers.readiness import ASKED_EVERY_S, Readiness
 from runup.controllers.serving_tls import asked_by_flags, profile_reflector

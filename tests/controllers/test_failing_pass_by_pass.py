@@ -34,7 +34,7 @@ from runup.applying.control.loading import Loads
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.control.worker import Worker
 from runup.applying.decide.progress import Loading, State, Wanted
-from runup.controllers.clusterversion import (
+from runup.clusterversion.control.clusterversion import (
     KEY,
     Caches,
     ClusterVersionController,
@@ -43,11 +43,11 @@ from runup.controllers.clusterversion import (
     _unreadable,
     reflectors,
 )
+from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.decide.applying import Asked
+from runup.clusterversion.decide.reconcile import reconcile
 from runup.controllers.execute import Executor
-from runup.controllers.metrics import Metrics
 from runup.controllers.sources.authorities import Authorities
-from runup.domain.clusterversion.applying import Asked
-from runup.domain.clusterversion.reconcile import reconcile
 from runup.preflight.control.reports import ReportReader
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, encode

@@ -30,7 +30,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
-from runup.controllers.clusterversion import Caches
+from runup.clusterversion.control.clusterversion import Caches
 from runup.preflight.decide import workloads
 from runup.preflight.decide.workloads import Quantities, Workplace
 

@@ -22,11 +22,11 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release, SignatureStore
+from runup.clusterversion.control.clusterversion import reflectors
+from runup.clusterversion.decide.observed import Facts
 from runup.controllers import ending
-from runup.controllers.clusterversion import reflectors
 from runup.controllers.ending import _CutOff, run_until_told
 from runup.controllers.manager import Manager, Options, load_own, options_from_environment
-from runup.domain.clusterversion.observed import Facts
 from runup.preflight.decide.workloads import Workplace
 
 PLACE = Workplace(namespace="ns", node_name="node-1")

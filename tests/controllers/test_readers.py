@@ -24,11 +24,11 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control import tracking
+from runup.clusterversion.control.metrics import Metrics
 from runup.controllers import endpoint as endpoint_module
 from runup.controllers import serving_tls
 from runup.controllers.certificate import ServingCertificate
 from runup.controllers.endpoint import Endpoint, _place
-from runup.controllers.metrics import Metrics
 from runup.controllers.readers import Readers, Refusal
 from runup.controllers.readiness import Readiness
 from runup.controllers.served import ProcessOptions, served

@@ -21,10 +21,10 @@ from tests.factories import cluster_operator
 
 from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
-from runup.controllers.cluster_series import ClusterSeries
-from runup.controllers.metrics import Metrics
-from runup.controllers.story import Story, nobody_writes
-from runup.domain.clusterversion.reconcile import reconcile
+from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.story import Story, nobody_writes
+from runup.clusterversion.decide.reconcile import reconcile
 from runup.domain.plan import Plan
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck

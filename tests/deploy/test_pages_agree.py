@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runup.cli.check import probe
-from runup.cli.check.model import Right
+from runup.clusterversion.cli.check import probe
+from runup.clusterversion.cli.check.model import Right
 
 ROOT = Path(__file__).parents[2]
 DOMAIN = ROOT / "src" / "runup" / "domain"

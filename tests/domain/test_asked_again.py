@@ -17,9 +17,9 @@ from runup.advice.decide.risks import alerts
 from runup.advice.decide.service import Query, ServiceState, is_due
 from runup.api.config_v1 import Release
 from runup.applying.decide.progress import Loading
-from runup.domain.clusterversion.applying import load_work
-from runup.domain.clusterversion.observed import ReleaseCheck
-from runup.domain.clusterversion.preflights import check_work, read_work
+from runup.clusterversion.decide.applying import load_work
+from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.preflights import check_work, read_work
 from runup.preflight.decide.steps import Trust
 from runup.updatestatus.decide.snapshot import Alert
 

@@ -1,6 +1,6 @@
 """What completes the values of flags without asking a cluster: fixed words, scenarios, folders.
 
-What a cluster is asked for is in `runup.cli.upgrade.names`. Whatever goes wrong here completes nothing, too: a shell
+What a cluster is asked for is in `runup.cli.names`. Whatever goes wrong here completes nothing, too: a shell
 that prints an error into the line is worse than one that offers nothing.
 """
 

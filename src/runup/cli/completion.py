@@ -1,7 +1,7 @@
 """`runup completion SHELL`: the script that completes commands, flags, versions and risk names.
 
 The script asks `runup` itself; what a cluster must answer is asked with a short time limit, and no answer is no
-completion rather than an error (`runup.cli.upgrade.names`).
+completion rather than an error (`runup.cli.names`).
 """
 
 from __future__ import annotations

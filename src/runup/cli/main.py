@@ -19,10 +19,10 @@ from runup.cli.lazy import LazyGroup
 from runup.cli.output import shown
 
 COMMANDS: dict[str, str] = {
-    "upgrade": "runup.cli.upgrade.command:upgrade",
+    "upgrade": "runup.clusterversion.cli.command:upgrade",
     "preflight": "runup.preflight.cli.command:preflight",
     "kmod": "runup.kernelmodules.cli.command:kmod",
-    "check": "runup.cli.check.command:check",
+    "check": "runup.clusterversion.cli.check.command:check",
     "graph": "runup.advice.cli.graph.command:graph",
     "checks": "runup.checks.cli.command:checks",
     "release": "runup.release.cli.command:release",

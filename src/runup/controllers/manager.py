@@ -30,17 +30,17 @@ from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.payloads import Payloads, read_folder
 from runup.applying.control.worker import Worker
 from runup.applying.decide import retrieval
-from runup.controllers.clusterversion import KEY, Caches, ClusterVersionController, reflectors
+from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors
+from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.decide.observed import Facts
+from runup.clusterversion.decide.reconcile import NAME
 from runup.controllers.ending import run_until_told
 from runup.controllers.endpoint import Endpoint
 from runup.controllers.execute import Executor
 from runup.controllers.leading import cancel, keep_running, lead
-from runup.controllers.metrics import Metrics
 from runup.controllers.served import ProcessOptions, served
 from runup.controllers.sources.authorities import Authorities
 from runup.controllers.sources.installer import Installer
-from runup.domain.clusterversion.observed import Facts
-from runup.domain.clusterversion.reconcile import NAME
 from runup.preflight.control.reports import ReportReader
 from runup.preflight.decide.workloads import Workplace
 from runup.release.control.release_images import ReleaseImages

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.lang import yaml
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.cli.check.judge import exit_code, rows
-from runup.cli.check.lines import text
-from runup.cli.check.model import Facts, Result, Right, Row
+from runup.clusterversion.cli.check.judge import exit_code, rows
+from runup.clusterversion.cli.check.lines import text
+from runup.clusterversion.cli.check.model import Facts, Result, Right, Row
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")

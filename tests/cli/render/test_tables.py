@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.cli.render import samples
 
-from runup.cli.check.lines import text as check_lines
-from runup.cli.check.model import Result
-from runup.cli.check.model import Row as CheckRow
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
+from runup.clusterversion.cli.check.lines import text as check_lines
+from runup.clusterversion.cli.check.model import Result
+from runup.clusterversion.cli.check.model import Row as CheckRow
 from runup.preflight.cli.render.explain import Explanation, explanation
 from runup.preflight.cli.render.preflight import result, risk_table
 from runup.preflight.decide.findings import Findings

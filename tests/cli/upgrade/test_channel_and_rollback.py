@@ -12,7 +12,7 @@ from tests.cli.conftest import Run, Server
 from runup.advice.cli import channel
 from runup.cli import facts
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import rollback
+from runup.clusterversion.cli import rollback
 
 
 def _facts(now: str = "", known: tuple[str, ...] = ()) -> facts.Facts:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from tests.cli.conftest import Run
 
-from runup.cli.upgrade import files
+from runup.cli import files
 
 SINCE = "2026-01-14T09:30:00Z"
 CONDITIONS = [

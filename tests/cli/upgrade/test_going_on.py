@@ -11,9 +11,9 @@ from tests.cli.conftest import Ran, Run, Server, cluster
 
 from runup.cli.errors import CommandError
 from runup.cli.render.text import age
-from runup.cli.upgrade import going_on
-from runup.cli.upgrade.preflight import notes
-from runup.cli.upgrade.targets import Flags, Target, choose
+from runup.clusterversion.cli import going_on
+from runup.clusterversion.cli.preflight import notes
+from runup.clusterversion.cli.targets import Flags, Target, choose
 
 OLD, NEW, OTHER = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "abc")
 NEW_ELSEWHERE = f"mirror.example/release@sha256:{'b' * 64}"

@@ -13,10 +13,10 @@ from tests.cli.upgrade.between import Between
 
 from kubekit.kube.errors import Invalid
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import actions
-from runup.cli.upgrade.preflight import check_target, notes, parse_timeout
-from runup.cli.upgrade.request import Request
-from runup.cli.upgrade.targets import Flags
+from runup.clusterversion.cli import actions
+from runup.clusterversion.cli.preflight import check_target, notes, parse_timeout
+from runup.clusterversion.cli.request import Request
+from runup.clusterversion.cli.targets import Flags
 
 IMAGE = "quay.io/ocp/release@sha256:" + "a" * 64
 OFFERED = {"desired": {"version": "5.0.0", "image": "x"}, "availableUpdates": [{"version": "5.1.0", "image": IMAGE}]}

@@ -10,7 +10,7 @@ from tests.cli.conftest import cluster
 
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.cli.errors import CommandError
-from runup.cli.upgrade.targets import (
+from runup.clusterversion.cli.targets import (
     Flags,
     Nothing,
     Target,

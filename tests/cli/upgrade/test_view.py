@@ -22,10 +22,10 @@ from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
-from runup.cli.upgrade import wait
-from runup.cli.upgrade.request import Request as Asked
-from runup.cli.upgrade.targets import Flags
-from runup.cli.upgrade.view import LEAVE, Progress, changed, region, so_far
+from runup.clusterversion.cli import wait
+from runup.clusterversion.cli.request import Request as Asked
+from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.view import LEAVE, Progress, changed, region, so_far
 from runup.preflight.decide.findings import Risk
 from runup.preflight.decide.results import IN_PROGRESS
 

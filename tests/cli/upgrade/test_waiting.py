@@ -16,10 +16,10 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.errors import NotFound, Unreachable
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import wait
-from runup.cli.upgrade.request import Request as Asked
-from runup.cli.upgrade.targets import Flags
-from runup.cli.upgrade.wait import State, judge, pod_state
+from runup.clusterversion.cli import wait
+from runup.clusterversion.cli.request import Request as Asked
+from runup.clusterversion.cli.targets import Flags
+from runup.clusterversion.cli.wait import State, judge, pod_state
 
 SINCE = "2026-01-14T09:30:00Z"
 ASKED = {"mode": "Preflight", "version": "5.2.0"}

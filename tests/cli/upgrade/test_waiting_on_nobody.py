@@ -12,9 +12,9 @@ from kubekit.kube import calls
 from kubekit.kube.clock import ManualClock
 from runup.cli import cluster as clusters
 from runup.cli.errors import CommandError
-from runup.cli.upgrade import wait
-from runup.cli.upgrade.request import Request
-from runup.cli.upgrade.targets import Flags
+from runup.clusterversion.cli import wait
+from runup.clusterversion.cli.request import Request
+from runup.clusterversion.cli.targets import Flags
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)

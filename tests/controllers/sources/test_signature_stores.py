@@ -22,7 +22,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.oci.signatures import Keyring, Verifier, generate_key
 from runup.api.config_v1 import NameReference, SignatureStore
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.steps import Trust
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.remembered_signatures import MOST_BYTES, MOST_DIGESTS, merged

@@ -18,7 +18,7 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Keyring, Verifier, generate_key
 from kubekit.oci.stores import add_signature
 from runup.api.config_v1 import SignatureStore
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.steps import Trust
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks

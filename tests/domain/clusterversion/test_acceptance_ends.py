@@ -11,7 +11,7 @@ from kubekit.api.core_v1 import ConfigMap
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.domain.clusterversion.reconcile import reconcile
+from runup.clusterversion.decide.reconcile import reconcile
 
 ASKED = Update(version="5.1.0", accept_risks=(AcceptRisk(name="SlowNodeDrain"),))
 

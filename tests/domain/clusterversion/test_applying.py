@@ -14,7 +14,7 @@ from tests.factories import NOW
 from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import Loading, State
-from runup.domain.clusterversion.applying import LOAD, load_work
+from runup.clusterversion.decide.applying import LOAD, load_work
 
 FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
 

@@ -9,7 +9,7 @@ from tests.domain.clusterversion.world import World
 from tests.factories import NOW, SINCE
 
 from runup.api.config_v1 import AcceptRisk, Release, Update, UpdateHistory
-from runup.domain.clusterversion.history import begin
+from runup.clusterversion.decide.history import begin
 from runup.preflight.decide import history as histories
 
 ASKED = Update(version="5.0.3")

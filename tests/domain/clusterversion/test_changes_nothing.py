@@ -20,12 +20,12 @@ from tests.domain.clusterversion.world import World, image, release, risk
 from kubekit.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
 from runup.applying.decide.progress import Loading, Progress
-from runup.cli.upgrade import going_on
-from runup.cli.upgrade import preflight as preflight_request
-from runup.cli.upgrade.targets import Flags, clear_patch, update_patch
-from runup.domain.clusterversion import reconcile, view
-from runup.domain.clusterversion.goal import asks_for
-from runup.domain.clusterversion.observed import Observed
+from runup.clusterversion.cli import going_on
+from runup.clusterversion.cli import preflight as preflight_request
+from runup.clusterversion.cli.targets import Flags, clear_patch, update_patch
+from runup.clusterversion.decide import reconcile, view
+from runup.clusterversion.decide.goal import asks_for
+from runup.clusterversion.decide.observed import Observed
 
 SEQUENCES = int(os.environ.get("RUNUP_PREFLIGHT_SEQUENCES", "200"))
 VERSIONS = ("5.0.3", "5.1.0", "5.2.0", "5.3.0", "9.0.0")

@@ -16,8 +16,8 @@ from tests.factories import condition
 from runup.advice.decide.risks.source import SourceRisk
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, Update
-from runup.domain.clusterversion.applying import enabled
-from runup.domain.clusterversion.view import View, look
+from runup.clusterversion.decide.applying import enabled
+from runup.clusterversion.decide.view import View, look
 
 Shape = tuple[str, str, str]
 TO_503 = Update(version="5.0.3", image=image("5.0.3"))

@@ -11,7 +11,7 @@ from tests.domain.clusterversion.world import GRAPH, OWN, World, image, release
 
 from runup.api.config_v1 import Update
 from runup.applying.decide.progress import Loading
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.steps import Trust
 
 ASKED = Update(version="5.0.3")

@@ -25,8 +25,8 @@ from kubesandbox.apiserver.schema.schema import Schema
 from runup.advice.decide import service
 from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
-from runup.domain.clusterversion import fit
-from runup.domain.clusterversion import status as statuses
+from runup.clusterversion.decide import fit
+from runup.clusterversion.decide import status as statuses
 from runup.domain.plan import Apply, PatchStatus
 from runup.preflight.control.reports import parse
 from runup.preflight.decide import history as histories

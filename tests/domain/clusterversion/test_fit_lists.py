@@ -9,7 +9,7 @@ from tests.factories import condition
 
 from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
-from runup.domain.clusterversion import fit
+from runup.clusterversion.decide import fit
 from runup.preflight.decide.report import MAX_NAME
 
 APPLIES = condition("Applies", "True", "Always", "")

@@ -6,7 +6,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.config_v1 import FeatureGate
-from runup.domain.clusterversion.gates import open_gates, why_closed
+from runup.clusterversion.decide.gates import open_gates, why_closed
 
 
 def said(**versions: list[str]) -> FeatureGate:

@@ -6,7 +6,7 @@ import pytest
 from tests.factories import SINCE
 
 from runup.api.config_v1 import UpdateHistory
-from runup.domain.clusterversion.history import MAX_ENTRIES, prune
+from runup.clusterversion.decide.history import MAX_ENTRIES, prune
 
 Special = dict[int, str]
 

@@ -303,7 +303,7 @@ def test_another_image_of_the_running_version(architecture: str) -> None:
 
 
 def _read_as(version: str) -> Any:
-    from runup.domain.clusterversion.observed import ReleaseCheck
+    from runup.clusterversion.decide.observed import ReleaseCheck
     from runup.preflight.decide.steps import Trust
 
     return ReleaseCheck(Trust.VERIFIED, version=version)

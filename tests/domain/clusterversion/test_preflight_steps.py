@@ -16,8 +16,8 @@ from kubekit.api.core_v1 import Pod, PodSpec
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.errors import Terminal
 from runup.api.config_v1 import Update
-from runup.domain.clusterversion import preflights, targets, view
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide import preflights, targets, view
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide import history, workloads
 from runup.preflight.decide.report import FORMAT, Report, ReportedContainer
 from runup.preflight.decide.steps import Trust

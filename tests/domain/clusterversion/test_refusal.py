@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.domain.clusterversion.world import World, risk
 
-from runup.domain.clusterversion.reconcile import reconcile
-from runup.domain.clusterversion.refusal import TYPE, Refused
+from runup.clusterversion.decide.reconcile import reconcile
+from runup.clusterversion.decide.refusal import TYPE, Refused
 from runup.domain.plan import PatchStatus, Plan
 
 SAID = 'ClusterVersion.config.openshift.io "version" is invalid: \x1b[31m' + "x" * 5000

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.factories import cluster_version, condition
 
-from runup.domain.clusterversion import stuck
-from runup.domain.clusterversion.status import with_conditions
-from runup.domain.clusterversion.stuck import Failure
+from runup.clusterversion.decide import stuck
+from runup.clusterversion.decide.status import with_conditions
+from runup.clusterversion.decide.stuck import Failure
 from runup.domain.plan import PatchStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

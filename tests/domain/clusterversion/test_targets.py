@@ -10,8 +10,8 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.errors import Terminal, Waiting
 from runup.advice.decide.advise import Advised
 from runup.api.config_v1 import Release, Update
-from runup.domain.clusterversion import targets
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide import targets
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.attempt import Attempt
 from runup.preflight.decide.steps import Trust
 

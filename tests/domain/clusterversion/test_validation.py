@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runup.api.config_v1 import AcceptRisk, ClusterVersionSpec, Update
-from runup.domain.clusterversion import gates, validation
+from runup.clusterversion.decide import gates, validation
 
 GOOD = "6f1c1a4e-1b5a-4f0e-9d5e-0f2b9f6f7a11"
 

@@ -21,8 +21,8 @@ from runup.advice.decide.graph import parse_graph
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
 from runup.applying.decide.progress import Loading, Progress, State
-from runup.domain.clusterversion import reconcile
-from runup.domain.clusterversion.observed import Facts, Observed, ReleaseCheck
+from runup.clusterversion.decide import reconcile
+from runup.clusterversion.decide.observed import Facts, Observed, ReleaseCheck
 from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.preflight.decide import workloads
 from runup.preflight.decide.accounts import Right

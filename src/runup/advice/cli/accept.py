@@ -15,16 +15,16 @@ import msgspec
 from kubekit.lang.gotext import quoted
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.value import Value
+from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
 from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.upgrade import names
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
-    from runup.cli.upgrade.telling import Teller
+    from runup.cli.telling import Teller
 
 # A little wider than what a report may name: others name risks, too.
 _NAME = Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -156,7 +156,7 @@ def _suffixed(argument: str) -> str:
 
 
 def _carry_out(change: Change, ctx: click.Context, told: Why, output: str | None) -> None:
-    from runup.cli.upgrade.telling import Teller
+    from runup.cli.telling import Teller
 
     with connection_of(ctx).client() as client:
         carry_out(change, client, told, Teller("accept", output))

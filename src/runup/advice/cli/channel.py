@@ -15,7 +15,7 @@ from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
-from runup.cli.upgrade.telling import Teller
+from runup.cli.telling import Teller
 
 _CLEARED = "cluster will no longer request available update recommendations."
 
@@ -91,7 +91,7 @@ def channel(
 
 
 def _show(dump: str, output: str | None) -> None:
-    from runup.cli.upgrade import files
+    from runup.cli import files
 
     facts = read(files.dump(dump).cluster)
     if output:

@@ -295,7 +295,7 @@ class Story:
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
         from runup.cli import cluster as clusters
-        from runup.cli.upgrade.wait import changes
+        from runup.clusterversion.cli.wait import changes
 
         clock = SystemClock()
         deadline = clock.monotonic() + DEADLINE_S

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.cli.upgrade import names
 from runup.release.cli.shared import access, guarded, registry_options
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from runup.cli.cluster import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.facts import texts
 from runup.cli.place import operator_namespace
-from runup.domain.clusterversion.targets import check_distance
+from runup.clusterversion.decide.targets import check_distance
 from runup.preflight.cli import catalogs, collect
 from runup.preflight.control.release import TargetRelease, load_release, python_checks
 from runup.preflight.control.target import PreflightTarget, Request, filters_of

@@ -21,7 +21,7 @@ from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
 from runup.checks.decide import rights
-from runup.domain.clusterversion.observed import ReleaseCheck
+from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.steps import Trust
 from runup.release.control.release_images import ReleaseImages, Unread
 from runup.release.control.remembered_signatures import remember

@@ -19,7 +19,7 @@ from kubekit.kube.errors import Transient
 from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import bare, screen_of
-from runup.cli.upgrade.wait import AWAY_S
+from runup.clusterversion.cli.wait import AWAY_S
 from runup.updatestatus.cli import live as status_live
 from runup.updatestatus.cli.render import text as rendered
 from runup.updatestatus.cli.render.changes import changes, summary

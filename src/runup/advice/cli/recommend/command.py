@@ -91,7 +91,7 @@ class Seen(Value):
 
 def _seen(connection: Connection, dump: str | None, mock: str | None, check: Any) -> Seen:
     from runup.advice.cli.recommend import alerts
-    from runup.cli.upgrade import files
+    from runup.cli import files
 
     if not dump and not mock:
         from runup.advice.cli.recommend import live

@@ -1,0 +1,212 @@
+"""What `runup upgrade` does once its flags are read: one function for each thing that it can do.
+
+Reads ClusterVersion, lets pure functions decide (`targets`, `preflight_request`), sends at most one patch, prints.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.errors import KubeError
+from runup.api.config_v1 import ClusterVersion, Update
+from runup.cli import cluster as clusters
+from runup.cli.cluster import namespace, write
+from runup.cli.connection import Connection
+from runup.cli.errors import CommandError, message_of
+from runup.cli.output import screen_of
+from runup.cli.render.text import machine
+from runup.cli.telling import Teller
+from runup.clusterversion.cli import going_on, targets
+from runup.clusterversion.cli import preflight as preflight_request
+from runup.clusterversion.cli.request import Request
+from runup.clusterversion.cli.targets import Flags
+from runup.preflight.cli.render import preflight as rendered
+from runup.preflight.decide.findings import Findings, current, wanted
+
+
+def run(request: Request, connection: Connection) -> int | None:
+    """Carry out the one thing that the flags ask for."""
+    _check(request)
+    write(targets.check_flags(request.flags))
+    if request.preflight:
+        preflight_request.check_target(request.flags)
+    action = _action(request)
+    with connection.client() as client:
+        return action(request, client)
+
+
+def _check(request: Request) -> None:
+    """Refuse combinations of our own flags; oc's come after, in `targets.check_flags`."""
+    flags = request.flags
+    preflight_request.parse_timeout(request.timeout)
+    if request.clear_preflight and (flags != Flags() or request.preflight or request.wait):
+        raise CommandError("--clear-preflight may not be specified with any other flags")
+    if request.preflight and flags.clear:
+        raise CommandError("--clear may not be specified with any other flags")
+    if (request.wait or request.timeout) and not request.preflight:
+        option = "--wait" if request.wait else "--timeout"
+        raise CommandError(
+            f"{option} needs --mode=preflight: an update is followed with `runup upgrade status --watch`"
+        )
+    if request.timeout and not request.wait:
+        raise CommandError("--timeout needs --wait")
+    if request.output == "html" and request.preflight and not request.wait:
+        raise CommandError("-o html is a page of the result, so it needs --wait")
+    acts = flags.names_target or flags.clear or request.clear_preflight
+    if request.output in ("wide", "html") and acts and not request.preflight:
+        raise CommandError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
+
+
+def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
+    flags = request.flags
+    if request.preflight:
+        return _preflight
+    if request.clear_preflight:
+        return _clear_preflight
+    if flags.clear:
+        return _clear
+    if flags.to_multi_arch:
+        return _to_multi_arch
+    return _start if flags.names_target else _show
+
+
+def _show(request: Request, client: SyncClient) -> None:
+    if request.output != "html":
+        from runup.clusterversion.cli.show import Shown, ask
+
+        ask(client, Shown(request.flags.include_not_recommended, request.output))
+        return
+    cluster = clusters.read(client)
+    history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
+    found = current(cluster, history, accepted)
+    if found is None:
+        raise CommandError(_NO_PAGE)
+    write([("out", _page(found, client, cluster))])
+
+
+_NO_PAGE = (
+    "no preflight is asked for, so there is nothing to make a page of. Ask for one: "
+    "runup upgrade --mode=preflight --to=VERSION --wait -o html, or see `runup preflight show -h` for an earlier one"
+)
+
+
+def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    from runup.preflight.cli.render.preflight_page import page
+
+    return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
+
+
+def _start(request: Request, client: SyncClient) -> None:
+    flags, teller = request.flags, Teller("update", request.output)
+    cluster = clusters.read(client)
+    found = going_on.back(cluster, version=flags.to, image=flags.to_image) or targets.choose(cluster, flags)
+    teller.extend(found.said)
+    if isinstance(found, targets.Nothing):
+        teller.done(None)
+        return
+    if flags.force:
+        teller.say(("err", targets.FORCE_WARNING))
+    if not found.takes_back:
+        teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    body = targets.update_patch(
+        cluster.spec.desired_update, version=found.version, image=found.image, force=flags.force
+    )
+    _ask(client, body)
+    teller.say(("out", f"Requested update to {found.name}\n"))
+    teller.done(body, version=found.version, image=found.image)
+
+
+def _ask(client: SyncClient, body: clusters.Patch) -> None:
+    try:
+        answer = clusters.patch(client, body)
+    except KubeError as error:
+        raise CommandError(f"Unable to upgrade: {message_of(error)}") from error
+    if wanted(answer):
+        # The patch drops a mode that was read; this one came in between. It checks and updates nothing.
+        raise CommandError(
+            "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
+        )
+
+
+def _to_multi_arch(request: Request, client: SyncClient) -> None:
+    flags, teller = request.flags, Teller("update", request.output)
+    cluster = clusters.read(client)
+    desired = cluster.spec.desired_update
+    if desired is not None and desired.architecture == "Multi":
+        raise CommandError("info: Update to multi cluster architecture has already been requested")
+    teller.extend(targets.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    if flags.force:
+        teller.say(("err", targets.FORCE_WARNING))
+    version = cluster.status.desired.version
+    body = targets.update_patch(desired, version=version, architecture="Multi", force=flags.force)
+    _ask(client, body)
+    teller.say(("out", "Requested update to multi cluster architecture\n"))
+    teller.done(body, version=version, architecture="Multi")
+
+
+def _clear(request: Request, client: SyncClient) -> None:
+    teller = Teller("clear", request.output)
+    try:
+        before, answer = clusters.change(
+            client,
+            clusters.read(client),
+            lambda seen: going_on.clearing(seen).patch,
+            send=lambda body: clusters.patch(client, body),
+        )
+    except KubeError as error:
+        raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
+    found = going_on.clearing(before)
+    teller.extend(found.said)
+    teller.done(found.patch if answer else None)
+
+
+def _clear_preflight(request: Request, client: SyncClient) -> None:
+    teller = Teller("clear-preflight", request.output)
+    cluster = clusters.read(client)
+    before, after = clusters.change(
+        client, cluster, preflight_request.clear_patch, send=lambda body: clusters.patch(client, body, strict=True)
+    )
+    teller.say(("out", rendered.cleared(before if after else None)))
+    teller.extend(going_on.goes_on(going_on.going_on(before)) if after else ())
+    teller.done(preflight_request.clear_patch(before) if after else None)
+
+
+def _preflight(request: Request, client: SyncClient) -> int | None:
+    cluster = clusters.read(client)
+    target = preflight_request.target_of(cluster, request.flags)
+    said = preflight_request.notes(cluster, request.flags)
+    answer = preflight_request.send(client, cluster, request.flags)
+    write(said)
+    if not request.wait:
+        write([("out", _requested(request, target))])
+        return None
+    from runup.clusterversion.cli import wait as waiting
+
+    findings: Findings = waiting.wait(
+        client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()
+    )
+    write([("out", _result(request, findings, client, cluster))])
+    return findings.exit_code
+
+
+def _result(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    if request.output == "html":
+        return _page(findings, client, cluster)
+    if request.for_program:
+        return machine(rendered.as_data(findings), str(request.output))
+    return rendered.result(findings, screen_of(sys.stdout), wide=request.wide)
+
+
+def _requested(request: Request, target: Update) -> str:
+    if request.for_program:
+        named = {"target": target.version or target.image}
+        named |= {"architecture": target.architecture} if target.architecture else {}
+        return machine({"requested": {"mode": "Preflight", **named}}, str(request.output))
+    flags = request.flags
+    asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
+    follow = f"runup upgrade --mode=preflight {asked} --wait"
+    name = preflight_request.name_of(target)
+    return f"Requested preflight of {name}\nFollow it: {follow}, or see how far it is: runup upgrade\n"

@@ -1,0 +1,42 @@
+"""`runup check`: what must be so before anything is asked of a cluster, one line each, in seconds."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
+from runup.cli.options import option
+
+
+@click.command("check", cls=Command)
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def check(ctx: click.Context, output: str | None) -> int:
+    """Look whether the cluster can be preflighted and by you: server, field, gates, rights, registry, stores.
+
+    Nothing is changed. Exit codes: 0 all is well, 2 something is to be done, 3 something could not be told, 1 the
+    server did not answer.
+
+    \b
+      runup check
+      runup check --context production -o json
+    """
+    from runup.cli.output import screen_of, write
+    from runup.cli.render.text import machine
+    from runup.clusterversion.cli.check.judge import exit_code, rows
+    from runup.clusterversion.cli.check.lines import text
+    from runup.clusterversion.cli.check.probe import ask
+
+    found = rows(ask(connection_of(ctx)))
+    if output:
+        data = [
+            {"name": row.name, "result": row.result.value, "message": row.says, "wayOut": row.way_out} for row in found
+        ]
+        write([("out", machine({"checks": data}, output))])
+        return exit_code(found)
+    write([("out", text(found, screen_of(sys.stdout)))])
+    return exit_code(found)

@@ -1,0 +1,120 @@
+"""`Facts` -> one row a question. Pure; what could not be asked is Unknown, with the reason and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubekit.api.conditions import find
+from runup.clusterversion.cli.check.model import Facts, Result, Right, Row
+from runup.clusterversion.decide import gates
+
+OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
+CLUSTER = "ClusterVersion"
+# As --wait: none, could not run, something to do, could not tell.
+EXIT = {OK: 0, PROBLEM: 2, UNKNOWN: 3}
+
+
+def rows(facts: Facts) -> tuple[Row, ...]:
+    """Every row, in the order in which a failure explains the ones below it."""
+    if not facts.kubernetes:
+        why = facts.errors.get("server", "no answer")
+        return (Row("server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"),)
+    found = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}"), _cluster(facts)]
+    if facts.cluster is not None:
+        found += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
+    return (*found, *_rights(facts.rights.items()))
+
+
+def exit_code(found: Iterable[Row]) -> int:
+    """The worst row's; 1 where the server did not even answer."""
+    results = {row.result for row in found}
+    if PROBLEM in results:
+        return 1 if any(row.name == "server" and row.result is PROBLEM for row in found) else EXIT[PROBLEM]
+    return EXIT[UNKNOWN] if UNKNOWN in results else EXIT[OK]
+
+
+def _cluster(facts: Facts) -> Row:
+    if facts.cluster is not None:
+        version = facts.cluster.status.desired.version or "no version yet"
+        return Row("cluster", OK, f"its ClusterVersion says {version}")
+    why = facts.errors.get(CLUSTER, "there is no ClusterVersion")
+    way_out = "runup needs an OpenShift-style cluster; `runup sandbox start` makes one on this machine"
+    return Row("cluster", PROBLEM, why, way_out)
+
+
+def _operator(facts: Facts) -> Row:
+    assert facts.cluster is not None
+    wanted, seen = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
+    if seen >= wanted:
+        return Row("operator", OK, f"it has taken up the newest request (generation {wanted})")
+    says = f"it has not taken up the newest request: generation {wanted}, seen {seen}"
+    return Row("operator", PROBLEM, says, "see that the cluster-version operator runs, and its log")
+
+
+def _mode(facts: Facts) -> Row:
+    if facts.mode is None:
+        why = facts.errors.get("mode", "it was not asked")
+        way_out = "ask again as somebody who may patch clusterversions"
+        return Row("preflight field", UNKNOWN, f"whether the server takes spec.desiredUpdate.mode: {why}", way_out)
+    if facts.mode == "":
+        return Row("preflight field", OK, "the server takes spec.desiredUpdate.mode (asked by a dry run)")
+    way_out = f"open the feature gate {gates.PREFLIGHT}, or go to a release that has it in its Default feature set"
+    return Row("preflight field", PROBLEM, f"the server does not take spec.desiredUpdate.mode: {facts.mode}", way_out)
+
+
+def _gates(facts: Facts) -> Iterator[Row]:
+    assert facts.cluster is not None
+    for gate, needed in ((gates.PREFLIGHT, "preflights"), (gates.ACCEPT_RISKS, "accepting risks by name")):
+        name = f"gate {gate}"
+        if facts.gates is None:
+            why = facts.errors.get("FeatureGate", "there is no FeatureGate cluster")
+            yield Row(name, UNKNOWN, f"{why}; the operator counts it as closed", "make FeatureGate cluster readable")
+            continue
+        version = facts.cluster.status.desired.version
+        if gate in gates.open_gates(facts.gates, version):
+            yield Row(name, OK, f"open for {version}: {needed}")
+        else:
+            why = gates.why_closed(facts.gates, version, gate)
+            yield Row(name, PROBLEM, f"{why}: no {needed}", "choose a feature set that opens it")
+
+
+def _update_service(facts: Facts) -> Row:
+    assert facts.cluster is not None
+    if not facts.cluster.spec.channel:
+        return Row(
+            "update service", PROBLEM, "no channel is set, so no updates are known", "`oc adm upgrade channel NAME`"
+        )
+    found = find(facts.cluster.status.conditions, "RetrievedUpdates")
+    if found is None:
+        return Row("update service", UNKNOWN, "the operator does not say whether it was reached", "look again later")
+    if found.status == "True":
+        return Row("update service", OK, f"the operator reached it, in channel {facts.cluster.spec.channel}")
+    way_out = "see spec.upstream and spec.channel of the ClusterVersion, and the proxy"
+    result = PROBLEM if found.status == "False" else UNKNOWN
+    return Row("update service", result, f"{found.reason}: {found.message}", way_out)
+
+
+def _places(facts: Facts) -> Iterator[Row]:
+    """Registry and signature stores, seen from this machine: the cluster's own view may be another."""
+    for url, why in facts.reached.items():
+        name = "signature store" if url in facts.stores else "registry"
+        if not why:
+            yield Row(name, OK, f"{url} answers from here")
+        else:
+            way_out = "nothing to do if the cluster reaches it, or a mirror of it"
+            yield Row(name, UNKNOWN, f"{url} does not answer from here: {why}", way_out)
+    if not facts.stores:
+        why = facts.errors.get("stores", "neither spec.signatureStores nor a verification ConfigMap is there")
+        yield Row("signature store", UNKNOWN, f"not known: {why}", "the operator uses those of the running release")
+
+
+def _rights(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
+    for right, allowed in rights:
+        what = f"{right.verb} {right.resource}"
+        if allowed is None:
+            yield Row("rights", UNKNOWN, f"{what}: the server does not say", f"needed for {right.why}")
+        elif not allowed:
+            result = PROBLEM if right.needed else UNKNOWN
+            yield Row("rights", result, f"you may not {what}", f"needed for {right.why}; ask for a role that has it")
+    if rights and all(allowed for _, allowed in rights):
+        yield Row("rights", OK, "you may do all that the commands need")

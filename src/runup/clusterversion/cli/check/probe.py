@@ -1,0 +1,163 @@
+"""Asks everything that `judge` wants to know; changes nothing (the one patch is a dry run).
+
+Every question has a short time limit of its own and becomes a fact or the reason why there is none.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap, Node, Pod
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, reviews
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError
+from kubekit.kube.policy import Timeouts
+from kubekit.oci.access import is_loopback
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.cli import cluster as clusters
+from runup.cli.connection import Connection
+from runup.cli.errors import message_of
+from runup.clusterversion.cli.check.model import Facts, Right
+
+LIMIT_S = 5.0
+_STORES_NAMESPACE = "openshift-config-managed"
+_VERIFICATION = "release.openshift.io/verification-config-map"
+# What the commands do, by kind: verb, what for, and whether the main job is impossible without.
+_RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
+    ("get", ClusterVersion, "every command", True),
+    ("patch", ClusterVersion, "asking for preflights and updates, accepting risks", True),
+    ("watch", ClusterVersion, "--wait", True),
+    ("get", ConfigMap, "remedies and past preflights", False),
+    ("list", ClusterOperator, "`upgrade status`", False),
+    ("list", MachineConfigPool, "`upgrade status`", False),
+    ("list", Node, "`upgrade status`", False),
+    ("list", Pod, "`upgrade status`", False),
+)
+T = TypeVar("T")
+
+
+def ask(connection: Connection) -> Facts:
+    """All facts; raises ConfigError where no cluster is named."""
+    config = connection.config()
+    with SyncClient(config, timeouts=Timeouts(LIMIT_S, LIMIT_S)) as client:
+        return _Asker(client).facts(config.server)
+
+
+class _Asker:
+    def __init__(self, client: SyncClient) -> None:
+        self._client = client
+        self._errors: dict[str, str] = {}
+
+    def facts(self, server: str) -> Facts:
+        version = self._try("server", lambda: self._client.send(calls.get_path("/version")))
+        if version is None:
+            return Facts(server=server, errors=self._errors)
+        kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
+        cluster = self._try("ClusterVersion", lambda: self._client.send(calls.get(ClusterVersion, clusters.NAME)))
+        gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
+        allowed = {right: self._may(right, kind) for right, kind in rights()}
+        if cluster is None:
+            return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
+        stores = self._stores(cluster)
+        return Facts(
+            server=server,
+            kubernetes=kubernetes,
+            cluster=cluster,
+            gates=gates,
+            mode=self._mode(cluster),
+            rights=allowed,
+            stores=stores,
+            reached=_reached((*_registries(cluster), *stores)),
+            errors=self._errors,
+        )
+
+    def _try(self, name: str, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except (KubeError, codec.DecodeError) as error:
+            self._errors[name] = message_of(error)
+            return None
+
+    def _may(self, right: Right, kind: type[Object]) -> bool | None:
+        namespace = clusters.namespace() if kind is ConfigMap else ""
+        found = self._try(
+            right.resource, lambda: self._client.send(reviews.may_i(right.verb, resource_of(kind), namespace))
+        )
+        return None if found is None else found.allowed
+
+    def _mode(self, cluster: ClusterVersion) -> str | None:
+        """A preflight of the running version, as a dry run: "" where it would be stored with its mode."""
+        desired = {"mode": "Preflight", "version": cluster.status.desired.version or "0.0.1"}
+        body = {"spec": {"desiredUpdate": desired}}
+        try:
+            answer = clusters.patch(self._client, body, dry_run=True, strict=True)
+        except (BadRequest, Invalid, Conflict) as error:
+            return message_of(error)
+        except KubeError as error:
+            self._errors["mode"] = message_of(error)
+            return None
+        kept = answer.spec.desired_update
+        return "" if kept is not None and kept.mode else "it drops the field"
+
+    def _stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
+        if cluster.spec.signature_stores:
+            return tuple(store.url for store in cluster.spec.signature_stores)
+        found = self._try("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
+        return tuple(
+            url
+            for config_map in (found.items if found else ())
+            if _VERIFICATION in config_map.metadata.annotations
+            for name, url in config_map.data.items()
+            if name.startswith("store-")
+        )
+
+
+def rights() -> Iterator[tuple[Right, type[Object]]]:
+    """What the commands need, as `docs/security.md` has it."""
+    for verb, kind, why, needed in _RIGHTS:
+        resource = resource_of(kind)
+        yield Right(verb, f"{resource.plural}.{resource.group}".rstrip("."), why, needed), kind
+
+
+def _registries(cluster: ClusterVersion) -> tuple[str, ...]:
+    """The registry of each known release, as the URL that every registry answers."""
+    releases = [cluster.status.desired, *(cluster.status.available_updates or ())]
+    releases += [update.release for update in cluster.status.conditional_updates]
+    hosts = dict.fromkeys(release.image.partition("/")[0] for release in releases if "/" in release.image)
+    return tuple(f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)
+
+
+def _reached(urls: tuple[str, ...]) -> dict[str, str]:
+    """Each URL with "" where anything at all answered, else why not; asked at once, none longer than LIMIT_S."""
+    if not urls:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(8, len(urls))) as pool:
+        return dict(zip(urls, pool.map(_answer, urls), strict=True))
+
+
+def _answer(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        connection = (
+            http.client.HTTPSConnection(host, parts.port, timeout=LIMIT_S)
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(host, parts.port, timeout=LIMIT_S)
+        )
+        connection.request("HEAD", parts.path or "/")
+        connection.getresponse().close()
+        connection.close()
+    except ssl.SSLCertVerificationError as error:
+        return f"its certificate is not trusted here ({error.verify_message})"
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""

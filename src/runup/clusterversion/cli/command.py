@@ -1,0 +1,157 @@
+"""`runup upgrade`: show the cluster's updates, start or take back one, or have the target check the cluster first.
+
+The texts without `--mode` are those of `oc adm upgrade`; this module only reads flags and calls what decides
+(`targets`, `preflight_request`) and what prints (`render`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from runup.cli import complete, names
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.lazy import LazyGroup
+from runup.cli.options import option, with_options
+
+_OC_FLAGS = (
+    option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),
+    option("--to-image", metavar="IMAGE", default="", help="The release image to go to, by digest."),
+    option("--to-latest", is_flag=True, help="Go to the newest version that is offered."),
+    option("--to-multi-arch", is_flag=True, help="Move the current version to its multi-architecture image."),
+    option("--clear", is_flag=True, help="Take back a requested update that has not started, or a preflight."),
+    option("--force", is_flag=True, help="Waive signature and preconditions in the cluster. Dangerous."),
+    option("--allow-explicit-upgrade", is_flag=True, help="Accept an --to-image that no list has."),
+    option("--allow-upgrade-with-warnings", is_flag=True, help="Go on although the client sees a problem."),
+    option("--include-not-recommended", is_flag=True, help="List updates with known issues too."),
+    option("--allow-not-recommended", is_flag=True, help="Accept a target that is not recommended."),
+)
+_OUR_FLAGS = (
+    option(
+        "--mode",
+        metavar="preflight",
+        default=None,
+        shell_complete=complete.of(lambda _: ("preflight",)),
+        help="preflight: check the target, change nothing.",
+    ),
+    option("--preflight", is_flag=True, help="Short for --mode=preflight."),
+    option("--wait", is_flag=True, help="Wait for the preflight; exit 0 none, 2 risks, 3 unknown, 1 failed."),
+    option("--timeout", metavar="DURATION", default=None, help="How long --wait waits (default 15m)."),
+    option("--clear-preflight", is_flag=True, help="End the preflight; accepted risks stay accepted."),
+    option("--dump", metavar="DIR", shell_complete=complete.folders, help="Show the updates of a dump."),
+    option(
+        "-o",
+        "--output",
+        type=click.Choice(["wide", "json", "yaml", "html"]),
+        help="More columns, the machine form, or a preflight as one web page.",
+    ),
+)
+
+
+_OF_CONNECTION = ("kubeconfig", "context", "as_user", "as_group")
+_OF_SHOWING = (*_OF_CONNECTION, "dump", "output", "include_not_recommended")
+_IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrade_with_warnings", "force")
+
+
+@click.command(
+    "upgrade",
+    cls=LazyGroup,
+    places={
+        "recommend": "runup.advice.cli.recommend.command:recommend",
+        "channel": "runup.advice.cli.channel:channel",
+        "accept": "runup.advice.cli.accept:accept",
+        "rollback": "runup.clusterversion.cli.rollback:rollback",
+        "status": "runup.updatestatus.cli.command:status",
+    },
+    summaries={
+        "recommend": "Displays cluster update recommendations.",
+        "channel": "Set or clear the update channel",
+        "rollback": "Rollback the cluster to the previous release.",
+        "accept": "Accept risks exposed to conditional updates.",
+        "status": "Display the status of the current cluster version update or multi-arch migration",
+    },
+    sections=(
+        ("Check first", ("mode", "preflight", "wait", "timeout", "clear_preflight")),
+        ("Update", ("to", "to_image", "to_latest", "to_multi_arch", "clear")),
+        ("Go on in spite of", _IN_SPITE_OF),
+        ("Show", ("include_not_recommended", "dump", "output")),
+    ),
+    invoke_without_command=True,
+)
+@with_options(_OC_FLAGS + _OUR_FLAGS)
+@connection_options
+@click.pass_context
+def upgrade(
+    ctx: click.Context,
+    /,
+    mode: str | None,
+    preflight: bool,
+    wait: bool,
+    timeout: str | None,
+    clear_preflight: bool,
+    dump: str | None,
+    output: str | None,
+    **flags: Any,
+) -> int | None:
+    """Show the cluster's updates; check, start or take back one.
+
+    \b
+      runup upgrade                                        what is offered
+      runup upgrade --mode=preflight --to=5.2.0 --wait     let 5.2.0 check this cluster
+      runup upgrade accept NAME                            accept a risk by name
+      runup upgrade --to=5.2.0                             start the update
+      runup upgrade --clear-preflight                      end the check
+    """
+    if ctx.invoked_subcommand is not None:
+        _no_flags_before(ctx)
+        return None
+    only_shows = not any(_is_given(ctx, param) for param in ctx.command.params if param.name not in _OF_SHOWING)
+    if dump is not None or (only_shows and output != "html"):
+        from runup.clusterversion.cli import show
+
+        shown = show.Shown(flags["include_not_recommended"], output)
+        if dump is None:
+            show.of_cluster(connection_of(ctx), shown)
+        else:
+            _check_of_dump(ctx)
+            show.of_dump(dump, shown)
+        return None
+    from runup.clusterversion.cli.actions import run
+    from runup.clusterversion.cli.request import Request
+    from runup.clusterversion.cli.targets import Flags
+
+    asked = Flags(**flags)
+    if mode is not None and mode.lower() != "preflight":
+        raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
+    request = Request(
+        flags=asked,
+        preflight=preflight or mode is not None,
+        wait=wait,
+        timeout=timeout,
+        clear_preflight=clear_preflight,
+        output=output,
+    )
+    return run(request, connection_of(ctx))
+
+
+def _check_of_dump(ctx: click.Context) -> None:
+    """A dump can be shown, and nothing else can be done with it."""
+    for param in ctx.command.params:
+        if param.name not in ("dump", "output", "include_not_recommended") and _is_given(ctx, param):
+            raise CommandError(
+                f"{param.opts[-1]} asks a cluster for something, and a dump is none; leave out one of them"
+            )
+
+
+def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
+    source = ctx.get_parameter_source(param.name) if param.name is not None else None
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
+def _no_flags_before(ctx: click.Context) -> None:
+    """`upgrade --to=X accept Y` would drop the first half without a word."""
+    for param in ctx.command.params:
+        if _is_given(ctx, param) and param.name not in _OF_CONNECTION:
+            raise CommandError(f"{param.opts[-1]} cannot be used with `{ctx.invoked_subcommand}`")

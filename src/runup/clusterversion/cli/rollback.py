@@ -1,0 +1,106 @@
+"""`runup upgrade rollback`: back to the release before, within one minor version. `plan` is pure; texts are oc's."""
+
+from __future__ import annotations
+
+import click
+
+from kubekit.lang.value import Value
+from runup.cli.connection import Connection, connection_of, connection_options
+from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.facts import JSON, Facts, Release, mapping, read, text
+from runup.cli.lazy import Command
+from runup.cli.options import option
+from runup.cli.render.text import out
+from runup.cli.telling import Teller
+from runup.cli.versions import check_version, numbers, order
+
+
+class Plan(Value):
+    """Where to, and the patch."""
+
+    previous: Release
+    patch: JSON
+
+
+def plan(facts: Facts) -> Plan:
+    """The release that the cluster came from; raises CommandError where going back there is not for this command."""
+    now = facts.desired
+    try:
+        check_version(now.version)
+    except ValueError as error:
+        raise CommandError(f"invalid ClusterVersion status.desired.version: {error}") from error
+    before = _previous(facts)
+    if order(before.version) >= order(now.version):
+        both = f"{before.version} ({before.image}) is greater than or equal to current version {now.version}"
+        way_out = "Use 'oc adm upgrade ...' to update, and not this rollback command."
+        raise CommandError(f"previous version {both} ({now.image}).  {way_out}")
+    if numbers(before.version)[:2] != numbers(now.version)[:2]:
+        both = f"{before.version} is less than the current target {now.version} and matches the cluster's previous"
+        raise CommandError(f"{both} version, but rollbacks that change major or minor versions are not recommended.")
+    progressing = facts.condition("Progressing")
+    if progressing is None:
+        raise CommandError("no current Progressing info, see `oc describe clusterversion` for more details.\n")
+    if progressing.status != "False":
+        why = f"Progressing={progressing.status}: {progressing.reason}: {progressing.message}"
+        raise CommandError(f"unable to rollback while an update is {why}.")
+    return Plan(before, _patch(facts, before))
+
+
+def _previous(facts: Facts) -> Release:
+    now = facts.desired
+    before = next((r for r in facts.history if (r.version, r.image) != (now.version, now.image)), None)
+    if before is None:
+        current = f"{now.version} ({now.image})"
+        raise CommandError(
+            f"no previous version found in ClusterVersion's status.history besides the current {current}."
+        )
+    try:
+        check_version(before.version)
+    except ValueError as error:
+        raise CommandError(f'previous version "{before.version}" invalid SemVer: {error}') from error
+    return before
+
+
+def _patch(facts: Facts, before: Release) -> JSON:
+    update: JSON = {"architecture": "", "version": before.version, "image": before.image, "force": False}
+    if text(mapping(mapping(facts.json, "spec"), "desiredUpdate"), "mode"):
+        # Without it a merge patch would keep the mode, and the request would be a preflight.
+        update["mode"] = None
+    return {"spec": {"desiredUpdate": update}}
+
+
+@click.command("rollback", cls=Command)
+@click.argument("words", nargs=-1, metavar="")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> None:
+    """Rollback the cluster to the previous release.
+
+    \b
+      runup upgrade rollback           back to the release that the cluster came from
+      runup upgrade rollback -o json   the same, for a script
+    """
+    if words:
+        from kubekit.lang.gotext import quoted
+
+        raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
+    _carry_out(connection_of(ctx), output)
+
+
+def _carry_out(connection: Connection, output: str | None) -> None:
+    from kubekit.kube.errors import KubeError
+    from runup.cli import cluster as clusters
+    from runup.cli.errors import message_of
+
+    teller = Teller("rollback", output)
+    with connection.client() as client:
+        facts = read(clusters.read_raw(client, no="no"))
+        decided = plan(facts)
+        try:
+            clusters.patch(client, decided.patch)
+        except KubeError as error:
+            raise CommandError(f"Unable to rollback: {message_of(error)}") from error
+        names = f"from {facts.desired.version} to {decided.previous.version}"
+        teller.say(out(f"Requested rollback {names}\n"))
+        teller.done(decided.patch, version=decided.previous.version, image=decided.previous.image)

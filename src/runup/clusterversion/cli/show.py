@@ -1,0 +1,154 @@
+"""`runup upgrade` without a target: the cluster's state and updates, of a live cluster or of files.
+
+The text is oc's; preflights, and updates that the spec does not show, come after it. What those need is imported only
+where there is any.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from kubekit.lang.value import Value
+from runup.cli import facts
+from runup.cli.errors import CommandError
+from runup.cli.facts import JSON, mapping, mappings, text, texts
+from runup.cli.render import overview
+from runup.cli.render.text import Output, machine
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.cli.connection import Connection
+
+HISTORY, ACCEPTED = "preflight-history", "accepted-risks"
+
+
+class Shown(Value):
+    """How much is shown, and in which form: none is text, `wide` text with more columns."""
+
+    include_not_recommended: bool = False
+    output: str | None = None
+
+
+class Kept(Value):
+    """ConfigMaps of the operator: reports, and why and until when risks are accepted."""
+
+    history: JSON | None = None
+    accepted: JSON | None = None
+
+
+def of_dump(path: str, wanted: Shown) -> None:
+    """Print what a dump tells."""
+    if wanted.output == "html":
+        raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
+    from runup.cli import files
+
+    read = files.dump(path, config_maps=True)
+    by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
+    show(read.cluster, Kept(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
+
+
+def of_cluster(connection: Connection, wanted: Shown) -> None:
+    """Print what a live cluster says."""
+    with connection.client() as client:
+        ask(client, wanted)
+
+
+def ask(client: SyncClient, wanted: Shown) -> None:
+    """Print what the cluster of `client` says."""
+    from runup.advice.cli.recommend.extras import accepted_names
+    from runup.cli import cluster as clusters
+
+    document = clusters.read_raw(client)
+    history = clusters.read_record(client, HISTORY)
+    accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
+    show(document, Kept(history, accepted), client.now(), wanted)
+
+
+def show(document: JSON, kept: Kept, now: datetime | None, wanted: Shown) -> None:
+    """Print ClusterVersion `document`; `now` is None for files."""
+    read = facts.read(document)
+    more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
+    if wanted.output in ("json", "yaml"):
+        told = more.data if more else {"preflight": None, "endedPreflights": []}
+        sys.stdout.write(machine(overview.as_data(read) | told, wanted.output))
+        return
+    _print(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
+    if more:
+        from runup.cli.output import write
+
+        write(more.lines(now or newest_transition(document), wide=wanted.output == "wide"))
+
+
+def _print(output: Iterator[Output]) -> None:
+    for stream, part in output:
+        target = sys.stdout if stream == "out" else sys.stderr
+        target.write(part)
+        target.flush()
+
+
+def speaks_of_more(document: JSON) -> bool:
+    """Whether ClusterVersion tells of a preflight, or of an update under way."""
+    status = mapping(document, "status")
+    if text(mapping(mapping(document, "spec"), "desiredUpdate"), "mode"):
+        return True
+    if any(text(entry, "state") == "Partial" for entry in mappings(status, "history")[:1]):
+        return True
+    return any(text(condition, "type").startswith("Preflight") for condition in mappings(status, "conditions"))
+
+
+def newest_transition(document: JSON) -> datetime | None:
+    """The time of files: the newest that ClusterVersion tells of."""
+    times = [text(each, "lastTransitionTime") for each in mappings(mapping(document, "status"), "conditions")]
+    try:
+        return max((datetime.fromisoformat(time) for time in times if time), default=None)
+    except (ValueError, TypeError):
+        return None
+
+
+class _More:
+    """What is said beyond oc."""
+
+    def __init__(self, document: JSON, kept: Kept, now: datetime | None) -> None:
+        from kubekit.api import codec
+        from kubekit.api.core_v1 import ConfigMap
+        from runup.api.config_v1 import ClusterVersion
+        from runup.preflight.decide import findings
+        from runup.preflight.decide import history as histories
+
+        try:
+            self._cluster = codec.convert(ClusterVersion, document)
+            past = histories.read(codec.convert(ConfigMap, kept.history) if kept.history else None)
+        except codec.DecodeError as error:
+            raise CommandError(f"the ClusterVersion could not be read: {error}") from error
+        taken = findings.accepted(self._cluster, texts(kept.accepted, "data"), now)
+        self._found = findings.current(self._cluster, past, taken)
+        self._ended = findings.ended_findings(self._cluster, past, taken)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        from runup.preflight.cli.render import preflight as rendered
+
+        found = rendered.as_data(self._found) if self._found else None
+        return {"preflight": found, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
+
+    def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
+        """The update that the spec does not show, the preflight that is asked for, and those that have ended."""
+        from runup.cli.output import screen_of
+        from runup.clusterversion.cli import going_on
+        from runup.preflight.cli.render import preflight as rendered
+
+        screen = screen_of(sys.stdout)
+        yield from going_on.unasked(self._cluster)
+        if self._found:
+            yield from rendered.section(self._found, screen, wide=wide)
+        if self._ended:
+            observed = [one.observed for one in self._ended if one.observed]
+            moment = now or max(observed, default=None)
+            yield from rendered.ended(self._ended, screen, now=moment or _EPOCH)
+
+
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -1,0 +1,248 @@
+"""`--wait`: follow a preflight until it has a result, cannot have one, was replaced, or time is up.
+
+`judge` is pure: one ClusterVersion in, what it means for this request out. The rest watches and prints. The preflight
+goes on whatever happens here; leaving never cancels it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Pod
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import Gone, KubeError, Transient
+from runup.api.config_v1 import ClusterVersion
+from runup.cli import cluster as clusters
+from runup.cli.errors import CommandError, message_of
+from runup.clusterversion.cli.view import Progress, Show, shown, so_far
+from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING
+from runup.preflight.decide.findings import Findings, Risk, of_target, wanted
+from runup.preflight.decide.history import History
+
+if TYPE_CHECKING:
+    from kubekit.kube.client_sync import SyncClient
+    from runup.clusterversion.cli.request import Request
+
+# A failure that may heal (an image that cannot be pulled now, a report that is written anew) is given so long.
+HEALING_S = 5.0
+OPERATOR = "cluster-version-operator"
+# Nobody has taken the request up for so long: perhaps nobody will. Changes are looked for every two seconds.
+NOBODY_S = 7.0
+_TICK_S = 2
+_RETRY_S = 1.0
+# A server that is restarted answers again within this time; one that stays away is an error.
+AWAY_S = 120.0
+# The report is stored a moment after the status; it adds remedies to the table.
+_HISTORY_TRIES = 10
+_HISTORY_PAUSE_S = 0.2
+
+
+class State(Enum):
+    """What a ClusterVersion says about our request."""
+
+    WAITING = "not taken up yet"
+    GOING = "going on"
+    DONE = "completed"
+    HEALING = "failed, but tried again by itself"
+    FAILED = "failed for good"
+    REPLACED = "somebody asked for something else"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The state, and one line about it."""
+
+    state: State
+    line: str
+
+
+def judge(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
+    """What `cluster` says about the preflight of `target` (version, image) that was asked for at `generation`."""
+    name = target[0] or target[1]
+    if wanted(cluster) != target:
+        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_instead(cluster)}")
+    conditions = cluster.status.conditions
+    running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
+    if cluster.status.observed_generation < generation or running is None:
+        return Judgement(State.WAITING, "waiting for the cluster-version operator to take up the request")
+    if failed and failed.status == "True":
+        state = State.HEALING if running.status == "True" else State.FAILED
+        return Judgement(state, f"{failed.reason}: {failed.message}")
+    if completed and completed.status == "True":
+        return Judgement(State.DONE, completed.message)
+    return Judgement(State.GOING, running.message)
+
+
+def _instead(cluster: ClusterVersion) -> str:
+    desired = cluster.spec.desired_update
+    if desired is None or not (desired.version or desired.image or desired.architecture):
+        return "somebody cleared the request"
+    what = "a preflight of" if desired.mode else "an update to"
+    return f"somebody now asks for {what} {desired.version or desired.image}"
+
+
+def wait(
+    client: SyncClient,
+    asked: ClusterVersion,
+    request: Request,
+    *,
+    timeout_s: float,
+    namespace: str,
+    clock: Clock | None = None,
+) -> Findings:
+    """The preflight's findings once it has some, or why it has none; raises CommandError when replaced or late.
+
+    Progress goes to stdout, or to stderr where stdout is for a program.
+    """
+    clock = clock or SystemClock()
+    target = wanted(asked)
+    assert target is not None
+    try:
+        with shown(sys.stderr if request.for_program else sys.stdout) as show:
+            cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
+            return _findings(client, cluster, namespace, clock)
+    except Transient as error:
+        text = f"the API server has not answered for {AWAY_S:.0f} s: {message_of(error).strip()}"
+        raise CommandError(f"{text}\nThe preflight goes on where the cluster does. {_LEFT}") from error
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nThe preflight of {target[0] or target[1]} goes on. {_LEFT}\n")
+        raise
+
+
+_AWAY = "The API server does not answer: {error}. It is asked again, for {limit:.0f} s at most; the preflight goes on."
+_LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflight`."
+
+
+def _until_over(
+    client: SyncClient,
+    asked: ClusterVersion,
+    target: tuple[str, str],
+    show: Show,
+    clock: Clock,
+    deadline: float,
+    namespace: str,
+) -> ClusterVersion:
+    failing_since: float | None = None
+    nobody_at = clock.monotonic() + NOBODY_S
+    latest = asked
+    progress = Progress("")
+    for look in changes(client, asked, clock):
+        if look.trouble is not None:
+            progress = replace(progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=AWAY_S))
+            show(progress)
+            continue
+        latest = look.cluster or latest
+        found = judge(latest, target, asked.metadata.generation)
+        if found.state is State.REPLACED:
+            raise CommandError(found.line)
+        now = clock.monotonic()
+        line = nobody(client, namespace) if found.state is State.WAITING and now >= nobody_at else found.line
+        progress = Progress(line, _risks(latest, target) if found.state is State.GOING else ())
+        # The result begins with why it failed, and has all risks.
+        if found.state is not State.FAILED:
+            show(progress)
+        failing_since = (failing_since or now) if found.state is State.HEALING else None
+        if found.state in (State.DONE, State.FAILED):
+            return latest
+        if failing_since is not None and now - failing_since >= HEALING_S:
+            return latest
+        if now >= deadline:
+            raise CommandError(f"timed out waiting for the preflight, which goes on: {line.rstrip('.')}. {_LEFT}")
+    raise AssertionError("the stream of changes does not end")
+
+
+def nobody(client: SyncClient, namespace: str) -> str:
+    """Why it may be that a request is not taken up: what there is of an operator, in one line."""
+    text = f"still not taken up after {NOBODY_S:.0f} s: "
+    try:
+        pods = client.list_all(Pod, namespace)[0]
+    except KubeError as error:
+        return f"{text}whether an operator runs in {namespace} could not be told ({error})"
+    ours = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
+    if not ours:
+        return f"{text}there is no pod of the cluster-version operator in namespace {namespace}"
+    states = ", ".join(f"{pod.metadata.name} is {pod_state(pod)}" for pod in ours[:3])
+    return f"{text}{states}; see `kubectl -n {namespace} describe pods`"
+
+
+def pod_state(pod: Pod) -> str:
+    """A pod's state, with the words of whoever keeps it from running."""
+    scheduled = find(pod.status.conditions, "PodScheduled")
+    if scheduled and scheduled.status == "False":
+        return f"{pod.status.phase or 'Pending'} ({scheduled.reason}: {scheduled.message})"
+    return pod.status.phase or "Pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the ClusterVersion: as it is now, or None where nothing is new; `trouble`: why it was not seen."""
+
+    cluster: ClusterVersion | None = None
+    trouble: Transient | None = None
+
+
+def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Look]:
+    """A look at every change, every few seconds without one, and while the server is away; raises Transient after two
+    minutes of that."""
+    yield Look(start)
+    version: str | None = start.metadata.resource_version
+    answered = clock.monotonic()
+    while True:
+        trouble = None
+        fresh = version is None
+        try:
+            if version is None:
+                latest = clusters.read(client)
+                version = latest.metadata.resource_version
+                yield Look(latest)
+            for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
+                version = event.object.metadata.resource_version
+                if event.type == "DELETED":
+                    raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
+                if event.type != "BOOKMARK":
+                    yield Look(event.object)
+            answered = clock.monotonic()
+        except Gone:
+            version, answered = None, clock.monotonic()
+            if fresh:
+                clock.pause(_RETRY_S)
+        except Transient as error:
+            if clock.monotonic() - answered > AWAY_S:
+                raise
+            trouble = error
+            clock.pause(_RETRY_S)
+        yield Look(trouble=trouble)
+
+
+def _risks(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
+    return so_far(of_target(cluster, History(), *target))
+
+
+def _first_line(error: Transient) -> str:
+    return message_of(error).strip().partition("\n")[0].rstrip(".")
+
+
+def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
+    """What ClusterVersion says, with the report's details once that is stored; without them if it stays away."""
+    target = wanted(cluster)
+    assert target is not None
+    found = of_target(cluster, History(), *target)
+    for _ in range(_HISTORY_TRIES):
+        try:
+            accepted = clusters.read_accepted(client, cluster)
+            found = of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
+        except Transient as error:
+            trouble: Transient | None = error
+        else:
+            trouble = None
+            if found.checks or not found.completed:
+                break
+        clock.pause(_HISTORY_PAUSE_S)
+    if trouble is not None:
+        sys.stderr.write(f"warning: the report could not be read, so remedies are missing: {_first_line(trouble)}\n")
+    return found

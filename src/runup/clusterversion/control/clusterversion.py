@@ -1,0 +1,417 @@
+"""The clusterversion controller: watches what bears on ClusterVersion, observes caches, decides, executes.
+
+One key in the queue, however many events came. `observe` awaits nothing; long work runs in the sources, whose state is
+observed like anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from msgspec import structs
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap, Event, Pod
+from kubekit.api.meta_v1 import NamespacedName
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.errors import Conflict, KubeError
+from kubekit.kube.watch import Reflector
+from kubekit.kube.workqueue import QueueShutDown, WorkQueue
+from runup.advice.control.prometheus import Prometheus
+from runup.advice.control.update_service import UpdateService
+from runup.advice.decide import acceptance
+from runup.advice.decide.promql import NOTHING
+from runup.advice.decide.risks import admin_acks
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Release
+from runup.applying.control.loading import Loads
+from runup.applying.control.own_release import OwnRelease
+from runup.applying.control.worker import Work, Worker
+from runup.clusterversion.control import story
+from runup.clusterversion.control.age import Age
+from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.story import Story
+from runup.clusterversion.decide import stuck
+from runup.clusterversion.decide.applying import APPLY, LOAD, Asked
+from runup.clusterversion.decide.observed import Facts, Observed
+from runup.clusterversion.decide.preflights import CHECK_RELEASE, READ_IMAGES, READ_RELEASE, READ_RIGHTS
+from runup.clusterversion.decide.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
+from runup.clusterversion.decide.refusal import Refused
+from runup.clusterversion.decide.stuck import Failure
+from runup.controllers.execute import Executor, NotApplied, StatusRefused
+from runup.controllers.sources.authorities import Authorities
+from runup.domain.plan import Plan
+from runup.preflight.control import reports
+from runup.preflight.control.reports import ReportReader
+from runup.preflight.decide import containers, history, settings, workloads
+from runup.preflight.decide.outcome import ReportSeen
+from runup.preflight.decide.workloads import Workplace
+from runup.release.control.signatures import ReleaseChecks
+
+log = structlog.get_logger("clusterversion")
+KEY = "version"
+WATCH_S = 1800
+POD_SELECTOR = f"{workloads.APP_LABEL} in ({workloads.NAME},{containers.NAME})"
+# So often in a row a write fails for a reason that may pass before anybody is told.
+PATIENCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What is watched."""
+
+    versions: Cache[ClusterVersion]
+    operators: Cache[ClusterOperator]
+    gates: Cache[FeatureGate]
+    deployments: Cache[Deployment]
+    pods: Cache[Pod]
+    config_maps: Cache[ConfigMap]
+    settings: Cache[ConfigMap]
+    warnings: Cache[Event]
+    admin_gates: Cache[ConfigMap]
+    admin_acks: Cache[ConfigMap]
+
+    @classmethod
+    def new(cls) -> Caches:
+        """Empty caches."""
+        return cls(
+            Cache(ClusterVersion),
+            Cache(ClusterOperator),
+            Cache(FeatureGate),
+            Cache(Deployment),
+            Cache(Pod),
+            Cache(ConfigMap),
+            Cache(ConfigMap),
+            Cache(Event),
+            Cache(ConfigMap),
+            Cache(ConfigMap),
+        )
+
+    def all(self) -> tuple[Cache[Any], ...]:
+        """Every cache."""
+        own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
+        return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own)
+
+    def feature_gate(self) -> FeatureGate | None:
+        """FeatureGate `cluster`, None where there is none or none can be read."""
+        return self.gates.get(NamespacedName("", "cluster")) if self.gates.synced else None
+
+    def not_ready(self) -> str:
+        """Which cache has neither a list nor a reason for having none, in words; empty when all do.
+
+        Without our own workload's true state nothing may be decided, so a ClusterVersion or Deployment that is not as
+        its kind should be holds everything up; operators and gates may be unreadable, which the domain treats as "could
+        not tell" and "closed".
+        """
+        # Settings too: a preflight that runs with others would be started anew for no reason.
+        needed: tuple[Cache[Any], ...] = (self.versions, self.deployments, self.pods, self.config_maps, self.settings)
+        for cache in needed:
+            if not cache.synced:
+                return f"{cache.kind.__name__} is not listed yet{f': {cache.error}' if cache.error else ''}"
+        vital: tuple[Cache[Any], ...] = (self.versions, self.deployments)
+        for cache in vital:
+            for bad in cache.undecoded:
+                return f"{cache.kind.__name__} {bad}"
+        told: tuple[Cache[Any], ...] = (self.operators, self.gates, self.admin_gates, self.admin_acks)
+        for cache in told:
+            if not cache.synced and cache.error is None:
+                return f"{cache.kind.__name__} is not listed yet"
+        return ""
+
+
+def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
+    """What fills the caches: of the namespace only what is ours. Watches last long: each end of one is a request."""
+    settings = f"metadata.name={workloads.SETTINGS_MAP}"
+    ours: dict[str, Any] = {"namespace": namespace, "label_selector": workloads.SELECTOR}
+    wanted: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
+        (caches.settings, {"namespace": namespace, "field_selector": settings}),
+        (caches.warnings, {"namespace": namespace, "field_selector": "type=Warning"}),
+        (caches.versions, {"field_selector": "metadata.name=version"}),
+        (caches.operators, {}),
+        (caches.gates, {"field_selector": "metadata.name=cluster"}),
+        (caches.deployments, ours),
+        (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
+        (caches.config_maps, ours),
+        (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+        (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+    )
+    return tuple(
+        Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors) for cache, selectors in wanted
+    )
+
+
+def _named(namespace: str, name: str) -> dict[str, str]:
+    return {"namespace": namespace, "field_selector": f"metadata.name={name}"}
+
+
+class ClusterVersionController:
+    """See the module. `run` works until cancelled."""
+
+    def __init__(
+        self,
+        *,
+        caches: Caches,
+        facts: Facts,
+        own: OwnRelease,
+        executor: Executor,
+        service: UpdateService,
+        prometheus: Prometheus | None = None,
+        checks: ReleaseChecks,
+        reader: ReportReader,
+        queue: WorkQueue[str],
+        loads: Loads | None = None,
+        worker: Worker | None = None,
+        authorities: Authorities,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self._caches = caches
+        self._facts = facts
+        self._own = own
+        self._executor = executor
+        self._service = service
+        self._prometheus = prometheus
+        self._checks = checks
+        self._reader = reader
+        self._queue = queue
+        self._loads = loads
+        self._worker = worker
+        self._authorities = authorities
+        self._metrics = metrics
+        self._clock = clock
+        self._odd: set[str] = set()
+        self._story = Story()
+        self._age = Age(clock)
+        self._refused = Refused()
+        self._failure: Failure | None = None
+        self._unwritten = ""
+        self._absent = False
+        self._workers: Mapping[str, Callable[[Any], None]] = {
+            RETRIEVE_UPDATES: service.ask,
+            EVALUATE_RULES: self._evaluate,
+            CHECK_RELEASE: checks.check,
+            READ_RELEASE: checks.read,
+            READ_RIGHTS: checks.read_rights,
+            READ_IMAGES: checks.read_images,
+            APPLY: self._apply,
+            LOAD: self._load,
+        }
+        for cache in caches.all():
+            cache.add_listener(lambda _change, _old, _new: queue.add(KEY))
+            cache.add_state_listener(lambda: queue.add(KEY))
+
+    async def run(self) -> None:
+        """Take keys until cancelled or the queue shuts down."""
+        self._queue.add(KEY)
+        while True:
+            try:
+                key = await self._queue.get()
+            except QueueShutDown:
+                return
+            try:
+                await self._handle(key)
+            finally:
+                self._queue.done(key)
+
+    async def _handle(self, key: str) -> None:
+        """One pass; the error's type says what happens next. A bug of ours must not end the operator."""
+        try:
+            await self._pass(key)
+        except Conflict as error:
+            log.debug("decided on an old version", error=str(error))
+            self._queue.add_rate_limited(key)
+        except StatusRefused as error:
+            self._refused = self._refused.and_also(error.action.fields, error.causes, error.message)
+            self._metrics.status_refused()
+            log.warning("the API server refuses the status", error=error.message, fields=sorted(error.action.fields))
+            self._queue.add_rate_limited(key)
+        except NotApplied as error:
+            # A webhook that is away, or a server that is restarted, is worth a word when it stays so.
+            if error.lasting or self._queue.failures(key) >= PATIENCE:
+                self._unwritten = error.what
+            failures = self._queue.failures(key)
+            log.warning("an object is not taken", error=error.what, reason=error.reason, failures=failures)
+            if self._asks_for_a_preflight():  # whose condition tells it; the cluster is none the worse
+                self._queue.add_rate_limited(key)
+            else:
+                await self._failed(key, Failure(error.what, error.reason))
+        except (KubeError, DecodeError) as error:
+            log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
+            await self._failed(key, Failure(str(error), _reason(error)))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.exception("reconcile failed")
+            await self._failed(key, Failure(f"{type(error).__name__}: {error}", decided=False))
+        else:
+            self._queue.forget(key)
+            if self._failure is not None:
+                self._failure = None
+                self._queue.add(key)
+
+    def _asks_for_a_preflight(self) -> bool:
+        version = self._caches.versions.get(NAME)
+        desired = version.spec.desired_update if version is not None else None
+        return desired is not None and bool(desired.mode)
+
+    async def _failed(self, key: str, failure: Failure) -> None:
+        """Later once more; and after many times, say so where people look."""
+        self._queue.add_rate_limited(key)
+        version = self._caches.versions.get(NAME)
+        # Whoever only records leaves these conditions to whoever applies.
+        if self._queue.failures(key) < stuck.AFTER or version is None or self._worker is None:
+            return
+        if self._failure is None or self._failure.reason != failure.reason:
+            self._failure = failure  # words that change each time would be a write each time
+        try:
+            await self._executor.execute(stuck.plan(version, self._failure, self._clock.now()))
+        except (KubeError, DecodeError) as error:
+            log.warning("that passes fail could not be told", error=str(error))
+
+    async def _pass(self, key: str) -> None:
+        self._say_what_is_odd()
+        observed = self.observe()
+        if observed is None:
+            self._say_that_there_is_none()
+            return
+        self._absent = False
+        now = self._clock.now()
+        plan = reconcile(observed, now=now)
+        try:
+            await self._executor.execute(plan)
+        except NotApplied:
+            # Asking changes nothing; what is applied hangs on what was to be written first.
+            self._begin(work for work in plan.work if work[0] != APPLY)
+            raise
+        self._unwritten = ""
+        self._begin(plan.work)
+        self._metrics.count(observed, plan, now)
+        self._story.tell(observed, plan)
+        if story.nobody_writes(observed, plan):
+            self._reader.clear()
+        if plan.actions:
+            log.info("reconciled", actions=_summary(plan))
+        if plan.requeue_after_s is not None:
+            self._queue.add_after(key, plan.requeue_after_s)
+
+    def _begin(self, work: Iterable[tuple[str, Any]]) -> None:
+        for name, argument in work:
+            self._workers[name](argument)
+
+    def _say_what_is_odd(self) -> None:
+        """One line in the log for each object that could not be read, when it comes and when its trouble changes."""
+        odd = {f"{cache.kind.__name__} {bad}" for cache in self._caches.all() for bad in cache.undecoded}
+        for words in sorted(odd - self._odd):
+            log.error("an object is not as its kind should be; correct it, or what writes it", error=words)
+        self._odd = odd
+
+    def _say_that_there_is_none(self) -> None:
+        """Nothing is done then, which looks like all being well: one line in the log, and a metric."""
+        if self._caches.not_ready():
+            return
+        if not self._absent:
+            log.error("there is no ClusterVersion version: nothing is checked or applied until it is created")
+        self._absent = True
+        self._metrics.cluster.look_without_version(_sorted(self._caches.operators) or ())
+
+    def observe(self) -> Observed | None:
+        """One look at caches and sources; None while there is too little to decide on."""
+        caches = self._caches
+        place = structs.replace(self._facts.place, prometheus_ca=self._authorities.pem())
+        version = caches.versions.get(NAME)
+        if caches.not_ready() or version is None:
+            return None
+        deployment = caches.deployments.get(NamespacedName(place.namespace, workloads.NAME))
+        preflight_id = deployment.metadata.annotations.get(workloads.ID_ANNOTATION, "") if deployment else ""
+        wanted = settings.read(caches.settings.get(NamespacedName(place.namespace, workloads.SETTINGS_MAP)), place)
+        return Observed(
+            cluster_version=version,
+            facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
+            feature_gate=caches.feature_gate(),
+            operators=_sorted(caches.operators),
+            operators_error=caches.operators.error or "",
+            unread_operators=caches.operators.undecoded,
+            deployment=deployment,
+            deployment_age_s=self._age.of(deployment),
+            pods=_of_app(caches.pods, workloads.NAME),
+            check_pods=_of_app(caches.pods, containers.NAME),
+            warnings=tuple(caches.warnings.all()),
+            history=caches.config_maps.get(NamespacedName(place.namespace, history.NAME)),
+            report=self._report(preflight_id, wanted.place),
+            report_maps=tuple(sorted(reports.names_of(caches.config_maps.all()))),
+            unusable=wanted.unusable,
+            service=self._service.state,
+            releases=dict(self._checks.states),
+            refused=self._refused,
+            unwritten=self._unwritten,
+            loads=dict(self._loads.states) if self._loads is not None else {},
+            progress=self._worker.progress if self._worker is not None else None,
+            prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
+            admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+            admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+            admin_unreadable=_unreadable(caches.admin_gates, caches.admin_acks),
+            acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
+            failure=self._failure,
+        )
+
+    def _evaluate(self, queries: tuple[str, ...]) -> None:
+        if self._prometheus is not None:
+            version = self._caches.versions.get(NAME)
+            self._prometheus.want(queries, version.spec.cluster_id if version is not None else "")
+
+    def _hash(self) -> str:
+        """Of an operator that only records; the worker says what that of the release which it applies is."""
+        return self._own.version_hash(self._caches.feature_gate()) if self._worker is None else ""
+
+    def _load(self, release: Release) -> None:
+        if self._loads is not None:
+            self._loads.load(release)
+
+    def _apply(self, asked: Asked) -> None:
+        """Hand the release over to the worker. What it is asked for is observed in its progress."""
+        payload = self._loads.payload(asked.wanted.image) if self._loads is not None else None
+        own = asked.wanted.image == self._facts.release.image or payload is self._own.payload
+        if self._worker is not None and payload is not None:
+            self._worker.want(Work(asked.wanted, asked.state, payload, own=own))
+
+    def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
+        if place.report_sink == "configmap":
+            key = NamespacedName(place.namespace, workloads.report_map(preflight_id))
+            self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))
+        else:
+            self._reader.follow(preflight_id)
+        return self._reader.seen
+
+
+def _unreadable(*caches: Cache[ConfigMap]) -> str:
+    """Why one of them could not be listed, or holds what is no ConfigMap."""
+    for cache in caches:
+        if not cache.synced:
+            return cache.error or "it is not listed yet"
+        for bad in cache.undecoded:
+            return str(bad)
+    return ""
+
+
+def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
+    return tuple(pod for pod in cache.all() if pod.metadata.labels.get(workloads.APP_LABEL) == app)
+
+
+def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:
+    if not cache.synced:
+        return None
+    return tuple(sorted(cache.all(), key=lambda operator: operator.metadata.name))
+
+
+def _reason(error: KubeError | DecodeError) -> str:
+    return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
+
+
+def _summary(plan: Plan) -> list[str]:
+    return [f"{type(action).__name__} {getattr(action, 'resource', '')}" for action in plan.actions]

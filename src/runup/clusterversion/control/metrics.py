@@ -1,0 +1,123 @@
+"""The preflight's metrics, `cluster_version_preflight_*`; `controllers.endpoint` serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from kubekit.kube.clock import Clock, SystemClock
+from runup.clusterversion.control import story
+from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.decide.observed import Observed
+from runup.domain.plan import Plan
+from runup.preflight.decide.report import Report
+
+
+class Metrics:
+    """Counts what reconciles decide. A registry of its own: several managers may live in one process.
+
+    Ages are computed when they are asked for: where nothing happens any more no pass would make them older.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.registry = CollectorRegistry()
+        self._clock = clock or SystemClock()
+        self._seen: Report | None = None
+        self._seen_at: datetime | None = None
+        self._waits_since: datetime | None = None
+        self._timeout_s: float | None = None
+        self._requests = Counter(
+            "cluster_version_preflight_requests", "Preflights that were started.", registry=self.registry
+        )
+        self._refused = Counter(
+            "cluster_version_status_refused",
+            "Writes of ClusterVersion's status that the API server refused as invalid or too large.",
+            registry=self.registry,
+        )
+        self._outcomes = Counter(
+            "cluster_version_preflight_outcomes",
+            "What preflights came to: PreflightCompleted, PreflightFailed, or PreflightRefused (nothing was started).",
+            ["outcome", "reason"],
+            registry=self.registry,
+        )
+        self._failing = Gauge(
+            "cluster_version_preflight_failing",
+            "1 for the reason for which the preflight that is asked for fails now.",
+            ["reason"],
+            registry=self.registry,
+        )
+        self._duration = Histogram(
+            "cluster_version_preflight_duration_seconds",
+            "From the start of a preflight to its first result.",
+            buckets=(1, 3, 10, 30, 60, 120, 300, 600, 1200),
+            registry=self.registry,
+        )
+        self._checks = Gauge(
+            "cluster_version_preflight_checks", "Checks of the current report.", ["result"], registry=self.registry
+        )
+        self._unusable = Gauge(
+            "cluster_version_preflight_unusable_settings",
+            "Settings of the administrator's ConfigMap that cannot be used.",
+            registry=self.registry,
+        )
+        self.registry.register(self)
+        self.cluster = ClusterSeries()
+        self.registry.register(self.cluster)
+
+    def collect(self) -> Iterator[Metric]:
+        """What depends on when it is asked; a family without a value where there is nothing to tell."""
+        now = self._clock.now()
+        for name, text, value in (
+            ("report_age", "Time since the report was last seen to change.", _since(self._seen_at, now)),
+            ("waiting", "Time since a preflight was started that has no result yet.", _since(self._waits_since, now)),
+            ("timeout", "How long a preflight may take to its first result.", self._timeout_s),
+        ):
+            family = GaugeMetricFamily(f"cluster_version_preflight_{name}_seconds", text)
+            if value is not None:
+                family.add_metric([], value)
+            yield family
+
+    def status_refused(self) -> None:
+        """The API server did not take a status."""
+        self._refused.inc()
+
+    def count(self, observed: Observed, plan: Plan, now: datetime) -> None:
+        """Take one pass into account, after it was carried out."""
+        self.cluster.look(observed)
+        earlier, told = story.before(observed), story.after(observed, plan)
+        ended = told.outcome in (story.COMPLETED, story.FAILED, story.REFUSED)
+        if ended and (told.outcome, told.reason) != (earlier.outcome, earlier.reason):
+            self._outcomes.labels(outcome=told.outcome, reason=told.reason).inc()
+            if told.outcome != story.REFUSED and earlier.outcome == story.RUNNING:
+                self._ended(observed, now)
+        if story.starts(observed, plan):
+            self._requests.inc()
+        self._failing.clear()
+        if told.outcome == story.FAILED:
+            self._failing.labels(reason=told.reason).set(1)
+        created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
+        self._waits_since = created if told.outcome in (story.RUNNING, story.FAILED) else None
+        self._timeout_s = observed.facts.place.timeout_s
+        self._unusable.set(len(observed.unusable))
+        self._report(observed, now)
+
+    def _ended(self, observed: Observed, now: datetime) -> None:
+        created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
+        if created is not None:
+            self._duration.observe((now - created).total_seconds())
+
+    def _report(self, observed: Observed, now: datetime) -> None:
+        content = observed.report.content if observed.report else None
+        report = content if isinstance(content, Report) else None
+        if report != self._seen:
+            self._seen, self._seen_at = report, now if report is not None else None
+        self._checks.clear()
+        for check in report.checks if report else ():
+            self._checks.labels(result=check.result).inc()
+
+
+def _since(then: datetime | None, now: datetime) -> float | None:
+    return max(0.0, (now - then).total_seconds()) if then is not None else None

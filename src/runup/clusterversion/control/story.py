@@ -1,0 +1,146 @@
+"""What a pass says of the preflight, for the log and the metrics: `Observed` and `Plan` in, one value out.
+
+`grep preflight` over the operator's log finds the story: one line for each step, with target, ID and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from kubekit.api import codec
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Condition
+from runup.clusterversion.decide.observed import Observed
+from runup.domain.plan import Apply, Delete, PatchStatus, Plan
+from runup.preflight.decide import conditions, history, workloads
+from runup.preflight.decide.attempt import Attempt
+
+log = structlog.get_logger("preflight")
+
+COMPLETED, FAILED, REFUSED = "PreflightCompleted", "PreflightFailed", "PreflightRefused"
+RUNNING, NONE = "PreflightRunning", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Where the preflight is after a pass: `outcome` is one of the above, `reason` the condition's.
+
+    A request that nothing was started for is refused; it is no failure of a preflight.
+    """
+
+    outcome: str = NONE
+    reason: str = ""
+    message: str = ""
+    target: str = ""
+    id: str = ""
+
+
+def before(observed: Observed) -> Told:
+    """What ClusterVersion said when the pass began."""
+    return _told(observed, observed.cluster_version.status.conditions, history.read(observed.history).attempt)
+
+
+def after(observed: Observed, plan: Plan) -> Told:
+    """What it says once `plan` is carried out."""
+    said: Sequence[Condition] = observed.cluster_version.status.conditions
+    for action in plan.actions:
+        if isinstance(action, PatchStatus) and "conditions" in action.fields:
+            said = codec.convert(tuple[Condition, ...], action.fields["conditions"])
+    return _told(observed, said, _attempt_after(observed, plan))
+
+
+def nobody_writes(observed: Observed, plan: Plan) -> bool:
+    """Whether no target is there to write a report, nor about to be.
+
+    A Deployment that was made just now may not be seen yet; the record of its attempt was made before it.
+    """
+    attempt = _attempt_after(observed, plan)
+    over = attempt is None or bool(attempt.failed)
+    return over and observed.deployment is None and not observed.pods
+
+
+def starts(observed: Observed, plan: Plan) -> bool:
+    """Whether the plan makes a Deployment that was not there."""
+    return observed.deployment is None and _applies(plan)
+
+
+def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
+    running, completed, failed = (find(said, type_) for type_ in conditions.TYPES)
+    desired = observed.cluster_version.spec.desired_update
+    target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
+    preflight_id = attempt.id if attempt else ""
+    if failed is not None and failed.status == "True":
+        outcome = FAILED if _was_started(observed, attempt) else REFUSED
+        return Told(outcome, failed.reason, failed.message, target, preflight_id)
+    if completed is not None and completed.status == "True":
+        return Told(COMPLETED, completed.reason, completed.message, target, preflight_id)
+    if running is not None:
+        return Told(RUNNING, running.reason, running.message, target, preflight_id)
+    return Told()
+
+
+def _attempt_after(observed: Observed, plan: Plan) -> Attempt | None:
+    record = observed.history
+    for action in plan.actions:
+        if isinstance(action, Apply) and action.object["metadata"]["name"] == history.NAME:
+            record = codec.convert(ConfigMap, action.object)
+    return history.read(record).attempt
+
+
+def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
+    if attempt is None:
+        return False
+    found = observed.deployment
+    runs = found is not None and found.metadata.annotations.get(workloads.ID_ANNOTATION) == attempt.id
+    return runs or bool(attempt.failed)
+
+
+def _applies(plan: Plan) -> bool:
+    return any(isinstance(action, Apply) and action.resource.kind == "Deployment" for action in plan.actions)
+
+
+def _removes(plan: Plan) -> bool:
+    return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
+
+
+class Story:
+    """Logs each step once; after a start of the operator, where the preflight is."""
+
+    def __init__(self) -> None:
+        self._last = Told()
+
+    def tell(self, observed: Observed, plan: Plan) -> None:
+        """Log what `plan`, which was carried out, changed."""
+        told = after(observed, plan)
+        known = {"target": told.target or self._last.target, "id": told.id or self._last.id}
+        if _applies(plan):
+            log.info("preflight workload applied", **known, reason="Start" if starts(observed, plan) else "Changed")
+        if _removes(plan):
+            log.info("preflight workload removed", **known, reason=told.reason or "Cleared")
+        if _key(told) != _key(self._last):
+            self._step(told, known)
+        self._last = told
+
+    def _step(self, told: Told, known: dict[str, Any]) -> None:
+        if told.outcome == NONE:
+            log.info("preflight ended", **known, reason="Cleared")
+            return
+        level, words = _LINES[told.outcome]
+        getattr(log, level)(words, **known, reason=told.reason, message=told.message)
+
+
+def _key(told: Told) -> tuple[str, str, str, str]:
+    return told.outcome, told.reason, told.target, told.id
+
+
+_LINES = {
+    RUNNING: ("info", "preflight step"),
+    COMPLETED: ("info", "preflight completed"),
+    FAILED: ("warning", "preflight failed"),
+    REFUSED: ("warning", "preflight refused"),
+}

@@ -1,0 +1,251 @@
+"""The release that is applied: what is asked of the worker, and what its progress says in ClusterVersion's status.
+
+The worker is asked for the release that is worked towards (`goal`), with everything that decides which of its manifests
+the cluster gets; any change of that is another request. What it says of another release than that one counts for
+nothing (cvo-behaviour section 6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api.conditions import Conditions, find
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import parse
+from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release
+from runup.applying.decide.implicit import implicit
+from runup.applying.decide.problems import Problem
+from runup.applying.decide.progress import Loading, Progress, State, Wanted
+from runup.applying.decide.summary import Judged, Summary, judge, summarize, without_progress
+from runup.applying.decide.wording import summary_of
+from runup.clusterversion.decide.goal import same_image
+from runup.clusterversion.decide.view import View
+from runup.release.decide import capabilities
+from runup.release.decide.capabilities import Capabilities
+from runup.release.decide.inclusion import Filters, feature_set_and_gates
+
+APPLY = "apply-release"
+LOAD = "load-release"
+IMPLICIT = "ImplicitlyEnabledCapabilities"
+SLOW = "SlowClusterOperator"
+INVALID = "InvalidClusterVersion"
+RETRIEVAL = "UpdatePayloadRetrievalFailed"
+RETRY = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the worker is asked for; the payload of `wanted.image` is at hand. `state` is how history sees it."""
+
+    wanted: Wanted
+    state: State
+
+
+def enabled(view: View) -> Capabilities:
+    """The capabilities of the cluster: what it asks for, and what was on once and can never be turned off."""
+    facts, status = view.observed.facts, view.status
+    keep = (*status.capabilities.enabled_capabilities, *facts.always_enabled)
+    _, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
+    return capabilities.enabled(view.observed.cluster_version.spec.capabilities, gates, keep)
+
+
+def filters(view: View, release: Release) -> Filters:
+    """Which manifests of `release` the cluster gets."""
+    facts = view.observed.facts
+    feature_set, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
+    version = parse(release.version)
+    return Filters(
+        exclude_identifier=facts.exclude,
+        feature_set=feature_set,
+        gates=gates,
+        major=version.major if version else None,
+        profile=facts.profile,
+        capabilities=enabled(view),
+        overrides=view.observed.cluster_version.spec.overrides,
+    )
+
+
+def wanted(view: View) -> Wanted:
+    """What the worker should work on now."""
+    current = view.current
+    return Wanted(current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid)
+
+
+def work(view: View) -> tuple[tuple[str, Any], ...]:
+    """What is to be asked of the worker, nothing where it works on just that; first of all the payload is loaded."""
+    progress = view.observed.progress
+    if progress is None or not view.current.image:
+        return ()
+    asked = wanted(view)
+    if progress.wanted == asked:
+        return ()
+    if _needs_loading(view):
+        return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
+    return ((APPLY, Asked(asked, _state(view))),)
+
+
+def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+    """The work of loading `release`, if it is due: at first, and a while after it went wrong."""
+    if load is not None and (load.running or load.payload is not None):
+        return ()
+    # A failure of tomorrow was one before the clock was set back.
+    fresh = load is not None and load.at is not None and timedelta() <= now - load.at < RETRY
+    return () if fresh else ((LOAD, release),)
+
+
+def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[ClusterVersionStatus, Conditions]:
+    """`status` with what the progress says of capabilities, hash and history, and the conditions to be said."""
+    progress = view.observed.progress
+    if progress is None:
+        return status, ()
+    known = enabled(view)
+    status = replace(
+        status,
+        capabilities=CapabilitiesStatus(tuple(sorted(known.enabled)), tuple(sorted(known.known))),
+        history=_completed(view, status, progress),
+        version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
+    )
+    said = (*_said(view, status, progress, invalid=invalid), _implicit(known))
+    return status, said
+
+
+def accept(view: View, status: ClusterVersionStatus, release: Release) -> ClusterVersionStatus:
+    """`status` of an accepted update to `release`, with the capabilities that it turns on by itself."""
+    load, running = view.observed.loads.get(release.image), view.observed.loads.get(view.current.image)
+    if view.observed.progress is None or load is None or load.payload is None:
+        return status
+    before = running.payload.manifests if running is not None and running.payload is not None else ()
+    version = load.payload.metadata.semver
+    turned_on = implicit(load.payload.manifests, before, filters(view, view.current), version.major)
+    known = enabled(view)
+    told = CapabilitiesStatus(tuple(sorted(known.enabled | turned_on)), tuple(sorted(known.known)))
+    return replace(status, capabilities=told)
+
+
+def next_look(view: View) -> float | None:
+    """Seconds until time alone changes what is to be said."""
+    progress = view.observed.progress
+    summary = summarize(_problems(view, progress)) if progress is not None else None
+    then = judge(summary.problem, now=view.now).next_look if summary is not None else None
+    return max((then - view.now).total_seconds(), 1.0) if then is not None else None
+
+
+def _needs_loading(view: View) -> bool:
+    image = view.current.image
+    if same_image(image, view.observed.facts.release.image):
+        return False
+    load = view.observed.loads.get(image)
+    return load is None or load.payload is None
+
+
+def _state(view: View) -> State:
+    entries = view.status.history
+    if not any(entry.state == "Completed" for entry in entries):
+        return State.INITIALIZING
+    newest = entries[0]
+    done = newest.state == "Completed" and same_image(newest.image, view.current.image)
+    return State.RECONCILING if done else State.UPDATING
+
+
+def _is_current(view: View, progress: Progress) -> bool:
+    return progress.wanted is not None and same_image(progress.wanted.image, view.current.image)
+
+
+def _completed(view: View, status: ClusterVersionStatus, progress: Progress) -> Any:
+    entries = status.history
+    newest = entries[0] if entries else None
+    if newest is None or newest.state == "Completed" or not progress.completed or not _is_current(view, progress):
+        return entries
+    if not same_image(newest.image, view.current.image):
+        return entries
+    return (replace(newest, state="Completed", completion_time=view.now), *entries[1:])
+
+
+def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
+    if _is_current(view, progress):
+        return progress.problems
+    load = view.observed.loads.get(view.current.image)
+    if load is None or not load.error or not _needs_loading(view):
+        return ()
+    return (Problem(RETRIEVAL, f"Unable to download and prepare the update: {load.error}"),)
+
+
+def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
+    current = _is_current(view, progress)
+    summary = summarize(_problems(view, progress))
+    verdict = judge(summary.problem, now=view.now) if summary is not None else None
+    newest = status.history[0] if status.history else None
+    done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
+    reconciling = progress.state is State.RECONCILING if current else done
+    version = view.current.version or view.current.image
+    available = find(status.conditions, "Available")
+    said: list[Condition] = []
+    if current and progress.completed:
+        said.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
+    elif available is None:
+        said.append(Condition(type="Available", status="False"))
+    said.append(_failing(summary, verdict, view.now, reconciling=reconciling))
+    if reconciling:
+        said.append(_kept(version, summary, verdict, invalid=invalid))
+    else:
+        said.append(_towards(version, progress if current else None, summary, verdict, invalid=invalid))
+    return tuple(said)
+
+
+def _failing(summary: Summary | None, verdict: Judged | None, now: datetime, *, reconciling: bool) -> Condition:
+    no = Condition(type="Failing", status="False")
+    if summary is None or verdict is None:
+        return no
+    if not reconciling:
+        left = without_progress(summary)
+        if left is None:
+            return no
+        summary, verdict = left, judge(left.problem, now=now)
+    problem = summary.problem
+    if not verdict.progressing:
+        return Condition(type="Failing", status="True", reason=problem.reason, message=problem.message)
+    if verdict.slow:
+        return Condition(type="Failing", status="Unknown", reason=SLOW, message=verdict.text)
+    return no
+
+
+def _kept(version: str, summary: Summary | None, verdict: Judged | None, *, invalid: bool) -> Condition:
+    if summary is not None and verdict is not None and not verdict.progressing:
+        text = f"Error while reconciling {version}: {summary_of(summary.problem)}"
+        return Condition(type="Progressing", status="False", reason=summary.problem.reason, message=text)
+    if invalid:
+        text = f"Stopped at {version}: the cluster version is invalid"
+        return Condition(type="Progressing", status="False", reason=INVALID, message=text)
+    return Condition(type="Progressing", status="False", message=f"Cluster version is {version}")
+
+
+def _towards(
+    version: str, progress: Progress | None, summary: Summary | None, verdict: Judged | None, *, invalid: bool
+) -> Condition:
+    if summary is not None and verdict is not None and not verdict.progressing:
+        text = f"Unable to apply {version}: {summary_of(summary.problem)}"
+        return Condition(type="Progressing", status="True", reason=summary.problem.reason, message=text)
+    if invalid:
+        text = f"Reconciling {version}: the cluster version is invalid"
+        return Condition(type="Progressing", status="True", reason=INVALID, message=text)
+    reason = summary.problem.reason if summary is not None else ""
+    waiting = verdict.text if verdict is not None else ""
+    text = f"Working towards {version}"
+    if progress is not None and progress.done:
+        percent = progress.done * 100 // max(progress.total, 1)
+        text += f": {progress.done} of {progress.total} done ({percent}% complete)"
+        text += f", {waiting}" if waiting else ""
+    elif waiting:
+        text += f": {waiting}"
+    return Condition(type="Progressing", status="True", reason=reason, message=text)
+
+
+def _implicit(known: Capabilities) -> Condition:
+    if known.implicit:
+        text = f"The following capabilities could not be disabled: {', '.join(sorted(known.implicit))}"
+        return Condition(type=IMPLICIT, status="True", reason="CapabilitiesImplicitlyEnabled", message=text)
+    return Condition(type=IMPLICIT, status="False", reason="AsExpected", message="Capabilities match configured spec")

@@ -1,0 +1,600 @@
+"""The preflight's part of a pass: which step is due, what it takes, and what it means for the update lists.
+
+Called once by `reconcile`; every branch is a row of `steps.STEPS` or a rule of `outcome.RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from kubekit.api import scheme
+from kubekit.api.core_v1 import ConfigMap, Pod
+from kubekit.api.meta_v1 import Condition, NamespacedName
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.errors import Terminal, Waiting
+from runup.api.config_v1 import Release, Update
+from runup.clusterversion.decide import assemble, targets
+from runup.clusterversion.decide.goal import asks_for, same_release
+from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.clusterversion.decide.request import PreflightRequest, Refused, UpdateRequest
+from runup.clusterversion.decide.view import View
+from runup.domain.plan import Action, Apply, Delete
+from runup.preflight.decide import accounts, conditions, containers, starting, workloads
+from runup.preflight.decide import history as histories
+from runup.preflight.decide.attempt import Attempt, attempt_id
+from runup.preflight.decide.history import History
+from runup.preflight.decide.outcome import STALE_AFTER_S, Outcome, Scene, State, not_written, outcome, seen_report
+from runup.preflight.decide.report import Report
+from runup.preflight.decide.results import Checked
+from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
+
+CHECK_RELEASE = "check-release"
+READ_RELEASE = "read-release"
+READ_RIGHTS = "read-rights"
+READ_IMAGES = "read-images"
+RECHECK = timedelta(seconds=60)
+# Of a Deployment with one replica.
+_PODS_SHOWN = 3
+DEPLOYMENT = scheme.resource_of(Deployment)
+CONFIG_MAP = scheme.resource_of(ConfigMap)
+POD = scheme.resource_of(Pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """What the preflight comes to in this pass.
+
+    `checked` are the targets whose risks count, newest first; `actions` are to be done after the status is written.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    history: History = History()  # noqa: RUF009 -- frozen
+    actions: tuple[Action, ...] = ()
+    work: tuple[tuple[str, Any], ...] = ()
+    requeue_after_s: float | None = None
+
+
+def decide(view: View) -> Preflight:
+    """See the module."""
+    decided = _decide(view)
+    return replace(decided, actions=(*decided.actions, *_stale_reports(view, decided.history.attempt)))
+
+
+def _decide(view: View) -> Preflight:
+    request = view.request
+    if isinstance(request, UpdateRequest):
+        return _during_update_request(view, request.update)
+    if not isinstance(request, PreflightRequest):
+        said = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
+        return _unwanted(view, said)
+    try:
+        target = targets.for_preflight(
+            request.update,
+            current=view.current,
+            advised=view.advised,
+            attempt=view.history.attempt,
+            releases=view.observed.releases,
+        )
+    except Terminal as error:
+        unwanted = _unwanted(view, conditions.refused(error.reason, error.message))
+        return replace(unwanted, **again(view, request.update, error))
+    except Waiting as error:
+        return _resolving(view, error)
+    return _wanted(view, request.update, target)
+
+
+def after(view: View, decided: Preflight, *, update_ready: bool, refused: bool) -> Preflight:
+    """`decided` once it is known what the update request comes to: its preflight makes way, or goes on again."""
+    attempt = decided.history.attempt
+    if attempt is None or not attempt.became_update or attempt.failed:
+        return decided
+    if update_ready and not attempt.making_way:
+        leaving = with_fields(attempt, making_way=True, silent=_is_silent(view, attempt))
+        return replace(
+            decided, history=histories.with_attempt(decided.history, leaving), actions=_stop(view), requeue_after_s=None
+        )
+    if refused and attempt.making_way:
+        anew = with_fields(_new_attempt(view, _target_of(attempt)), became_update=True)
+        return replace(decided, history=histories.with_attempt(decided.history, anew))
+    return decided
+
+
+def became_update(view: View) -> Attempt | None:
+    """The attempt whose request just lost nothing but its mode, and is an update now (decision D20)."""
+    attempt = view.history.attempt
+    if attempt is None or attempt.became_update or not isinstance(view.request, UpdateRequest):
+        return None
+    return attempt if asks_for(view.request.update, _target_of(attempt)) else None
+
+
+def ending(view: View) -> str:
+    """Which pods are waited for, and what to do about those that should have ended: a node that is lost ends none."""
+    pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
+    if not pods:
+        return ""
+    named = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
+    text = ", ".join(named[:_PODS_SHOWN])
+    due = [pod.metadata.deletion_timestamp for pod in pods if pod.metadata.deletion_timestamp is not None]
+    if due and view.now - min(due) >= RECHECK:
+        text += f" since {min(due):%Y-%m-%dT%H:%M:%SZ}; if the node is lost, `kubectl -n "
+        text += f"{view.observed.facts.place.namespace} delete pod -l {workloads.SELECTOR} --force`"
+    return f": {text}"
+
+
+def workload_gone(view: View) -> bool:
+    """Whether neither the Deployment nor a pod of any preflight is left."""
+    return _deployed(view, None) is Deployed.NONE
+
+
+def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+    """The work of verifying `image`, if it is due: at first, and a while after it went wrong."""
+    if check is not None and check.running:
+        return ()
+    settled = check is not None and check.trust is Trust.VERIFIED
+    fresh = check is not None and check.at is not None and timedelta() <= now - check.at < RECHECK
+    return () if settled or fresh else ((CHECK_RELEASE, image),)
+
+
+def read_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[tuple[str, Any], ...]:
+    """The work of reading the version out of `image`, if it is due: at first, and a while after it went wrong."""
+    if not image or (check is not None and (check.reading or check.version)):
+        return ()
+    fresh = check is not None and check.read_at is not None and timedelta() <= now - check.read_at < RECHECK
+    return () if fresh else ((READ_RELEASE, image),)
+
+
+def look_work(view: View, update: Update) -> tuple[tuple[str, Any], ...]:
+    """What is due to be found out of an image that no graph knows: its signature, and once that is good its version."""
+    check = view.observed.releases.get(update.image)
+    verify = check_work(update.image, check, view.now) if update.image else ()
+    return (*verify, *(read_work(update.image, check, view.now) if targets.is_trusted(update, check) else ()))
+
+
+def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
+    """What makes a pass look again at an image that could not be read: registries come back, secrets are corrected."""
+    if error.reason not in (targets.UNREADABLE, targets.UNTRUSTED):
+        return {}
+    return {"work": look_work(view, update), "requeue_after_s": RECHECK.total_seconds()}
+
+
+def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
+    seen = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
+    history = histories.with_attempt(_with_last_words(view), None)
+    actions = _stop(view) if STEPS[seen] is Step.STOP else ()
+    return Preflight(said, _kept(view, history, None), history, actions)
+
+
+def _with_last_words(view: View) -> History:
+    """The history with the running attempt's newest report: from now on its time says how old the findings are."""
+    attempt = view.history.attempt
+    report = seen_report(attempt, view.observed.report)[0] if attempt is not None else None
+    if report is None or report.execution_status != "completed":
+        return view.history
+    return histories.with_report(view.history, report, even_if_only_newer=True)
+
+
+def _during_update_request(view: View, update: Update) -> Preflight:
+    """The preflight of the very update that is asked for goes on until that is accepted (decision D24)."""
+    attempt = view.history.attempt
+    target = _target_of(attempt) if attempt is not None else None
+    if attempt is None or target is None or attempt.failed or not asks_for(update, target):
+        return _unwanted(view, ())
+    if attempt.source_version != view.current.version or same_release(target, view.current):
+        return _unwanted(view, ())
+    told = replace(view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True)))
+    if attempt.making_way:
+        return _making_way(_case(told, update, target))
+    return _wanted(told, update, target)
+
+
+def _making_way(case: _Case) -> Preflight:
+    """Nothing speaks against the update: the workload goes; what it said last counts until the update is accepted."""
+    deployed = _deployed(case.view, case.attempt)
+    actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
+    ended = case.last_good_is_older or case.attempt.silent
+    checked = Checked(case.target, case.attempt.source_version, case.last_good, ended=ended)
+    return Preflight((), _with_wanted(case, checked), case.view.history, actions)
+
+
+def _is_silent(view: View, attempt: Attempt) -> bool:
+    seen = view.observed.report
+    limit_s = max(view.observed.facts.place.timeout_s, STALE_AFTER_S)
+    return seen is not None and seen.preflight_id == attempt.id and seen.unchanged_s >= limit_s
+
+
+def _target_of(attempt: Attempt) -> Release:
+    return Release(version=attempt.target_version, image=attempt.target_image)
+
+
+def _resolving(view: View, error: Waiting) -> Preflight:
+    """Nothing is started or stopped while it is not known which release is meant."""
+    assert isinstance(view.request, PreflightRequest)
+    update = view.request.update
+    subject = conditions.Subject(update.version or update.image, view.current.version)
+    work = look_work(view, update)
+    return Preflight(
+        conditions.preparing(subject, error.reason, error.message),
+        _kept(view, view.history, None),
+        view.history,
+        work=work,
+        requeue_after_s=error.retry_after_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A wanted preflight: the view, the request, the target, and the attempt that is (or would be) its own."""
+
+    view: View
+    update: Update
+    target: Release
+    attempt: Attempt
+    check: ReleaseCheck | None
+
+    @property
+    def subject(self) -> conditions.Subject:
+        return conditions.Subject(self.target.version, self.attempt.source_version)
+
+    @property
+    def last_good(self) -> Report | None:
+        """The newest stored report of this very target."""
+        for report in self.view.history.reports:
+            key = (report.source_version, report.target_version, report.target_image)
+            if key == (self.attempt.source_version, self.target.version, self.target.image):
+                return report
+        return None
+
+    @property
+    def last_good_is_older(self) -> bool:
+        """Whether that report is one of an attempt before this one."""
+        return self.last_good is not None and self.last_good.preflight_id != self.attempt.id
+
+
+def _wanted(view: View, update: Update, target: Release) -> Preflight:
+    case = _case(view, update, target)
+    seen = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
+    return _STEPS[STEPS[seen]](case)
+
+
+def _case(view: View, update: Update, target: Release) -> _Case:
+    recorded = view.history.attempt
+    if recorded is None or not recorded.is_for(target, view.current.version):
+        recorded = None
+    if recorded is not None and update.mode:
+        # Asked for as a preflight again. One that has made way already is gone: another takes its place.
+        recorded = None if recorded.making_way else with_fields(recorded, became_update=False)
+    attempt = recorded or _new_attempt(view, target)
+    view = replace(view, history=histories.with_attempt(view.history, attempt)) if recorded else view
+    return _Case(view, update, target, attempt, view.observed.releases.get(target.image))
+
+
+def _new_attempt(view: View, target: Release) -> Attempt:
+    source = view.current.version
+    generation = view.observed.cluster_version.metadata.generation
+    return Attempt(
+        id=attempt_id(generation=generation, image=target.image, source=source),
+        source_version=source,
+        target_version=target.version,
+        target_image=target.image,
+        started_time=view.now,
+    )
+
+
+def _trust(case: _Case) -> Trust:
+    if case.update.force:
+        return Trust.VERIFIED
+    return case.check.trust if case.check is not None else Trust.PENDING
+
+
+def _deployed(view: View, attempt: Attempt | None) -> Deployed:
+    deployment = view.observed.deployment
+    if deployment is None:
+        return Deployed.GOING if view.observed.pods else Deployed.NONE
+    if deployment.metadata.deletion_timestamp is not None:
+        return Deployed.GOING
+    found = deployment.metadata.annotations.get(workloads.ID_ANNOTATION)
+    return Deployed.OURS if attempt is not None and found == attempt.id else Deployed.OTHER
+
+
+def _verify(case: _Case) -> Preflight:
+    said = conditions.preparing(case.subject, "VerifyingImage", "the signature of the target's image is being verified")
+    work = check_work(case.target.image, case.check, case.view.now)
+    return _pending(case, said, "the signature of the target's image is being verified", work=work)
+
+
+def _refuse(case: _Case) -> Preflight:
+    error = case.check.error if case.check else ""
+    text = targets.untrusted(case.target.image, error)
+    work = check_work(case.target.image, case.check, case.view.now)
+    return Preflight(
+        conditions.refused("ImageVerificationFailed", text),
+        _with_wanted(case, Checked(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)),
+        histories.with_attempt(case.view.history, case.attempt),
+        work=work,
+        requeue_after_s=RECHECK.total_seconds(),
+    )
+
+
+def _start(case: _Case) -> Preflight:
+    # A target that nobody vouches for never gets the operator's account (decision D9).
+    waived = case.check is None or case.check.trust is not Trust.VERIFIED
+    place = _place(case.view, waived)
+    rights = _rights(case, place)
+    if rights is None:
+        said = conditions.preparing(case.subject, "ReadingChecks", "what the target's checks read is being looked up")
+        return _pending(case, said, "what the target's checks read is being looked up", work=_rights_work(case))
+    roles = accounts.role_namespaces(place, rights)
+    # The Deployment comes last: while it is absent, everything before it is applied again.
+    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
+    return replace(_starting(case), actions=(*accounts.applies(place, case.attempt.id, rights), wanted))
+
+
+def _starting(case: _Case) -> Preflight:
+    unwritten = case.view.observed.unwritten
+    if unwritten:
+        history = histories.with_attempt(case.view.history, case.attempt)
+        return _told(case, not_written(unwritten), None, history)
+    said = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
+    return _pending(case, said, "the target is being started")
+
+
+def _place(view: View, waived: bool) -> workloads.Workplace:
+    place = view.observed.facts.place
+    return with_fields(place, service_account="dedicated") if waived else place
+
+
+def _rights(case: _Case, place: workloads.Workplace) -> tuple[accounts.Right, ...] | None:
+    """What its own account is to read; nothing where it has none, None while the image is being asked."""
+    if place.service_account != "dedicated":
+        return ()
+    if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
+        return None
+    return case.check.rights
+
+
+def _rights_work(case: _Case) -> tuple[tuple[str, Any], ...]:
+    under_way = case.check is not None and case.check.asking
+    return () if under_way else ((READ_RIGHTS, case.target.image),)
+
+
+def _stop_other(case: _Case) -> Preflight:
+    if case.attempt.failed:
+        return replace(_hold(case), actions=_stop(case.view))
+    said = conditions.preparing(case.subject, "ReplacingTarget", "the preflight of another target is being removed")
+    pending = _pending(case, said, "the preflight of another target is being removed")
+    return replace(pending, actions=_stop(case.view))
+
+
+def _await_gone(case: _Case) -> Preflight:
+    if case.attempt.failed:
+        return _hold(case)
+    text = f"the pods of the preflight before it are ending{ending(case.view)}"
+    pending = _pending(case, conditions.preparing(case.subject, "ReplacingTarget", text), text)
+    return replace(pending, requeue_after_s=RECHECK.total_seconds())
+
+
+def _hold(case: _Case) -> Preflight:
+    final = Outcome(State.FAILED, case.attempt.failed, case.attempt.failure, final=True)
+    return _told(case, final, None, case.view.history)
+
+
+def _watch(case: _Case) -> Preflight:
+    view = _steadily(case.view)
+    report, bad = seen_report(case.attempt, view.observed.report)
+    scene = Scene(
+        attempt=case.attempt,
+        deployment=view.observed.deployment,
+        pods=view.observed.pods,
+        report=report,
+        bad=bad,
+        completed_before=_completed_before(case),
+        timeout_s=view.observed.facts.place.timeout_s,
+        now=view.now,
+        events=view.observed.warnings,
+        unchanged_s=view.observed.report.unchanged_s if view.observed.report and (report or bad) else 0.0,
+        tally=assemble.tally(view, Checked(case.target, case.attempt.source_version, report)) if report else None,
+    )
+    found = outcome(scene)
+    if found.final:
+        return _finish(case, found, report)
+    history = view.history
+    if found.state is State.COMPLETED and report is not None:
+        history = histories.with_report(history, report)
+    told = _told(case, found, report, history, scene)
+    actions, work = _drift(case)
+    made, asked = _containers(case, report)
+    actions = (*actions, *_restart(scene), *made)
+    return replace(told, actions=actions, work=(*work, *asked), requeue_after_s=_until(scene, found))
+
+
+def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+    """The Pods that the target's checks want; what its release calls its images is read when the first one does."""
+    owner, check = case.view.observed.deployment, case.check
+    if report is None or owner is None:
+        return (), ()
+    images = check.images if check is not None else None
+    over = check is not None and check.images_until is not None and case.view.now >= check.images_until
+    asking = check is not None and check.listing
+    due = bool(report.containers) and (images is None or over) and not asking
+    made = containers.actions(
+        case.attempt, case.view.observed.facts.place, owner, report.containers, case.view.observed.check_pods, images
+    )
+    return tuple(made), ((READ_IMAGES, case.target.image),) if due else ()
+
+
+def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
+    """The attempt is over: the record says so before the Deployment, the evidence, goes."""
+    over = with_fields(case.attempt, failed=found.reason, failure=found.told)
+    history = case.view.history
+    if report is not None and case.last_good is None:
+        partial = with_fields(report, execution_status="failed", message=found.message)
+        history = histories.with_report(history, partial)
+    elif report is not None and report.execution_status == "completed":
+        history = histories.with_report(history, report, even_if_only_newer=True)
+    told = _told(replace(case, attempt=over), found, report, histories.with_attempt(history, over))
+    return replace(told, actions=_stop(case.view))
+
+
+def _told(
+    case: _Case, found: Outcome, report: Report | None, history: History, scene: Scene | None = None
+) -> Preflight:
+    """Conditions and risks of an attempt that was started; `scene` where it still goes on."""
+    good = case.last_good
+    whole = report is not None and report.execution_status == "completed"
+    shown = report if whole or good is None else good
+    unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
+    stale = scene is not None and scene.stale
+    checked = Checked(
+        case.target,
+        case.attempt.source_version,
+        shown,
+        running=unfinished if found.state is not State.FAILED else "",
+        failed=unfinished if found.state is State.FAILED else "",
+        stale=unfinished if stale else "",
+        ended=found.final or (shown is good and case.last_good_is_older),
+        waits=scene is None or not scene.restart_due,
+    )
+    subject = with_fields(case.subject, observed_at=shown.observed_time if shown else None)
+    kept = good.observed_time if good is not None and good is shown else None
+    said = conditions.of_outcome(subject, found, kept=kept)
+    return Preflight(said, _with_wanted(case, checked), history)
+
+
+def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[tuple[str, Any], ...] = ()) -> Preflight:
+    """A request of which nothing runs yet: the target is not recommended until it has been checked (D21)."""
+    started = case.attempt.started_time or case.view.now
+    limit = timedelta(seconds=case.view.observed.facts.place.timeout_s)
+    checked = Checked(
+        case.target,
+        case.attempt.source_version,
+        case.last_good,
+        running=f"{why[0].upper()}{why[1:]}.",
+        ended=True,
+        waits=case.view.now - started < limit,
+    )
+    # Recorded before anything runs: a request that loses its mode now is noticed all the same (D20).
+    history = histories.with_attempt(case.view.history, case.attempt)
+    return Preflight(said, _with_wanted(case, checked), history, work=work)
+
+
+def _with_wanted(case: _Case, checked: Checked) -> tuple[Checked, ...]:
+    return (checked, *_kept(case.view, case.view.history, case.target))
+
+
+def _kept(view: View, history: History, wanted: Release | None) -> tuple[Checked, ...]:
+    """What ended preflights found, dated, as long as the source version is the same (decisions D7, D24)."""
+    kept = []
+    for report in history.reports:
+        release = Release(version=report.target_version, image=report.target_image)
+        if report.source_version != view.current.version or not release.image:
+            continue
+        if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
+            continue
+        kept.append(Checked(release, report.source_version, report, ended=True))
+    return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
+
+
+def _completed_before(case: _Case) -> bool:
+    return any(
+        report.preflight_id == case.attempt.id and report.execution_status == "completed"
+        for report in case.view.history.reports
+    )
+
+
+def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[tuple[str, Any], ...]]:
+    """Apply the Deployment again where it is not as it should be: the operator moved, a setting or somebody's edit."""
+    found = case.view.observed.deployment
+    assert found is not None
+    place, waived = _place(case.view, workloads.was_waived(found)), workloads.was_waived(found)
+    if workloads.is_as_wanted(found, workloads.deployment(case.attempt, place, waived=waived)):
+        return (), ()
+    rights = _rights(case, place)
+    if rights is None:
+        return (), _rights_work(case)
+    roles = {*accounts.role_namespaces(place, rights), *workloads.roles_of(found)}
+    if place.account != workloads.NAME:
+        wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place))
+        return (wanted, *_without_account(case.view, found)), ()
+    wanted = Apply(DEPLOYMENT, workloads.deployment(case.attempt, place, waived=waived, roles=roles))
+    return (*accounts.applies(place, case.attempt.id, rights), wanted), ()
+
+
+def _stop(view: View) -> tuple[Action, ...]:
+    """Remove the dedicated account's objects, then the Deployment: while it is there, the rest is removed again."""
+    found = view.observed.deployment
+    if found is None or found.metadata.deletion_timestamp is not None:
+        return ()
+    place = view.observed.facts.place
+    gone = Delete(DEPLOYMENT, NamespacedName(place.namespace, workloads.NAME), uid=found.metadata.uid)
+    return (*_without_account(view, found), gone)
+
+
+def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
+    if found.spec.template.spec.service_account_name != workloads.NAME:
+        return ()
+    preflight_id = found.metadata.annotations.get(workloads.ID_ANNOTATION, "")
+    return accounts.deletes(view.observed.facts.place, preflight_id, workloads.roles_of(found))
+
+
+def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
+    """Remove the reports in ConfigMaps that nobody writes any more.
+
+    That of `attempt`, which is recorded, stays: its Deployment may be made already and not be seen yet.
+    """
+    found = view.observed.deployment
+    if found is None and view.observed.pods:
+        return ()
+    current = workloads.report_map(found.metadata.annotations.get(workloads.ID_ANNOTATION, "")) if found else ""
+    expected = workloads.report_map(attempt.id) if attempt is not None and not attempt.failed else ""
+    namespace = view.observed.facts.place.namespace
+    stale = (name for name in view.observed.report_maps if name not in (current, expected))
+    return tuple(Delete(CONFIG_MAP, NamespacedName(namespace, name)) for name in stale)
+
+
+def _restart(scene: Scene) -> tuple[Action, ...]:
+    """Remove pods whose target has said nothing for the whole time limit; the Deployment makes another."""
+    return tuple(
+        Delete(POD, NamespacedName(p.metadata.namespace, p.metadata.name), uid=p.metadata.uid) for p in scene.hung
+    )
+
+
+def _steadily(view: View) -> View:
+    """`view` at the time that it is by a clock which does not jump, for what is over after some seconds."""
+    created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
+    age_s = view.observed.deployment_age_s
+    return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
+
+
+def _until(scene: Scene, found: Outcome) -> float | None:
+    """Seconds to the deadline, where there still is one, or to when waiting or an unchanged report is worth a word."""
+    waits = []
+    again = starting.look_again_s(scene.deployment, scene.pods, scene.now)
+    if again is not None:
+        waits.append(again)
+    if not (scene.completed_before or found.state is State.COMPLETED or scene.deadline is None):
+        waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
+    if scene.report is not None or scene.bad is not None:
+        waits.append(scene.until_stale_s)
+    return min(waits, default=None)
+
+
+def _nothing(case: _Case) -> Preflight:
+    return _pending(case, (), "nothing is to be done")
+
+
+_STEPS: dict[Step, Callable[[_Case], Preflight]] = {
+    Step.NOTHING: _nothing,
+    Step.VERIFY: _verify,
+    Step.REFUSE: _refuse,
+    Step.START: _start,
+    Step.WATCH: _watch,
+    Step.STOP: _stop_other,
+    Step.AWAIT_GONE: _await_gone,
+    Step.HOLD: _hold,
+}

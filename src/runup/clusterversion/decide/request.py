@@ -1,0 +1,89 @@
+"""`spec.desiredUpdate` -> what is asked for. `mode` is read before anything else, and fails closed.
+
+The mistake that this prevents: an operator that looks at version and image first starts the update that the
+administrator only wanted to have checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from runup.api.config_v1 import FeatureGate, Update
+from runup.clusterversion.decide import gates
+
+PREFLIGHT = "Preflight"
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No target is asked for (risks may be accepted all the same)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightRequest:
+    """Check the target, change nothing."""
+
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRequest:
+    """Go to the target."""
+
+    update: Update
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that leads to nothing. `invalid` is what the Invalid condition says, if it is to say anything."""
+
+    reason: str
+    message: str
+    invalid: str = ""
+
+
+Request = Nothing | PreflightRequest | UpdateRequest | Refused
+
+
+def read(
+    desired: Update | None, open_gates: AbstractSet[str], feature_gate: FeatureGate | None, version: str
+) -> Request:
+    """What `desired` asks for, on a cluster of `version` with these gates."""
+    if desired is None:
+        return Nothing()
+    if desired.mode not in ("", PREFLIGHT):
+        return _unknown_mode(desired.mode)
+    if desired.mode == PREFLIGHT and gates.PREFLIGHT not in open_gates:
+        why = gates.why_closed(feature_gate, version, gates.PREFLIGHT)
+        return Refused(
+            "FeatureGateDisabled",
+            f"Nothing was started: {why}. Enable it, or clear the request (`runup upgrade --clear-preflight`).",
+        )
+    if desired.mode == PREFLIGHT:
+        return _preflight(desired)
+    if not (desired.version or desired.image or desired.architecture):
+        return Nothing()
+    return UpdateRequest(desired)
+
+
+def accepted_names(desired: Update | None, open_gates: AbstractSet[str]) -> frozenset[str]:
+    """The risks that the administrator accepts; none where the gate is closed."""
+    if desired is None or gates.ACCEPT_RISKS not in open_gates:
+        return frozenset()
+    return frozenset(risk.name for risk in desired.accept_risks)
+
+
+def _preflight(desired: Update) -> Request:
+    if desired.version or desired.image:
+        return PreflightRequest(desired)
+    message = "A preflight needs a target: set version or image beside mode, or clear the request."
+    return Refused("TargetMissing", message, "spec.desiredUpdate: must specify version or image when mode is Preflight")
+
+
+def _unknown_mode(mode: str) -> Refused:
+    return Refused(
+        "UnknownMode",
+        f"Nothing was started: mode {mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",
+        f'spec.desiredUpdate.mode: Unsupported value: "{mode}": supported values: "{PREFLIGHT}"',
+    )

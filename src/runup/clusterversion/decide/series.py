@@ -1,0 +1,206 @@
+"""ClusterVersion and the ClusterOperators as time series: names and labels of upstream, which others' rules count on.
+
+In: one look at the cluster. Out: samples (cvo-behaviour 9). What upstream gets wrong is right here: a request that
+names no update (accepted risks alone, a preflight) is no `desired` version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
+from runup.clusterversion.decide import gates
+from runup.clusterversion.decide import request as requests
+from runup.clusterversion.decide.observed import Observed
+
+VERSION = "version"
+"""The name by which ClusterVersion stands among the operators."""
+
+_VALUES = {"True": 1.0, "False": 0.0, "Unknown": -1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What a series is called, its labels, and what it means."""
+
+    name: str
+    labels: tuple[str, ...]
+    text: str
+
+
+RELEASE = Family(
+    "cluster_version", ("type", "version", "image", "from_version"), "Versions of the cluster, by when they came about."
+)
+UPDATES = Family("cluster_version_available_updates", ("upstream", "channel"), "Updates that may be chosen.")
+CAPABILITY = Family(
+    "cluster_version_capability", ("name",), "1 for a capability that is enabled, 0 for one that is not."
+)
+UP = Family("cluster_operator_up", ("name", "version", "reason"), "1 for an operator that is available.")
+CONDITION = Family("cluster_operator_conditions", ("name", "condition", "reason"), "1 for True, 0 for False.")
+RISK = Family(
+    "cluster_version_risk_conditions",
+    ("condition", "risk", "reason"),
+    "Risks of updates: 1 applies, 0 not, -1 unknown.",
+)
+CONDITIONAL = Family(
+    "cluster_version_conditional_update_condition_seconds",
+    ("version", "condition", "status", "reason"),
+    "When a conditional update came to be recommended, or not.",
+)
+RETRIEVED = Family(
+    "cluster_version_operator_update_retrieval_timestamp_seconds", ("name",), "When the update service last answered."
+)
+PAYLOAD = Family("cluster_version_payload", ("version", "type"), "Manifests of the release: applied, and pending.")
+FAMILIES = (RELEASE, UPDATES, CAPABILITY, UP, CONDITION, RISK, CONDITIONAL, RETRIEVED, PAYLOAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value; `labels` in the order of the family's."""
+
+    family: Family
+    labels: tuple[str, ...]
+    value: float
+
+
+def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
+    """Everything that is told of the cluster; `created` is when the operator's own release was made."""
+    version = observed.cluster_version
+    yield from _versions(observed, created)
+    yield from _updates(version)
+    capabilities = version.status.capabilities
+    for name in capabilities.known_capabilities:
+        yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
+    yield from _operators(observed)
+    if gates.ACCEPT_RISKS in _open(observed):
+        yield from _risks(version)
+    for update in version.status.conditional_updates:
+        for condition in update.conditions:
+            labels = (update.release.version, condition.type, condition.status, condition.reason)
+            yield Sample(CONDITIONAL, labels, _seconds(condition.last_transition_time))
+    if observed.service.succeeded_at is not None:
+        yield Sample(RETRIEVED, ("",), observed.service.succeeded_at.timestamp())
+    progress = observed.progress
+    if progress is not None and progress.wanted is not None:
+        yield Sample(PAYLOAD, (progress.wanted.version, "applied"), progress.done)
+        yield Sample(PAYLOAD, (progress.wanted.version, "pending"), max(progress.total - progress.done, 0))
+
+
+def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
+    """What is told of a cluster that has no ClusterVersion: that it has none (cvo-behaviour 9), and its operators."""
+    yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
+    yield from _components(operators)
+
+
+def statuses(observed: Observed) -> dict[tuple[str, str], str]:
+    """The status of each condition, by object and type: whoever remembers them can count how often they change."""
+    found = {(VERSION, c.type): str(c.status) for c in observed.cluster_version.status.conditions}
+    for operator in observed.operators or ():
+        found |= {(operator.metadata.name, c.type): str(c.status) for c in operator.status.conditions}
+    return found
+
+
+def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
+    version, release = observed.cluster_version, observed.facts.release
+    history = version.status.history
+    completed = [entry for entry in history if entry.state == "Completed"]
+    last = completed[0].version if completed else ""
+    installed = _seconds(version.metadata.creation_timestamp)
+    if created is not None:
+        yield _version("current", release.version, release.image, last, created.timestamp())
+    if history:
+        first = history[-1]
+        yield _version("initial", first.version, first.image, last, installed)
+    origin = history[-1].version if completed else ""
+    yield _version("cluster", release.version, release.image, origin, installed)
+    if completed:
+        before = completed[1].version if len(completed) > 1 else ""
+        yield _version("completed", completed[0].version, completed[0].image, before, _ended(completed[0]))
+    if history and history[0].state == "Partial":
+        yield _version("updating", history[0].version, history[0].image, last, _seconds(history[0].started_time))
+    yield from _wanted(observed, last)
+    failing = find(version.status.conditions, "Failing")
+    if failing is not None and failing.status == "True":
+        at = _seconds(failing.last_transition_time)
+        yield _version("failure", version.status.desired.version, version.status.desired.image, last, at)
+
+
+def _open(observed: Observed) -> frozenset[str]:
+    own = observed.facts.release.version
+    return gates.open_gates(observed.feature_gate, own) | observed.facts.gates
+
+
+def _wanted(observed: Observed, last: str) -> Iterator[Sample]:
+    """What is asked for and not worked towards, since the last time that anything changed."""
+    version = observed.cluster_version
+    own = observed.facts.release.version
+    request = requests.read(version.spec.desired_update, _open(observed), observed.feature_gate, own)
+    update = request.update if isinstance(request, requests.UpdateRequest) else None
+    if update is None or not (update.version or update.image):
+        return
+    desired = version.status.desired
+    if (update.image and update.image == desired.image) or (not update.image and update.version == desired.version):
+        return
+    times = [c.last_transition_time for c in version.status.conditions if c.last_transition_time is not None]
+    yield _version("desired", update.version, update.image, last, _seconds(max(times, default=None)))
+
+
+def _updates(version: ClusterVersion) -> Iterator[Sample]:
+    spec, updates = version.spec, version.status.available_updates or ()
+    retrieved = find(version.status.conditions, "RetrievedUpdates")
+    if spec.upstream or updates or (retrieved is not None and retrieved.status == "True"):
+        yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
+
+
+def _operators(observed: Observed) -> Iterator[Sample]:
+    version = observed.cluster_version
+    completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
+    yield from _operator(VERSION, completed, version.status.conditions)
+    yield from _components(observed.operators or ())
+
+
+def _components(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
+    for operator in operators:
+        yield from _operator(operator.metadata.name, _own_version(operator), operator.status.conditions)
+
+
+def _operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Iterator[Sample]:
+    available = find(conditions, "Available")
+    up = available is not None and available.status == "True"
+    yield Sample(UP, (name, version, available.reason if available else "NoAvailableCondition"), float(up))
+    for condition in conditions:
+        if condition.status in ("True", "False"):
+            yield Sample(CONDITION, (name, condition.type, condition.reason), _VALUES[condition.status])
+
+
+def _risks(version: ClusterVersion) -> Iterator[Sample]:
+    for risk in version.status.conditional_update_risks:
+        for condition in risk.conditions:
+            yield Sample(RISK, (condition.type, risk.name, condition.reason), _VALUES.get(condition.status, -1.0))
+
+
+def _own_version(operator: ClusterOperator) -> str:
+    return next((found.version for found in operator.status.versions if found.name == "operator"), "")
+
+
+def _version(kind: str, version: str, image: str, origin: str, value: float) -> Sample:
+    return Sample(RELEASE, (kind, version, image, origin), value)
+
+
+def _ended(entry: UpdateHistory) -> float:
+    return _seconds(entry.completion_time)
+
+
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0
+
+
+def transitions(before: Mapping[tuple[str, str], str], now: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
+    """Which conditions have another status `now`; one that is new, or gone, has not changed."""
+    for key, status in now.items():
+        if key in before and before[key] != status:
+            yield key

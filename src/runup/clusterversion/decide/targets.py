@@ -1,0 +1,219 @@
+"""Which release a request means (decision D2), or why none.
+
+A preflight may look at every release that the update service knows a way to, recommended or not, and at any image by
+digest. An update by version is offered what is available, and what carries risks so that these can be named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec.structs import replace
+
+from kubekit.errors import Terminal, Waiting
+from kubekit.lang.version import Version, parse
+from runup.advice.decide.advise import Advised
+from runup.advice.decide.graph import MULTI
+from runup.api.config_v1 import Release, Update
+from runup.clusterversion.decide.observed import ReleaseCheck
+from runup.preflight.decide.attempt import Attempt, digest_of
+from runup.preflight.decide.steps import Trust
+
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+MAX_MAJORS = 2
+RETRY_S = 60.0
+# Versions of a list in a sentence.
+_SHOWN = 10
+
+UNREADABLE = "TargetUnreadable"
+UNTRUSTED = "ImageVerificationFailed"
+"""The refusals of an image that another look may lift."""
+
+
+class VersionMismatch(Terminal):
+    """The image that was asked for is release `found`, not the version that was."""
+
+    def __init__(self, update: Update, found: str) -> None:
+        text = f"image {update.image} is release {found}, not {update.version}; correct one of the two"
+        super().__init__(text, reason="VersionMismatch")
+        self.found = found
+
+
+def for_preflight(
+    update: Update,
+    *,
+    current: Release,
+    advised: Advised,
+    attempt: Attempt | None,
+    releases: Mapping[str, ReleaseCheck],
+) -> Release:
+    """The release to check; raises Terminal (edit the request) or Waiting (something is still being found out)."""
+    target = _of_attempt(update, current, attempt) or _look_up(update, current, advised, releases)
+    _check_distance(update, current, target)
+    return target
+
+
+def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, ReleaseCheck]) -> Release:
+    """The release that an image by digest is: version and texts from the graph, else from the image itself."""
+    digest = digest_of(update.image)
+    if not DIGEST.fullmatch(digest):
+        raise Terminal(
+            f"image {update.image!r} is not named by digest, so it could change between check and update; "
+            "use name@sha256:... (`runup release info` prints it)",
+            reason="TagNotDigest",
+        )
+    for release in known:
+        if digest_of(release.image) == digest:
+            _check_version(update, release.version)
+            return replace(release, image=update.image)
+    return Release(version=_version_of(update, releases.get(update.image)), image=update.image)
+
+
+def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
+    """The releases of that version, one an image."""
+    wanted = parse(version)
+    found = (release for release in releases if release.image and parse(release.version) == wanted is not None)
+    return tuple({digest_of(release.image) or release.image: release for release in found}.values())
+
+
+def known_releases(advised: Advised) -> tuple[Release, ...]:
+    """Everything that a preflight may look at by version, the service's offers first."""
+    return (*(candidate.release for candidate in advised.candidates), *advised.reachable)
+
+
+def _look_up(update: Update, current: Release, advised: Advised, releases: Mapping[str, ReleaseCheck]) -> Release:
+    if update.image:
+        return by_image(update, (*known_releases(advised), *advised.nodes), releases)
+    if parse(update.version) is None:
+        raise Terminal(
+            f"version {update.version!r} is not a semantic version such as 5.2.0", reason="InvalidTargetVersion"
+        )
+    found = by_version(update.version, known_releases(advised))
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        images = ", ".join(release.image for release in found)
+        raise Terminal(
+            f"there are {len(found)} releases of version {update.version} ({images}); name one by image",
+            reason="AmbiguousTarget",
+        )
+    # The graph leads forwards only: what lies behind is refused for that, whether somebody knows it or not.
+    _check_distance(update, current, Release(version=update.version))
+    raise _not_found(update, current, advised)
+
+
+def _not_found(update: Update, current: Release, advised: Advised) -> Exception:
+    if not advised.settled:
+        return Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RETRY_S)
+    why = ""
+    if advised.condition is not None and advised.condition.status != "True":
+        why = f" (RetrievedUpdates is False: {advised.condition.message})"
+    return Terminal(
+        f"the update service knows no way to version {update.version}{why}; {_there_are(current, advised)}; "
+        "choose a version of its graph, another channel, or name the release by image and digest",
+        reason="TargetNotFound",
+    )
+
+
+def _there_are(current: Release, advised: Advised) -> str:
+    """What can be named instead, newest first."""
+    known: dict[Version, str] = {}
+    for release in known_releases(advised):
+        with contextlib.suppress(Terminal):
+            _check_distance(Update(version=release.version), current, release)
+            if (parsed := parse(release.version)) is not None:
+                known[parsed] = release.version
+    versions = [known[version] for version in sorted(known, reverse=True)]
+    if not versions:
+        return "it knows none from here"
+    more = f" and {len(versions) - _SHOWN} more" if len(versions) > _SHOWN else ""
+    return f"from here it knows {', '.join(versions[:_SHOWN])}{more}"
+
+
+def _of_attempt(update: Update, current: Release, attempt: Attempt | None) -> Release | None:
+    """What this request meant when it was started: a graph that changes meanwhile does not move the target."""
+    if attempt is None or attempt.source_version != current.version:
+        return None
+    same_version = parse(update.version) == parse(attempt.target_version)
+    if update.image != attempt.target_image if update.image else not same_version:
+        return None
+    if update.image and update.version and not same_version:
+        return None
+    return Release(version=attempt.target_version, image=attempt.target_image)
+
+
+def is_trusted(update: Update, check: ReleaseCheck | None) -> bool:
+    """Whether anything of the image may be read: its signature was verified, or that was waived (decision D27)."""
+    return update.force or (check is not None and check.trust is Trust.VERIFIED)
+
+
+def untrusted(image: str, why: str) -> str:
+    """What is said of an image whose signature does not verify."""
+    return (
+        f"image {image} is not trusted, so nothing was started: {why}; "
+        "name a signed release, add the store that holds its signature, or force the request"
+    )
+
+
+def _version_of(update: Update, check: ReleaseCheck | None) -> str:
+    """What the image says of itself; what the request says of it counts only where the image cannot be read."""
+    if not is_trusted(update, check):
+        if check is not None and check.trust is Trust.FAILED:
+            raise Terminal(untrusted(update.image, check.error), reason=UNTRUSTED)
+        raise Waiting("the signature of the image is being verified", reason="VerifyingImage", retry_after_s=RETRY_S)
+    if check is not None and check.version:
+        _check_version(update, check.version)
+        return check.version
+    if check is None or not check.unreadable:
+        raise Waiting("the image's version is being read", reason="ResolvingTarget", retry_after_s=RETRY_S)
+    if update.version:
+        return update.version
+    raise Terminal(f"the version of image {update.image} is not known: {check.unreadable}", reason=UNREADABLE)
+
+
+def _check_version(update: Update, found: str) -> None:
+    if update.version and parse(update.version) != parse(found):
+        raise VersionMismatch(update, found)
+
+
+def _check_distance(update: Update, current: Release, target: Release) -> None:
+    check_distance(current.version, target.version, another_image=_is_another_image(update, current, target))
+
+
+def check_distance(source: str, target: str, *, another_image: bool) -> None:
+    """Raise Terminal where no update leads from one version to the other; `another_image`: of the same version."""
+    here, there = parse(source), parse(target)
+    if here is None or there is None:
+        raise Terminal(
+            f"{source or 'the current version'} or {target or 'the target'} is no semantic version",
+            reason="InvalidTargetVersion",
+        )
+    if there == here and not another_image:
+        raise Terminal(
+            f"the cluster is at {target} already; choose a newer target, or another image of it by digest",
+            reason="TargetIsCurrent",
+        )
+    if there < here:
+        raise Terminal(
+            f"{target} is older than {source}, and no downgrade is supported; choose a newer target",
+            reason="TargetIsDowngrade",
+        )
+    if _majors(here, there) > MAX_MAJORS:
+        raise Terminal(
+            f"{target} is more than {MAX_MAJORS} major versions away from {source}; check a nearer release first",
+            reason="TargetTooFar",
+        )
+
+
+def _is_another_image(update: Update, current: Release, target: Release) -> bool:
+    """Whether `target` is the running version in another image: a preflight of that is one like any other."""
+    if not target.image:
+        return update.architecture == MULTI
+    here, there = digest_of(current.image), digest_of(target.image)
+    return bool(here and there) and here != there
+
+
+def _majors(here: Version, there: Version) -> int:
+    return there.major - here.major

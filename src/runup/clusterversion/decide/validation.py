@@ -1,0 +1,68 @@
+"""What the Invalid condition says: fields of the spec that the API server lets through and we cannot use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from urllib.parse import urlsplit
+
+from kubekit.api.meta_v1 import Condition
+from kubekit.lang.version import parse
+from runup.api.config_v1 import ClusterVersionSpec
+from runup.clusterversion.decide import gates
+
+INVALID = "Invalid"
+DESIRED_UPDATE = "spec.desiredUpdate"
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str, ...]:
+    """One text a field, in the order of the fields; of desiredUpdate only the first."""
+    found = [_upstream(spec.upstream), _cluster_id(spec.cluster_id), _desired_update(spec, open_gates)]
+    return tuple(filter(None, found))
+
+
+def condition(found: Sequence[str]) -> Condition | None:
+    """Invalid=True, without a time, or None where nothing is wrong."""
+    if not found:
+        return None
+    head = "The cluster version is invalid:"
+    message = f"{head} {found[0]}" if len(found) == 1 else head + "".join(f"\n* {error}" for error in found) + "\n"
+    return Condition(type=INVALID, status="True", reason="InvalidClusterVersion", message=message)
+
+
+def _upstream(url: str) -> str:
+    try:
+        urlsplit(url)
+    except ValueError:
+        return f'spec.upstream: Invalid value: "{url}": must be a valid URL or empty'
+    return ""
+
+
+def _cluster_id(cluster_id: str) -> str:
+    if not cluster_id:
+        return ""
+    found = _UUID.fullmatch(cluster_id)
+    if found is None or found[2].lower() not in "89ab":
+        return f'spec.clusterID: Invalid value: "{cluster_id}": must be an RFC4122-variant UUID'
+    if found[1] != "4":
+        return f'spec.clusterID: Invalid value: "{cluster_id}": must be a version-4 UUID'
+    return ""
+
+
+def _desired_update(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> str:
+    desired = spec.desired_update
+    if desired is None:
+        return ""
+    accepting = gates.ACCEPT_RISKS in open_gates
+    if desired.accept_risks and not accepting:
+        return "spec.desiredUpdate.acceptRisks: Forbidden: acceptRisks must not be specified"
+    named = desired.version or desired.image or desired.architecture
+    if not named and not desired.accept_risks:
+        also = "architecture, version, image, or acceptRisks" if accepting else "architecture, version, or image"
+        return f"spec.desiredUpdate: Required value: must specify {also}"
+    if desired.version and parse(desired.version) is None:
+        text = "must be a semantic version (1.2.3[-...])"
+        return f'spec.desiredUpdate.version: Invalid value: "{desired.version}": {text}'
+    return ""

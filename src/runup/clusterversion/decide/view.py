@@ -1,0 +1,96 @@
+"""What one pass works with: the observed cluster, and what was read off it once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from runup.advice.decide import acceptance
+from runup.advice.decide.acceptance import Acceptance
+from runup.advice.decide.advise import Advised, advise
+from runup.api.config_v1 import ClusterVersionStatus, Release
+from runup.clusterversion.decide import gates, request
+from runup.clusterversion.decide.goal import goal, under_way
+from runup.clusterversion.decide.observed import Observed
+from runup.clusterversion.decide.request import Request
+from runup.preflight.decide import history as histories
+from runup.preflight.decide.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One pass. `current` is the release that the cluster runs or is being brought to; `now` is UTC."""
+
+    observed: Observed
+    now: datetime
+    gates: frozenset[str]
+    current: Release
+    request: Request
+    accepted: frozenset[str]
+    # What is known of accepted names, those that do not count any more included.
+    acceptances: Mapping[str, Acceptance]
+    advised: Advised
+    history: History
+
+    @property
+    def status(self) -> ClusterVersionStatus:
+        """The status as found."""
+        return self.observed.cluster_version.status
+
+    @property
+    def updating(self) -> bool:
+        """Whether an accepted update is under way."""
+        return under_way(self.status, self.observed.facts.release)
+
+    @property
+    def generation(self) -> int:
+        """The generation of the spec that is decided on."""
+        return self.observed.cluster_version.metadata.generation
+
+    @property
+    def accepts_risks(self) -> bool:
+        """Whether risks can be accepted by name, and are published with their names."""
+        return gates.ACCEPT_RISKS in self.gates
+
+
+def _applied(observed: Observed) -> str | None:
+    progress = observed.progress
+    if progress is None:
+        return None
+    return progress.wanted.image if progress.wanted is not None else ""
+
+
+def look(observed: Observed, now: datetime) -> View:
+    """Read off `observed` what every later decision needs."""
+    spec, status = observed.cluster_version.spec, observed.cluster_version.status
+    own = observed.facts.release
+    open_gates = gates.open_gates(observed.feature_gate, own.version) | observed.facts.gates
+    asked = request.read(spec.desired_update, open_gates, observed.feature_gate, own.version)
+    history = histories.read(observed.history)
+    generation = observed.cluster_version.metadata.generation
+    names = request.accepted_names(spec.desired_update, open_gates)
+    records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
+    current = goal(
+        asked, status, own, generation=generation, asked_at=history.update_asked_at, applied=_applied(observed)
+    )
+    return View(
+        observed=observed,
+        now=now,
+        gates=open_gates,
+        current=current,
+        request=asked,
+        accepted=acceptance.counting(names, records, now),
+        acceptances={name: record for name, record in records.items() if name in names},
+        advised=advise(
+            spec,
+            status,
+            observed.service,
+            current=current,
+            configured_url=observed.facts.update_service,
+            architecture=observed.facts.architecture,
+            now=now,
+            known=observed.prometheus,
+        ),
+        history=history,
+    )
