@@ -26,7 +26,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ClusterVersion
-from runup.names import OPERATOR_NAMESPACE
+from runup.process.names import OPERATOR_NAMESPACE
 from runup.sandbox import crds
 
 ROOT = Path(__file__).parents[1]

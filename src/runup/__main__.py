@@ -2,6 +2,6 @@
 
 import sys
 
-from runup.cli.start import runup
+from runup.cli.startup.start import runup
 
 sys.exit(runup())

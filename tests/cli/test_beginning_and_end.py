@@ -14,8 +14,9 @@ import click
 import pytest
 from tests.cli.conftest import Ran, Run
 
-from runup.cli import late, main, start
+from runup.cli import main
 from runup.cli.errors import CommandError
+from runup.cli.startup import late, start
 
 
 def fresh(name: str) -> ModuleType:

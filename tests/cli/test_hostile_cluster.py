@@ -23,11 +23,11 @@ from kubekit.kube.errors import NotFound
 from kubekit.lang.printable import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.main import root
-from runup.cli.operator import log as operator_log
 from runup.cli.output import Printable, bare
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import view
+from runup.operator import log as operator_log
 from runup.preflight.cli.render import history as rendered_history
 from runup.preflight.cli.render import preflight
 from runup.preflight.cli.render.explain import explain, explanation

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runup.cli.sandbox.demo import SIGNALS, Interrupts
+from runup.sandbox.cli.demo import SIGNALS, Interrupts
 
 
 @pytest.fixture(autouse=True)

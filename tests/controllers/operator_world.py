@@ -31,7 +31,7 @@ from kubekit.oci.signatures import generate_key
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion
 from runup.applying.control.payloads import Payloads
-from runup.controllers.manager import Manager, Options
+from runup.operator.manager import Manager, Options
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 from runup.preflight.decide.workloads import Workplace

@@ -11,8 +11,8 @@ from tests.controllers.payload.applied_world import eventually, there
 
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
-from runup.controllers.sources.authorities import MAX_BYTES, Authorities
 from runup.preflight.decide import workloads
+from runup.process.authorities import MAX_BYTES, Authorities
 
 CA = "PREFLIGHT_PROMETHEUS_CA"
 FIRST, SECOND = "-----BEGIN CERTIFICATE-----\nfirst\n", "-----BEGIN CERTIFICATE-----\nthe second\n"

@@ -28,12 +28,12 @@ from kubesandbox.apiserver import ApiServer
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control.surroundings import API_SERVER
 from runup.clusterversion.control.metrics import Metrics
-from runup.controllers.certificate import LOOKED_AT_EVERY_S
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.leading import cancel
-from runup.controllers.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
-from runup.controllers.readiness import ASKED_EVERY_S, Readiness
-from runup.controllers.serving_tls import asked_by_flags, profile_reflector
+from runup.process.certificate import LOOKED_AT_EVERY_S
+from runup.process.endpoint import Endpoint
+from runup.process.leading import cancel
+from runup.process.readers import ALLOWED_FOR_S, MOST_KEPT, REFUSED_FOR_S, Readers
+from runup.process.readiness import ASKED_EVERY_S, Readiness
+from runup.process.serving_tls import asked_by_flags, profile_reflector
 from runup.process.tls import followed
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)

@@ -21,7 +21,7 @@ from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
-from runup.controllers.manager import Manager
+from runup.operator.manager import Manager
 from runup.preflight.decide import workloads
 from runup.release.control.build import build_image, build_release, layer_of
 from runup.release.control.registry_access import MIRROR_KINDS, SECRETS

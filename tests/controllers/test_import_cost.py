@@ -13,8 +13,8 @@ HEAVY = ("cel_expr_python", "cryptography", "sqlite3")
 @pytest.mark.parametrize(
     "process",
     [
-        pytest.param("runup.cli.operator.start, runup.controllers.manager", id="the managing operator"),
-        pytest.param("runup.cli.operator.update_status, runup.updatestatus.control.process", id="the keeper"),
+        pytest.param("runup.operator.start, runup.operator.manager", id="the managing operator"),
+        pytest.param("runup.operator.update_status, runup.updatestatus.control.process", id="the keeper"),
     ],
 )
 def test_what_an_operators_process_does_not_load(process: str) -> None:

@@ -15,7 +15,7 @@ from tests.controllers.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
 
-PROGRAM = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
+PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
 
 
 @asynccontextmanager

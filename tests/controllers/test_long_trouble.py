@@ -17,12 +17,12 @@ from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
 from kubekit.api.conditions import find
 from kubekit.kube import config
 from kubekit.kube.clock import ManualClock, SystemClock
-from runup.controllers.leading import cancel
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.sink import FileSink
 from runup.preflight.control.target import PreflightTarget, Request
 from runup.preflight.decide import report, workloads
+from runup.process.leading import cancel
 
 TROUBLE_S = 300
 PATIENCE_S = 60

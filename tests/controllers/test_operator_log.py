@@ -15,7 +15,7 @@ from tests.controllers.operator_world import cluster
 from tests.controllers.test_operator_ends import leading, operator, told
 
 from kubekit.kube import config
-from runup.cli.operator.log import MAX_TEXT, MAX_TRACEBACK, configure
+from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure
 
 SECRET = "a-token-that-is-nobodys-business"
 

@@ -14,7 +14,7 @@ from tests.controllers.operator_world import NAMESPACE, TARGET, Cluster, cluster
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import config
 from kubekit.kube.config import ClusterConfig
-from runup.controllers.manager import Manager
+from runup.operator.manager import Manager
 from runup.preflight.control.sink import ConfigMapSink
 from runup.preflight.decide import workloads
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode

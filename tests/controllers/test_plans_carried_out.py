@@ -20,8 +20,8 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import Conflict, KubeError
 from kubekit.lang.cut import stored_bytes
 from runup.api.config_v1 import ClusterVersion
-from runup.controllers.execute import Executor, NotApplied, StatusRefused, event_object, status_operations
-from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
+from runup.process.execute import Executor, NotApplied, StatusRefused, event_object, status_operations
+from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VERSIONS, MAPS = resource_of(ClusterVersion), resource_of(ConfigMap)

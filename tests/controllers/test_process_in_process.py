@@ -24,10 +24,10 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release, SignatureStore
 from runup.clusterversion.control.clusterversion import reflectors
 from runup.clusterversion.decide.observed import Facts
-from runup.controllers import ending
-from runup.controllers.ending import _CutOff, run_until_told
-from runup.controllers.manager import Manager, Options, load_own, options_from_environment
+from runup.operator.manager import Manager, Options, load_own, options_from_environment
 from runup.preflight.decide.workloads import Workplace
+from runup.process import ending
+from runup.process.ending import _CutOff, run_until_told
 
 PLACE = Workplace(namespace="ns", node_name="node-1")
 

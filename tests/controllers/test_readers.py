@@ -25,14 +25,14 @@ from kubekit.kube.config import ClusterConfig
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control import tracking
 from runup.clusterversion.control.metrics import Metrics
-from runup.controllers import endpoint as endpoint_module
-from runup.controllers import serving_tls
-from runup.controllers.certificate import ServingCertificate
-from runup.controllers.endpoint import Endpoint, _place
-from runup.controllers.readers import Readers, Refusal
-from runup.controllers.readiness import Readiness
-from runup.controllers.served import ProcessOptions, served
-from runup.controllers.serving_tls import Secured, asked_by_flags
+from runup.process import endpoint as endpoint_module
+from runup.process import serving_tls
+from runup.process.certificate import ServingCertificate
+from runup.process.endpoint import Endpoint, _place
+from runup.process.readers import Readers, Refusal
+from runup.process.readiness import Readiness
+from runup.process.served import ProcessOptions, served
+from runup.process.serving_tls import Secured, asked_by_flags
 from runup.process.tls import TlsProfile
 
 

@@ -13,8 +13,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver import ApiServer
 from runup.clusterversion.control.metrics import Metrics
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.served import ProcessOptions, served
+from runup.process.endpoint import Endpoint
+from runup.process.served import ProcessOptions, served
 from runup.process.tls import TlsProfile
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}

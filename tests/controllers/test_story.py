@@ -25,9 +25,9 @@ from runup.clusterversion.control.cluster_series import ClusterSeries
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.story import Story, nobody_writes
 from runup.clusterversion.decide.reconcile import reconcile
-from runup.domain.plan import Plan
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
 from runup.preflight.decide.report import ReportedCheck
+from runup.process.plan import Plan
 from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from tests.controllers.operator_world import VERSION_RESOURCE, cluster, running
 from tests.controllers.payload.applied_world import OPERATORS, eventually
 
 from kubekit.kube import calls
-from runup.controllers.manager import Manager
+from runup.operator.manager import Manager
 
 
 def up(manager: Manager, name: str, reason: str) -> float | None:

@@ -15,7 +15,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.applying.control.surroundings import API_SERVER
-from runup.controllers.endpoint import Endpoint
+from runup.process.endpoint import Endpoint
 
 DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False

@@ -14,7 +14,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.clock import OFFSET
 from runup.api.config_v1 import ClusterVersion
-from runup.names import OPERATOR_NAMESPACE as NAMESPACE
+from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
 from runup.preflight.decide import history
 from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.connection import connection_options
-from runup.cli.lazy import LazyGroup
 from runup.cli.output import shown
+from runup.cli.startup.lazy import LazyGroup
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.clusterversion.cli.command:upgrade",
@@ -26,8 +26,8 @@ COMMANDS: dict[str, str] = {
     "graph": "runup.advice.cli.graph.command:graph",
     "checks": "runup.checks.cli.command:checks",
     "release": "runup.release.cli.command:release",
-    "sandbox": "runup.cli.sandbox.command:sandbox",
-    "demo": "runup.cli.sandbox.demo:demo",
+    "sandbox": "runup.sandbox.cli.command:sandbox",
+    "demo": "runup.sandbox.cli.demo:demo",
     "adm": "runup.cli.adm:adm",
     "version": "runup.cli.version:version",
     "completion": "runup.cli.completion:completion",

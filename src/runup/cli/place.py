@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runup.names import OPERATOR_NAMESPACE
+from runup.process.names import OPERATOR_NAMESPACE
 
 
 def operator_namespace() -> str:

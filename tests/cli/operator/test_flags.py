@@ -16,16 +16,16 @@ from kubekit.api.codec import DecodeError
 from kubekit.errors import Terminal
 from kubekit.kube.errors import KubeError
 from kubekit.oci.errors import OciError
-from runup.cli.operator.kernel_modules import kernel_module_preflight
-from runup.cli.operator.kernel_modules import options_of as options_of_kernel_modules
-from runup.cli.operator.leadership import read_election
-from runup.cli.operator.main import main
-from runup.cli.operator.process import common, run_process
-from runup.cli.operator.start import options_of, start
-from runup.cli.operator.update_status import options_of as options_of_update_status
-from runup.cli.operator.update_status import update_status_controller
-from runup.controllers.leading import Election, LeaseLost
+from runup.operator.kernel_modules import kernel_module_preflight
+from runup.operator.kernel_modules import options_of as options_of_kernel_modules
+from runup.operator.leadership import read_election
+from runup.operator.main import main
+from runup.operator.process import common, run_process
+from runup.operator.start import options_of, start
+from runup.operator.update_status import options_of as options_of_update_status
+from runup.operator.update_status import update_status_controller
 from runup.preflight.decide.workloads import Quantities
+from runup.process.leading import Election, LeaseLost
 
 
 def flags(command: click.Command, *words: str) -> dict[str, Any]:

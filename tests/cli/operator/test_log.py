@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from runup.cli.operator.log import MAX_TEXT, MAX_TRACEBACK, bounded, configure, with_traceback
+from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, bounded, configure, with_traceback
 
 
 @pytest.mark.parametrize(

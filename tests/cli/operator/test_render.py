@@ -12,7 +12,7 @@ from tests.cli.conftest import Ran
 from tests.cli.release.typed import config_map, release
 
 from kubekit.lang import yaml
-from runup.cli.operator.main import main
+from runup.operator.main import main
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 Operator = Callable[..., Ran]

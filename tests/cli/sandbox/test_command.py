@@ -16,7 +16,7 @@ from tests.cli.conftest import Run
 from kubekit.kube.clock import SystemClock
 from kubesandbox.errors import SandboxError
 from runup.cli.errors import CommandError
-from runup.cli.sandbox import command
+from runup.sandbox.cli import command
 from runup.sandbox.processes.lifecycle import Progress
 from runup.sandbox.scenario import folder as scenarios
 from runup.sandbox.setup import settings

@@ -21,8 +21,8 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.cli.sandbox import demo
-from runup.cli.sandbox.demo import DUAL_STACK, FIX, PAUSED, SIGNALS, remove
+from runup.sandbox.cli import demo
+from runup.sandbox.cli.demo import DUAL_STACK, FIX, PAUSED, SIGNALS, remove
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 POOL = calls.path_of(resource_of(MachineConfigPool), "", "infra")

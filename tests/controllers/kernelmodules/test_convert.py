@@ -21,9 +21,9 @@ from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.kmm_v1beta1 import PreflightValidation as Old
 from runup.api.kmm_v1beta2 import PreflightValidation as New
-from runup.controllers.endpoint import Endpoint
 from runup.kernelmodules.control import webhooks
 from runup.kernelmodules.control.metrics import Metrics
+from runup.process.endpoint import Endpoint
 
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 DEFINITION = "deploy/kernel-module-preflight/01_preflightvalidations.crd.yaml"

@@ -28,10 +28,10 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from runup.api.kmm_v1beta2 import PreflightValidationStatus
-from runup.controllers.leading import Election
 from runup.kernelmodules.control.process import NAMESPACE, Process
+from runup.process.leading import Election
 
-START = "import sys; from runup.cli.operator.entry import kernel_modules; sys.exit(kernel_modules())"
+START = "import sys; from runup.operator.entry import kernel_modules; sys.exit(kernel_modules())"
 # Nobody loses such a lease because a machine is busy; a leader that ends gives it back.
 ELECTED = replace(OPTIONS, leader_elect=True, election=Election(120, 100, 0.2))
 OWN = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

@@ -32,8 +32,6 @@ from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.kmm_v1beta1 import Module, TLSOptions
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP, PreflightValidationStatus
-from runup.controllers.execute import Executor
-from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.kernelmodules.control import images, kernels, process, registries
 from runup.kernelmodules.control.asking import AT_A_TIME, KEPT, Asking
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
@@ -51,6 +49,8 @@ from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import Outcome, Untold
+from runup.process.execute import Executor
+from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

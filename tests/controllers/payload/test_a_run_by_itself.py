@@ -26,7 +26,7 @@ from runup.applying.control.tracking import Tracking
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import LABEL, Surroundings
 from runup.applying.decide.task import Task, tasks_of
-from runup.controllers.leading import cancel
+from runup.process.leading import cancel
 from runup.release.decide.manifest import Identity, Manifest
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

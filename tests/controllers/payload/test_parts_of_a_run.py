@@ -41,7 +41,7 @@ from runup.applying.control.tracking import Tracking
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
-from runup.controllers.leading import cancel
+from runup.process.leading import cancel
 
 WRITE = Request("PATCH", "/api/v1/namespaces/ns/configmaps/c")
 GONE = {"release.openshift.io/delete": "true"}

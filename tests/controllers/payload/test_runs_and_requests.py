@@ -33,7 +33,7 @@ from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import Surroundings
 from runup.applying.decide.task import Task
-from runup.controllers.leading import cancel
+from runup.process.leading import cancel
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)

@@ -16,7 +16,7 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import CHECKS
 from runup.preflight.decide.report import read
 
-MAIN = "import sys; from runup.cli.operator.main import main; sys.exit(main())"
+MAIN = "import sys; from runup.operator.main import main; sys.exit(main())"
 DEADLINE_S = 60
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.controllers.sources.test_registry_access import FORBIDDEN, Answers, cluster
 
 from kubekit.kube.clock import ManualClock
-from runup.controllers.sources.installer import AGAIN_S, Installer
+from runup.process.installer import AGAIN_S, Installer
 
 OWN, OTHER = (
     f"/api/v1/namespaces/openshift-config/configmaps/{name}"

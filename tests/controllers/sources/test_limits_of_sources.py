@@ -29,15 +29,15 @@ from runup.advice.control import prometheus, update_service
 from runup.advice.control.prometheus import Prometheus
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
-from runup.controllers.sources import monitoring, web
-from runup.controllers.sources.authorities import MAX_BYTES, Authorities
-from runup.controllers.sources.monitoring import Monitoring
 from runup.preflight.control import catalogs
 from runup.preflight.control.catalogs import _Choice, read_catalog
 from runup.preflight.control.reports import ReportReader, _read_up_to, read_file
 from runup.preflight.decide.outcome import BadReportSeen
 from runup.preflight.decide.report import MAX_BYTES as MAX_REPORT
 from runup.preflight.decide.steps import Trust
+from runup.process import monitoring, web
+from runup.process.authorities import MAX_BYTES, Authorities
+from runup.process.monitoring import Monitoring
 from runup.release.control import signature_stores
 from runup.release.control.signature_stores import _fetch, _why, bytes_of
 from runup.updatestatus.control import alerts

@@ -9,11 +9,11 @@ import threading
 
 import pytest
 
-from runup.controllers.sources.threads import in_thread
+from runup.process.threads import in_thread
 
 HANGS = """
 import asyncio, threading
-from runup.controllers.sources.threads import in_thread
+from runup.process.threads import in_thread
 
 async def main():
     started = threading.Event()

@@ -21,9 +21,9 @@ from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access import certs
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.service import Query
-from runup.controllers.sources import web
-from runup.controllers.sources.monitoring import Monitoring
 from runup.preflight.decide.steps import Trust
+from runup.process import web
+from runup.process.monitoring import Monitoring
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.decide.snapshot import Unreadable
 

@@ -18,7 +18,7 @@ from kubekit.kube.auth import Static, bearer
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.controllers.sources import monitoring
+from runup.process import monitoring
 from runup.updatestatus.control import alerts as asking
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.drains import NODES_AT_MOST, PATIENCE_S, REFRESH_S, Drains

@@ -9,9 +9,9 @@ from msgspec.structs import replace as with_fields
 from tests.domain.clusterversion.test_preflight import started
 from tests.domain.clusterversion.world import World
 
-from runup.domain.plan import Apply
 from runup.preflight.decide import containers
 from runup.preflight.decide.report import ReportedContainer
+from runup.process.plan import Apply
 
 PINNED = "registry.example/network@sha256:" + "a" * 64
 IMAGES = {"network": PINNED, "by-tag": "registry.example/network:latest"}

@@ -27,11 +27,11 @@ from runup.advice.decide.candidates import MAX_RISKS_AN_UPDATE
 from runup.api.config_v1 import ClusterVersionStatus, UpdateHistory
 from runup.clusterversion.decide import fit
 from runup.clusterversion.decide import status as statuses
-from runup.domain.plan import Apply, PatchStatus
 from runup.preflight.control.reports import parse
 from runup.preflight.decide import history as histories
 from runup.preflight.decide import report as reports
 from runup.preflight.decide.outcome import BadReportSeen
+from runup.process.plan import Apply, PatchStatus
 from runup.sandbox import crds
 
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.

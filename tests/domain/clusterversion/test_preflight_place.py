@@ -14,9 +14,9 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
-from runup.domain.plan import Apply
 from runup.preflight.decide import accounts, settings, workloads
 from runup.preflight.decide.workloads import NAME, SETTINGS_MAP
+from runup.process.plan import Apply
 from runup.release.decide import documentation
 
 NAMESPACE = "openshift-cluster-version-operator"

@@ -9,7 +9,7 @@ from tests.domain.clusterversion.world import World, risk
 
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.refusal import TYPE, Refused
-from runup.domain.plan import PatchStatus, Plan
+from runup.process.plan import PatchStatus, Plan
 
 SAID = 'ClusterVersion.config.openshift.io "version" is invalid: \x1b[31m' + "x" * 5000
 

@@ -11,7 +11,7 @@ from tests.factories import cluster_version, condition
 from runup.clusterversion.decide import stuck
 from runup.clusterversion.decide.status import with_conditions
 from runup.clusterversion.decide.stuck import Failure
-from runup.domain.plan import PatchStatus
+from runup.process.plan import PatchStatus
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 ENSURING = "Error ensuring the cluster version is up to date: "

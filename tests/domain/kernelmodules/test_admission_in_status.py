@@ -6,8 +6,8 @@ import pytest
 from tests.domain.kernelmodules.validation_world import KERNEL, NOW, Story, module, ocp, world
 
 from runup.api.kmm_v1beta1 import Module
-from runup.domain.plan import PatchStatus
 from runup.kernelmodules.decide.reconcile import reconcile
+from runup.process.plan import PatchStatus
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from tests.domain.kernelmodules.validation_world import (
 from kubekit.api import codec
 from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import Module
-from runup.domain.plan import Delete
 from runup.kernelmodules.decide import builds
 from runup.kernelmodules.decide.asked import Image, Material
 from runup.kernelmodules.decide.files import module_of, spelled
@@ -31,6 +30,7 @@ from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.runs import Runner, State
 from runup.kernelmodules.decide.toolkit import absent
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
+from runup.process.plan import Delete
 
 TOOLKIT = Material("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
 DTK = "dtk@sha256:a"

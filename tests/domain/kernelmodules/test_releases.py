@@ -11,11 +11,11 @@ from tests.domain.kernelmodules.validation_world import KERNEL, NOW, entry, modu
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import PreflightValidation
-from runup.domain.plan import Apply, Delete, PatchStatus, Plan
 from runup.kernelmodules.decide.asked import Answer, Answers, Kernels, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_time
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
+from runup.process.plan import Apply, Delete, PatchStatus, Plan
 
 IMAGE = "registry.example/release@sha256:1"
 AMD = ValidatedKernel("amd64", KERNEL, "dtk@sha256:a")

@@ -13,9 +13,9 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition, NamespacedName
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation
-from runup.domain.plan import Event, PatchStatus
 from runup.kernelmodules.decide import entries, summary
 from runup.kernelmodules.decide.looked import Looked
+from runup.process.plan import Event, PatchStatus
 
 
 def said(name: str = "kmod", status: str = "False", stage: str = "Requeued", reason: str = "gone") -> ModuleStatus:

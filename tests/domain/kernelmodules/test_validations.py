@@ -21,10 +21,10 @@ from tests.domain.kernelmodules.validation_world import (
 )
 
 from kubekit.api.codec import Undecodable
-from runup.domain.plan import Delete, Event, PatchStatus
 from runup.kernelmodules.decide.asked import Image, ImageQuestion, Material
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Runner, State
+from runup.process.plan import Delete, Event, PatchStatus
 
 GONE, THERE = Image(verified=False, reason="image i inaccessible or does not exists"), Image(verified=True)
 DOCKERFILE = Material("FROM scratch\n", ("v1",))

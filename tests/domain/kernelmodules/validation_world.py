@@ -11,7 +11,6 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.domain.plan import Apply, PatchStatus, Plan
 from runup.kernelmodules.decide.asked import (
     Answer,
     Answers,
@@ -26,6 +25,7 @@ from runup.kernelmodules.decide.jobs import Builder
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run, Runner, State
+from runup.process.plan import Apply, PatchStatus, Plan
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -18,7 +18,7 @@ from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from runup.advice.decide import promql
 from runup.advice.decide.promql import Alerting, Answer, BadAnswer, Known
-from runup.controllers.sources.monitoring import FAILURES, Monitoring
+from runup.process.monitoring import FAILURES, Monitoring
 from runup.updatestatus.decide.alerts import PATH as ALERTS
 from runup.updatestatus.decide.alerts import read_alerts
 

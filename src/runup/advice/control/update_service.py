@@ -16,7 +16,7 @@ from kubekit.kube.clock import Clock
 from runup import __version__
 from runup.advice.decide.graph import BadGraph, parse_graph
 from runup.advice.decide.service import Failure, Query, ServiceState, unable
-from runup.controllers.sources import web
+from runup.process import web
 
 # Upstream allows an hour; nobody waits that long for a few hundred kilobytes.
 TIMEOUT_S = 60.0

@@ -16,7 +16,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.applying.control import applying
 from runup.applying.decide.task import Task
-from runup.controllers.leading import cancel
+from runup.process.leading import cancel
 from runup.release.decide.manifest import Identity
 
 log = structlog.get_logger("payload")

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from kubekit.errors import Terminal
 from runup.api.config_v1 import Release
-from runup.controllers.sources.threads import in_thread
+from runup.process.threads import in_thread
 from runup.release.decide import payload as payloads
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import Payload

@@ -20,8 +20,8 @@ from runup.api.owned_v1 import Configuration
 from runup.applying.control.tracking import WATCH_S
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Surroundings
 from runup.applying.decide.task import Task
-from runup.controllers.leading import cancel, keep_running
 from runup.process import tls
+from runup.process.leading import cancel, keep_running
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"

@@ -20,7 +20,7 @@ from runup.api.owned_v1 import Owned, OwnedWorkload, without_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.workloads import DEFINITION, KINDS
-from runup.controllers.leading import cancel, keep_running
+from runup.process.leading import cancel, keep_running
 from runup.release.decide.manifest import Identity
 
 # Half an hour to an hour: dozens of kinds are followed, and each end costs a request.

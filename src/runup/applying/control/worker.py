@@ -30,8 +30,8 @@ from runup.applying.control.trimming import trim
 from runup.applying.decide.progress import Progress, State, Wanted
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.workloads import DEFINITION
-from runup.controllers.leading import cancel
-from runup.controllers.sources.threads import in_thread
+from runup.process.leading import cancel
+from runup.process.threads import in_thread
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included, version_hash

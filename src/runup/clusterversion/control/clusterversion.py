@@ -44,14 +44,14 @@ from runup.clusterversion.decide.preflights import CHECK_RELEASE, READ_IMAGES, R
 from runup.clusterversion.decide.reconcile import EVALUATE_RULES, NAME, RETRIEVE_UPDATES, reconcile
 from runup.clusterversion.decide.refusal import Refused
 from runup.clusterversion.decide.stuck import Failure
-from runup.controllers.execute import Executor, NotApplied, StatusRefused
-from runup.controllers.sources.authorities import Authorities
-from runup.domain.plan import Plan
 from runup.preflight.control import reports
 from runup.preflight.control.reports import ReportReader
 from runup.preflight.decide import containers, history, settings, workloads
 from runup.preflight.decide.outcome import ReportSeen
 from runup.preflight.decide.workloads import Workplace
+from runup.process.authorities import Authorities
+from runup.process.execute import Executor, NotApplied, StatusRefused
+from runup.process.plan import Plan
 from runup.release.control.signatures import ReleaseChecks
 
 log = structlog.get_logger("clusterversion")

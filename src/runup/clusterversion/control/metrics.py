@@ -12,8 +12,8 @@ from kubekit.kube.clock import Clock, SystemClock
 from runup.clusterversion.control import story
 from runup.clusterversion.control.cluster_series import ClusterSeries
 from runup.clusterversion.decide.observed import Observed
-from runup.domain.plan import Plan
 from runup.preflight.decide.report import Report
+from runup.process.plan import Plan
 
 
 class Metrics:

@@ -16,9 +16,9 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition
 from runup.clusterversion.decide.observed import Observed
-from runup.domain.plan import Apply, Delete, PatchStatus, Plan
 from runup.preflight.decide import conditions, history, workloads
 from runup.preflight.decide.attempt import Attempt
+from runup.process.plan import Apply, Delete, PatchStatus, Plan
 
 log = structlog.get_logger("preflight")
 

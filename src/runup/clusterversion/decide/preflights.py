@@ -23,7 +23,6 @@ from runup.clusterversion.decide.goal import asks_for, same_release
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.request import PreflightRequest, Refused, UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.domain.plan import Action, Apply, Delete
 from runup.preflight.decide import accounts, conditions, containers, starting, workloads
 from runup.preflight.decide import history as histories
 from runup.preflight.decide.attempt import Attempt, attempt_id
@@ -32,6 +31,7 @@ from runup.preflight.decide.outcome import STALE_AFTER_S, Outcome, Scene, State,
 from runup.preflight.decide.report import Report
 from runup.preflight.decide.results import Checked
 from runup.preflight.decide.steps import STEPS, Deployed, Seen, Step, Trust
+from runup.process.plan import Action, Apply, Delete
 
 CHECK_RELEASE = "check-release"
 READ_RELEASE = "read-release"

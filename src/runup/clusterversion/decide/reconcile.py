@@ -39,10 +39,10 @@ from runup.clusterversion.decide.preflights import Preflight
 from runup.clusterversion.decide.request import Refused, UpdateRequest
 from runup.clusterversion.decide.updates import Decision
 from runup.clusterversion.decide.view import View
-from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.preflight.decide import conditions as preflight_conditions
 from runup.preflight.decide import history as histories
 from runup.preflight.decide import settings
+from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 
 CLUSTER_VERSION = scheme.resource_of(ClusterVersion)
 NAME = NamespacedName("", "version")

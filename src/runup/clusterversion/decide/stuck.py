@@ -19,7 +19,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
 from runup.clusterversion.decide import fit
 from runup.clusterversion.decide.status import with_conditions
-from runup.domain.plan import PatchStatus, Plan
+from runup.process.plan import PatchStatus, Plan
 
 AFTER = 15
 """Failures in a row until they are told."""

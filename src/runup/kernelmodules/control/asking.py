@@ -12,7 +12,6 @@ from datetime import timedelta
 import structlog
 
 from kubekit.kube.clock import Clock
-from runup.controllers.leading import cancel
 from runup.kernelmodules.decide.asked import (
     Answer,
     Answers,
@@ -24,6 +23,7 @@ from runup.kernelmodules.decide.asked import (
     Question,
     ReleaseQuestion,
 )
+from runup.process.leading import cancel
 
 log = structlog.get_logger("kernelmodules")
 # Layers are streamed, so this is a bound for registries and memory rather than for the processor.

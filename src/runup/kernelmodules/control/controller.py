@@ -14,8 +14,6 @@ from kubekit.api.meta_v1 import NamespacedName
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.workqueue import QueueShutDown, WorkQueue
-from runup.controllers.execute import Executor, NotApplied
-from runup.domain.plan import Action, Apply, Event, PatchStatus, Plan
 from runup.kernelmodules.control.asking import Asking
 from runup.kernelmodules.control.caches import Caches
 from runup.kernelmodules.control.metrics import Metrics
@@ -27,6 +25,8 @@ from runup.kernelmodules.decide.looked import AGAIN_S
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
 from runup.kernelmodules.decide.runs import Run
+from runup.process.execute import Executor, NotApplied
+from runup.process.plan import Action, Apply, Event, PatchStatus, Plan
 
 log = structlog.get_logger("kernelmodules")
 NAME = "kernel-module-preflight"

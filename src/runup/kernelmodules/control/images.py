@@ -21,12 +21,12 @@ from kubekit.oci.errors import BeyondLimits, ImageNotFound, OciError, Unauthoriz
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.search import Searched, Sought
-from runup.controllers.sources.threads import in_thread
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.asked import ImageQuestion
 from runup.kernelmodules.decide.files import module_of, spelled
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
+from runup.process.threads import in_thread
 
 T = TypeVar("T")
 

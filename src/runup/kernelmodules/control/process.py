@@ -16,11 +16,6 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
-from runup.controllers.ending import run_until_told
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.execute import Executor
-from runup.controllers.leading import cancel, keep_running, lead
-from runup.controllers.served import ProcessOptions, served
 from runup.kernelmodules.control import webhooks
 from runup.kernelmodules.control.answers import answering
 from runup.kernelmodules.control.asking import Asking
@@ -29,6 +24,11 @@ from runup.kernelmodules.control.controller import NAME, KernelModulesController
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.runners import Runners
 from runup.kernelmodules.decide.jobs import Builder
+from runup.process.ending import run_until_told
+from runup.process.endpoint import Endpoint
+from runup.process.execute import Executor
+from runup.process.leading import cancel, keep_running, lead
+from runup.process.served import ProcessOptions, served
 
 log = structlog.get_logger("kernelmodules")
 NAMESPACE = "openshift-kernel-module-preflight"

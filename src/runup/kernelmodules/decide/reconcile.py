@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from runup.domain.plan import Plan
 from runup.kernelmodules.decide import releases, validations
 from runup.kernelmodules.decide.observed import Observed
+from runup.process.plan import Plan
 
 
 def reconcile(observed: Observed, *, now: datetime) -> Plan:

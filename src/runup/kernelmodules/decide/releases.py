@@ -18,7 +18,6 @@ from kubekit.api.meta_v1 import Condition, NamespacedName, key_of
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.api.kmm_v1beta2 import ModuleStatus, PreflightValidation, PreflightValidationOCP
-from runup.domain.plan import Action, Apply, Delete, Plan
 from runup.kernelmodules.decide import entries, stages, summary
 from runup.kernelmodules.decide.admission import validation_fault
 from runup.kernelmodules.decide.asked import ReleaseQuestion
@@ -26,6 +25,7 @@ from runup.kernelmodules.decide.flavours import Flavour, flavour_of, is_real_tim
 from runup.kernelmodules.decide.looked import freshness
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.validations import ASK
+from runup.process.plan import Action, Apply, Delete, Plan
 
 VALIDATION = resource_of(PreflightValidation)
 OWNER_VERSION = resource_of(PreflightValidationOCP).api_version

@@ -19,8 +19,8 @@ from runup.api.kmm_v1beta2 import (
     PreflightValidationOCP,
     PreflightValidationStatus,
 )
-from runup.domain.plan import Action, Event, PatchStatus
 from runup.kernelmodules.decide import entries
+from runup.process.plan import Action, Event, PatchStatus
 
 VALIDATED = "Validated"
 LONGEST_MESSAGE = 1024

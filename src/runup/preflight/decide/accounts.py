@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import NamespacedName, Wire
 from kubekit.api.scheme import Resource
-from runup.domain.plan import Apply, Delete
 from runup.preflight.decide import containers
 from runup.preflight.decide.workloads import APP_LABEL, NAME, Workplace, report_map
+from runup.process.plan import Apply, Delete
 
 RBAC = "rbac.authorization.k8s.io"
 SERVICE_ACCOUNT = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)

@@ -15,11 +15,11 @@ from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
-from runup.domain.plan import Action, Apply, Delete
 from runup.preflight.decide import report, workloads
 from runup.preflight.decide.attempt import Attempt, digest_of
 from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 from runup.preflight.decide.workloads import ID_ANNOTATION, Workplace
+from runup.process.plan import Action, Apply, Delete
 
 NAME = f"{workloads.NAME}-check"
 ACCOUNT = NAME

@@ -27,7 +27,7 @@ from kubekit.oci.errors import (
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from runup.checks.decide.rights import FILE as READS_FILE
-from runup.controllers.sources.threads import in_thread
+from runup.process.threads import in_thread
 from runup.release.control import registry_access
 from runup.release.control.registry_access import PULL_SECRET
 from runup.release.decide.metadata import MetadataError, parse_release_metadata

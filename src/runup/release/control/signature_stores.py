@@ -23,8 +23,8 @@ from kubekit.kube.errors import KubeError
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Verification
 from kubekit.oci.stores import MAX_SIGNATURES
 from runup.api.config_v1 import SignatureStore
-from runup.controllers.sources import web
-from runup.controllers.sources.threads import in_thread
+from runup.process import web
+from runup.process.threads import in_thread
 
 NAMESPACE = "openshift-config-managed"
 LABEL = "release.openshift.io/verification-signatures"

@@ -23,7 +23,7 @@ from kubekit.lang import yaml as kyaml
 from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.dump.manifests import JSON, identity, objects_under
-from runup.names import OPERATOR_NAMESPACE
+from runup.process.names import OPERATOR_NAMESPACE
 
 BUNDLED = Path(__file__).parent / "bundled"
 DEFAULT = "skip-level"

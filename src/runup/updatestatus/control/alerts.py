@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kubekit.api import codec
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
-from runup.controllers.sources.monitoring import FAILURES, Monitoring
+from runup.process.monitoring import FAILURES, Monitoring
 from runup.updatestatus.decide.alerts import PATH, read_alerts
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
 

@@ -17,10 +17,10 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
-from runup.controllers.ending import run_until_told
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.leading import cancel, keep_running, lead
-from runup.controllers.served import ProcessOptions, served
+from runup.process.ending import run_until_told
+from runup.process.endpoint import Endpoint
+from runup.process.leading import cancel, keep_running, lead
+from runup.process.served import ProcessOptions, served
 from runup.updatestatus.control.alerts import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
 from runup.updatestatus.control.controller import Now, Timing, UpdateStatusController

@@ -25,7 +25,7 @@ from runup.api.config_v1 import Release
 from runup.applying.control.fetching.reading import payload_of
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.decide import retrieval
-from runup.controllers.sources.threads import in_thread
+from runup.process.threads import in_thread
 from runup.release.decide import whole
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 from runup.release.decide.payload import MANIFESTS, RELEASE_MANIFESTS, Payload

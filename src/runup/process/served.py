@@ -14,11 +14,11 @@ from typing import Any
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.leading import Election, cancel, keep_running
-from runup.controllers.readers import Readers
-from runup.controllers.readiness import Readiness
-from runup.controllers.serving_tls import profile_reflector
+from runup.process.endpoint import Endpoint
+from runup.process.leading import Election, cancel, keep_running
+from runup.process.readers import Readers
+from runup.process.readiness import Readiness
+from runup.process.serving_tls import profile_reflector
 from runup.process.tls import TlsProfile
 
 

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 
 import click
 
-from runup.cli.lazy import LazyGroup
 from runup.cli.output import shown
+from runup.cli.startup.lazy import LazyGroup
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
-    "start": "runup.cli.operator.start:start",
-    "preflight": "runup.cli.operator.preflight:preflight",
-    "update-status-controller": "runup.cli.operator.update_status:update_status_controller",
-    "kernel-module-preflight": "runup.cli.operator.kernel_modules:kernel_module_preflight",
-    "render": "runup.cli.operator.render:render",
-    "image": "runup.cli.operator.render:image",
-    "version": "runup.cli.operator.version:version",
+    "start": "runup.operator.start:start",
+    "preflight": "runup.operator.preflight:preflight",
+    "update-status-controller": "runup.operator.update_status:update_status_controller",
+    "kernel-module-preflight": "runup.operator.kernel_modules:kernel_module_preflight",
+    "render": "runup.operator.render:render",
+    "image": "runup.operator.render:image",
+    "version": "runup.operator.version:version",
 }
 SUMMARIES: dict[str, str] = {
     "start": "Manage the cluster's version.",

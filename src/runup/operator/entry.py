@@ -22,7 +22,7 @@ def kernel_modules() -> int:
 
 def _run(args: list[str]) -> int:
     signal.signal(signal.SIGTERM, _end)
-    from runup.cli.operator.main import main as run
+    from runup.operator.main import main as run
 
     return run(args)
 

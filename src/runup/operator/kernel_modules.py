@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.operator.leadership import leadership
-from runup.cli.operator.process import common, run_process
-from runup.cli.operator.serving import serving
+from runup.operator.leadership import leadership
+from runup.operator.process import common, run_process
+from runup.operator.serving import serving
 
 if TYPE_CHECKING:
     from runup.kernelmodules.control.process import Options

@@ -1,4 +1,4 @@
-"""What a reconcile decided, as a value. `runup.controllers.execute` carries it out, and nothing else writes."""
+"""What a reconcile decided, as a value. `runup.process.execute` carries it out, and nothing else writes."""
 
 from __future__ import annotations
 

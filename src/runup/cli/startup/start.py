@@ -12,7 +12,7 @@ import gc
 import os
 import sys
 
-from runup.cli import late
+from runup.cli.startup import late
 
 _ALLOCATIONS = 200_000
 """New objects until the collector looks: no short command makes as many, a long one (`--watch`) stays bounded."""

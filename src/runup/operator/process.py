@@ -18,8 +18,8 @@ Options = TypeVar("Options")
 
 def common(flags: Mapping[str, Any]) -> dict[str, Any]:
     """What `serving` and `leadership` asked, as `ProcessOptions` takes it; raises ValueError that names the flag."""
-    from runup.cli.operator.leadership import read_election
-    from runup.controllers.serving_tls import asked_by_flags
+    from runup.operator.leadership import read_election
+    from runup.process.serving_tls import asked_by_flags
 
     same = ("listen", "serving_cert_file", "serving_key_file", "leader_elect")
     return {name: flags[name] for name in same} | {
@@ -45,8 +45,8 @@ def run_process(
     from kubekit.kube import config
     from kubekit.kube.errors import KubeError
     from kubekit.oci.errors import OciError
-    from runup.cli.operator.log import configure
-    from runup.controllers.leading import LeaseLost
+    from runup.operator.log import configure
+    from runup.process.leading import LeaseLost
 
     try:
         options = options_of(flags)

@@ -116,10 +116,10 @@ async def _run(flags: Mapping[str, Any]) -> int:
 
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
-    from runup.controllers.ending import run_until_told
     from runup.preflight.control.client import ReadOnlyClient
     from runup.preflight.control.release import load_release, python_checks
     from runup.preflight.control.target import PreflightTarget, Timing
+    from runup.process.ending import run_until_told
 
     release = load_release(flags["release_dir"])
     request = _request(flags, release.version)
@@ -189,7 +189,7 @@ def _logger() -> Any:
     """Lines on stderr; stdout is the report's."""
     import structlog
 
-    from runup.cli.operator.log import configure
+    from runup.operator.log import configure
 
     configure()
     return structlog.get_logger("preflight")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from runup.cli.operator.leadership import leadership
-from runup.cli.operator.process import common, run_process
-from runup.cli.operator.serving import serving
 from runup.cli.options import with_options
-from runup.names import OPERATOR_NAMESPACE
+from runup.process.names import OPERATOR_NAMESPACE
+from runup.operator.leadership import leadership
+from runup.operator.process import common, run_process
+from runup.operator.serving import serving
 
 if TYPE_CHECKING:
-    from runup.controllers.manager import Options
+    from runup.operator.manager import Options
     from runup.preflight.decide.workloads import Workplace
 
 
@@ -118,7 +118,7 @@ def run(flags: Mapping[str, Any]) -> int:
     import asyncio
     import os
 
-    from runup.controllers.manager import options_from_environment, serve
+    from runup.operator.manager import options_from_environment, serve
 
     return run_process(flags, lambda flags: options_from_environment(options_of(flags), os.environ), serve, asyncio.run)
 
@@ -127,7 +127,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     """The manager's options; raises ValueError that names the flag which cannot be read."""
     from pathlib import Path
 
-    from runup.controllers.manager import Options
+    from runup.operator.manager import Options
 
     same = (
         "release_image",

@@ -13,8 +13,8 @@ from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from runup import __version__
-from runup.controllers.sources import web
-from runup.controllers.stamp import stamp_of
+from runup.process import web
+from runup.process.stamp import stamp_of
 
 MAX_BYTES = 16 << 20
 # What can be wrong with a question that was put: the server, the way there, our credential.

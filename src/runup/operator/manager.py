@@ -34,15 +34,15 @@ from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVers
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.observed import Facts
 from runup.clusterversion.decide.reconcile import NAME
-from runup.controllers.ending import run_until_told
-from runup.controllers.endpoint import Endpoint
-from runup.controllers.execute import Executor
-from runup.controllers.leading import cancel, keep_running, lead
-from runup.controllers.served import ProcessOptions, served
-from runup.controllers.sources.authorities import Authorities
-from runup.controllers.sources.installer import Installer
 from runup.preflight.control.reports import ReportReader
 from runup.preflight.decide.workloads import Workplace
+from runup.process.authorities import Authorities
+from runup.process.ending import run_until_told
+from runup.process.endpoint import Endpoint
+from runup.process.execute import Executor
+from runup.process.installer import Installer
+from runup.process.leading import cancel, keep_running, lead
+from runup.process.served import ProcessOptions, served
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.signatures import ReleaseChecks
 from runup.release.decide import payload as payloads

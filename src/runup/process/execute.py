@@ -19,7 +19,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
 from kubekit.lang.cut import cut
 from kubekit.lang.printable import printable
-from runup.domain.plan import Action, Apply, Delete, Event, PatchStatus, Plan
+from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 
 log = structlog.get_logger("clusterversion")
 FIELD_MANAGER = "cluster-version-operator"

@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, SystemClock
-from runup.controllers.certificate import ServingCertificate
-from runup.controllers.leading import cancel, keep_running
-from runup.controllers.readers import Refusal
-from runup.controllers.serving_tls import Secured
+from runup.process.certificate import ServingCertificate
+from runup.process.leading import cancel, keep_running
+from runup.process.readers import Refusal
+from runup.process.serving_tls import Secured
 from runup.process.tls import TlsProfile
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from runup.controllers.stamp import Stamp, stamp_of
+from runup.process.stamp import Stamp, stamp_of
 
 log = structlog.get_logger("sources")
 # More than any bundle: what is given to a process on its environment is held by an API object.

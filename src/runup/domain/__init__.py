@@ -1,1 +1,0 @@
-"""Decides. Pure functions from values to values: no clock, network, file, log or random number."""
