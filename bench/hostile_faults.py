@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from tests.controllers.operator_world import cluster
-from tests.controllers.test_long_trouble import PATIENCE_S, node, pass_time, settled
+from tests.clusterversion.control.test_long_trouble import PATIENCE_S, node, pass_time, settled
+from tests.operator.operator_world import cluster
 
 from bench.faults import faulty_api
 from bench.hostile_images import peak_kib

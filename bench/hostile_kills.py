@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from tests.controllers.operator_world import Cluster, cluster
-from tests.controllers.test_killed_operator import process
+from tests.operator.operator_world import Cluster, cluster
+from tests.operator.test_killed_operator import process
 
 from kubekit.api.conditions import find
 

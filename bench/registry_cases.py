@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.oci.registries import Answer, Asked, Odd, basic, odd_registry, release
+from tests.kubekit.oci.registries import Answer, Asked, Odd, basic, odd_registry, release
 
 from bench.measure import Run, process
 from kubekit.oci import images

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.oci.registries import sandbox_registry
+from tests.kubekit.oci.registries import sandbox_registry
 
 from bench.measure import Run, process, spread
 from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_in

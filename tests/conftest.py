@@ -8,6 +8,9 @@ import signal
 import pytest
 from hypothesis import settings
 
+# Servers and the command in this process, for the tests of every feature's commands.
+pytest_plugins = ("tests.cli.commands",)
+
 # Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("runup", deadline=None)

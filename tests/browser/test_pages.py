@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.browser import browser
-from tests.cli.render import samples
-from tests.cli.render.status.test_html import NOW, USUAL
+from tests.preflight.cli.render import samples
+from tests.updatestatus.cli.render.test_html import NOW, USUAL
 
 from runup.preflight.cli.render.preflight_page import page
 from runup.updatestatus.cli.render.html import page as status_page

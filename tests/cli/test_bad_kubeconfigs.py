@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.conftest import Run, Server
+from tests.cli.commands import Run, Server
 
 Config = dict[str, Any]
 

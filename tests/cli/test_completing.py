@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.commands import Run
 
 from runup.cli import complete
 from runup.cli.completion import PLUGIN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.cli.conftest import Run, Server
+from tests.cli.commands import Run, Server
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Status, StatusCause, StatusDetails

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.commands import Run
 
 from runup.cli.main import root
 

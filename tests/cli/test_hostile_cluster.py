@@ -13,7 +13,7 @@ import click
 import pytest
 import structlog
 import yaml
-from tests.cli.conftest import Run, Server
+from tests.cli.commands import Run, Server
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace

@@ -6,7 +6,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.commands import Run
 
 ENDLESS = "/dev/zero"
 ROWS: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.cli.answering import answering
-from tests.cli.conftest import Run, Server, cluster
+from tests.cli.commands import Run, Server, cluster
 
 import runup
 from kubekit.api.core_v1 import ConfigMap

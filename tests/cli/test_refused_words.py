@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.commands import Run
 
 UPGRADE, PREFLIGHT = ("upgrade",), ("upgrade", "--mode=preflight", "--to=5.2.0")
 WITH_IT = "may not be specified with any other flags"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 from rich.cells import cell_len
-from tests.cli.conftest import Server
+from tests.cli.commands import Server
 
 RUNUP = (sys.executable, "-m", "runup")
 STATUS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from tests.cli.conftest import Run
+from tests.cli.commands import Run
 
 from runup import __version__
 

@@ -14,10 +14,10 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
 from kubekit.kube.clock import OFFSET
 from runup.api.config_v1 import ClusterVersion
-from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
 from runup.preflight.decide import history
 from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
+from runup.process.names import OPERATOR_NAMESPACE as NAMESPACE
 
 WHEN = datetime(2026, 11, 21, 7, 30, tzinfo=UTC)
 # The time at which the commands are typed, to the hour: what they say of ages does not depend on how fast they are.

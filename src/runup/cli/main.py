@@ -1,7 +1,7 @@
 """The command `runup`: the table of commands, and the one place where an error becomes text and an exit code.
 
 A command returns or prints; whatever it raises ends here. Start-up is a feature: this module imports click and nothing
-of ours that is heavy, a command's module is imported when it is called (`tests/cli/test_startup.py` lists what
+of ours that is heavy, a command's module is imported when it is called (`tests/cli/startup/test_startup.py` lists what
 `runup version` may import).
 """
 

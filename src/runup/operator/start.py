@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli.options import with_options
-from runup.process.names import OPERATOR_NAMESPACE
 from runup.operator.leadership import leadership
 from runup.operator.process import common, run_process
 from runup.operator.serving import serving
+from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.operator.manager import Options

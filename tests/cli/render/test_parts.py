@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from msgspec.structs import replace
-from tests.cli.render import samples
 from tests.cli.render.reading import read
+from tests.preflight.cli.render import samples
 
 from runup import __version__
 from runup.cli.render.html.document import document

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.cli.render import samples
+from tests.preflight.cli.render import samples
 
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped

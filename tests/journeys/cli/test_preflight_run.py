@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.journeys.conftest import Sandbox
-from tests.oci.registries import docker_registry, writing
+from tests.kubekit.oci.registries import docker_registry, writing
 
 from kubekit.api.conditions import status_of
 from kubekit.api.scheme import Resource

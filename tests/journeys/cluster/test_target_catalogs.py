@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.journeys.conftest import Sandbox
-from tests.oci.registries import docker_registry, writing
+from tests.kubekit.oci.registries import docker_registry, writing
 from tests.servers import eventually
 
 from kubekit.api.scheme import Resource, resource_of

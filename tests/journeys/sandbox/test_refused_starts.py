@@ -12,7 +12,7 @@ from tests.journeys.conftest import RUNUP
 
 from runup.sandbox.scenario.folder import BUNDLED, DEFAULT
 
-SAMPLES = Path(__file__).parents[2] / "sandbox" / "dump" / "samples"
+SAMPLES = Path(__file__).parents[2] / "dump" / "samples"
 
 
 def typed(*words: str) -> subprocess.CompletedProcess[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.controllers.kernelmodules.world import push
-from tests.oci.registries import sandbox_registry, writing
+from tests.kernelmodules.control.world import push
+from tests.kubekit.oci.registries import sandbox_registry, writing
 
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient

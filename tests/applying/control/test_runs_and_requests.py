@@ -1,0 +1,303 @@
+"""A run against a server that is played, request by request: adoption, what is related, who goes on, who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+from tests.applying.control.release_folders import NAMESPACE, config_map, deployment, manifest, operator
+from tests.applying.control.test_a_run_by_itself import NOON, tasks
+from tests.kubekit.kube.apiscript import ScriptedApi, eventually, scripted_api, status
+
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from runup.api.config_v1 import ClusterOperator
+from runup.api.owned_v1 import OwnedMeta, OwnedWorkload, WorkloadStatus
+from runup.applying.control import applying
+from runup.applying.control.deleting import Deleting
+from runup.applying.control.kinds import Kinds
+from runup.applying.control.putting import Memory, Putting, digests_of
+from runup.applying.control.run import HANDOVER_S, Run
+from runup.applying.control.tracking import Tracking
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import State
+from runup.applying.decide.rendering import Surroundings
+from runup.applying.decide.task import Task
+from runup.process.leading import cancel
+
+MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+SERVED = {
+    "/api/v1": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True}],
+    "/apis/apps/v1": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
+    "/apis/config.openshift.io/v1": [{"name": "clusteroperators", "kind": "ClusterOperator", "namespaced": False}],
+}
+
+
+@dataclass
+class Server:
+    """It takes what is applied; `managers` are those of what it answers, until they are changed."""
+
+    api: ScriptedApi
+    managers: list[dict[str, Any]] = field(default_factory=list)
+    there: bool = False
+    version: int = 6
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Discovery, objects, and no lists."""
+        if request.path in SERVED:
+            return web.json_response({"resources": SERVED[request.path]})
+        name = request.path.removesuffix("/status").rpartition("/")[2]
+        if request.method == "GET" and name != "a":
+            return web.json_response(status(503, "ServiceUnavailable"), status=503)
+        if request.method == "POST" and self.there:
+            return web.json_response(status(409, "AlreadyExists"), status=409)
+        if request.method == "DELETE" and not self.there:
+            return web.json_response(status(404, "NotFound") | {"details": {"name": name}}, status=404)
+        self.version += request.method != "GET"
+        version = str(self.version)
+        metadata = {"name": name, "namespace": NAMESPACE, "resourceVersion": version, "managedFields": self.managers}
+        if request.headers.get("Content-Type", "").startswith("application/json-patch"):
+            self.managers = json.loads(self.api.bodies[-1])[0]["value"]
+        return web.json_response({"apiVersion": "v1", "kind": "X", "metadata": metadata})
+
+    @property
+    def writes(self) -> list[str]:
+        """Method and name of what was written."""
+        found = []
+        for target in self.api.targets:
+            method, _, rest = target.partition(" ")
+            path = rest.partition("?")[0]
+            if method != "GET":
+                found.append(f"{method} {'/'.join(path.split('/')[-2:])}")
+        return found
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    """With nothing in it."""
+    async with scripted_api() as api:
+        made = Server(api)
+        api.answers(made.answer)
+        yield made
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    """The lines of the log."""
+    with capture_logs() as found:
+        yield found  # type: ignore[misc]
+
+
+def entry(manager: str, operation: str = "Update", subresource: str = "", **data: Any) -> dict[str, Any]:
+    """Of managedFields."""
+    found = {"manager": manager, "operation": operation, "fieldsV1": {"f:data": {f"f:{key}": {} for key in data}}}
+    return found | ({"subresource": subresource} if subresource else {})
+
+
+OURS = entry("cluster-version-operator", "Apply", k="")
+
+
+@pytest.mark.parametrize(
+    ("managers", "requests"),
+    [
+        pytest.param([OURS], ["PATCH"], id="ours alone"),
+        pytest.param([OURS, entry("kubectl-edit", x="")], ["PATCH"], id="somebody else's beside it"),
+        pytest.param(
+            [OURS, entry("cluster-version-operator", x="")],
+            ["PATCH", "GET", "PATCH", "PATCH"],
+            id="an earlier operator's",
+        ),
+        pytest.param(
+            [OURS, entry("cluster-bootstrap", x="")], ["PATCH", "GET", "PATCH", "PATCH"], id="the installer's"
+        ),
+        pytest.param(
+            [OURS, entry("cluster-version-operator", subresource="status", x="")], ["PATCH"], id="its word on a status"
+        ),
+    ],
+)
+async def test_what_earlier_writers_set_becomes_ours(
+    server: Server, managers: list[dict[str, Any]], requests: list[str]
+) -> None:
+    """First, and then it is applied once more: what the release has no longer goes by that."""
+    server.managers = managers
+    async with Client(ClusterConfig(server.api.url)) as client:
+        found = await applying.apply(client, MAPS, config_map("a", {"k": "v"}))
+    assert [target.partition(" ")[0] for target in server.api.targets] == requests
+    assert found.metadata.resource_version == str(6 + requests.count("PATCH"))
+    if len(requests) > 1:
+        patch = json.loads(server.api.bodies[2])
+        assert patch[0]["value"] == [{**OURS, "fieldsV1": {"f:data": {"f:k": {}, "f:x": {}}}}]
+        assert patch[1] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_what_is_there_or_not(server: Server, there: bool) -> None:
+    """Created where it is not; whether there was something to delete is told."""
+    server.there = there
+    async with Client(ClusterConfig(server.api.url)) as client:
+        assert (await applying.create(client, MAPS, config_map("a", {})) is None) is there
+        assert await applying.delete(client, MAPS, "a", NAMESPACE) is there
+
+
+@dataclass
+class Scene:
+    """A run against that server, whose clock stands."""
+
+    run: Run
+    putting: Putting
+    clock: ManualClock
+    served: list[tuple[str, str]]
+    told: list[bool]
+
+
+def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOperator], **changes: Any) -> Scene:
+    """An update of these."""
+    clock, tracking = ManualClock(NOON), changes.pop("tracking", Tracking(client, ManualClock(NOON), lambda _: None))
+    surroundings = Surroundings(operator=(NAMESPACE, "own"))
+    puts = Putting(
+        found,
+        client=client,
+        kinds=Kinds(client),
+        tracking=tracking,
+        deleting=Deleting(client, clock, lambda _: None),
+        operators=operators,
+        memory=Memory(),
+        digests=digests_of(found, surroundings),
+        surroundings=lambda: surroundings,
+        image="registry.example/release:own",
+    )
+    served: list[tuple[str, str]] = []
+    told: list[bool] = []
+    run = Run(
+        found,
+        changes.pop("state", State.UPDATING),
+        putting=puts,
+        clock=clock,
+        since={},
+        told=told.append,
+        served=lambda *kind: served.append(kind),
+    )
+    return Scene(run, puts, clock, served, told)
+
+
+@pytest.mark.parametrize(
+    ("state", "waits"),
+    [
+        pytest.param(State.UPDATING, True, id="another release's operator"),
+        pytest.param(State.RECONCILING, False, id="it is only kept"),
+    ],
+)
+async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
+    server: Server, logs: list[Any], state: State, waits: bool
+) -> None:
+    """Two of them would write the same in turns; where none comes this one goes on."""
+    found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
+    async with Client(ClusterConfig(server.api.url)) as client:
+        tracking = Tracking(client, ManualClock(NOON), lambda _: None)
+        cache = tracking.follow(DEPLOYMENTS)
+        cache.replace([], "1")
+        metadata = OwnedMeta(name="own", namespace=NAMESPACE, resource_version="3")
+        cache.put(OwnedWorkload(metadata=metadata, status=WorkloadStatus(replicas=1)))
+        at = scene(client, found, Cache(ClusterOperator), tracking=tracking, state=state)
+        logs.clear()
+        going = asyncio.create_task(at.run.go())
+        await eventually(lambda: "PATCH deployments/own" in server.writes)
+        if waits:
+            await eventually(lambda: at.clock.sleeping == (120,))
+            assert at.told[-1]
+            assert "PATCH configmaps/after" not in server.writes
+            await at.clock.advance(119)
+            assert "PATCH configmaps/after" not in server.writes
+            await at.clock.advance(1)
+        await eventually(lambda: "PATCH configmaps/after" in server.writes)
+        await eventually(lambda: at.run.completed)
+        assert (at.run.state, at.run.done, at.run.problems) == (State.RECONCILING, 2, ())
+        await cancel([going])
+        await tracking.close()
+    assert HANDOVER_S == 120
+    handed = ["the new operator goes on from here", "no new operator came, so this one goes on"]
+    assert [line["event"] for line in logs] == [*(handed if waits else []), "applied"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "related", "writes"),
+    [
+        pytest.param(False, True, ["PATCH clusteroperators/a", "PATCH a/status"], id="it is new"),
+        pytest.param(True, True, ["PATCH clusteroperators/a"], id="it has spoken for itself"),
+        pytest.param(False, False, ["PATCH clusteroperators/a"], id="its manifest says nothing of it"),
+    ],
+)
+async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
+    server: Server, listed: bool, related: bool, writes: list[str]
+) -> None:
+    """Once, before it has a word."""
+    made = operator("a", "5.0.0")
+    if not related:
+        del made["status"]
+    operators = Cache(ClusterOperator)
+    if listed:
+        operators.put(ClusterOperator(metadata=ObjectMeta(name="a")))
+    async with Client(ClusterConfig(server.api.url)) as client:
+        at = scene(client, tasks(made), operators)
+        await at.putting.put(tasks(made)[0])
+        assert at.putting.writes == len(writes)
+        await at.putting._tracking.close()
+    assert server.writes == writes
+
+
+async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> None:
+    """Whenever they came."""
+    found = tasks(*(config_map(name, {}) for name in "abc"))
+    async with Client(ClusterConfig(server.api.url)) as client:
+        at = scene(client, found, Cache(ClusterOperator))
+        for task in reversed(found):
+            at.run._course.tell(task, Problem("R", task.identity.name, Effect.NONE))
+        assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
+        assert (at.run.done, at.run.completed, at.run.state) == (0, False, State.UPDATING)
+        # Nobody is at work yet: what changes is looked at when its turn comes.
+        at.run.changed(found[0].identity)
+        at.run.surroundings_changed()
+        at.run.operators_listed()
+        assert server.api.targets == []
+
+
+async def test_a_release_without_a_manifest_is_done_at_once(server: Server) -> None:
+    """And kept by nobody; the clock goes on by days."""
+    async with Client(ClusterConfig(server.api.url)) as client:
+        at = scene(client, (), Cache(ClusterOperator))
+        going = asyncio.create_task(at.run.go())
+        await at.clock.advance(0)
+        assert (at.run.completed, at.clock.sleeping, at.told) == (True, (24 * 3600,), [True])
+        await cancel([going])
+
+
+async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: Server, logs: list[Any]) -> None:
+    """However often its watch tells of it meanwhile; what never was done is nobody's to put back."""
+    found = tasks(config_map("a", {"k": "v"}), manifest("v1", "ConfigMap", "b", NAMESPACE))
+    async with Client(ClusterConfig(server.api.url)) as client:
+        at = scene(client, found, Cache(ClusterOperator))
+        going = asyncio.create_task(at.run.go())
+        await eventually(lambda: at.run.completed)
+        before = len(server.writes)
+        cache = at.putting._tracking.follow(MAPS)
+        cache.replace([], "8")  # of which version the second one was made
+        cache.recover()
+        for _ in range(3):
+            at.run.changed(found[0].identity)
+        await eventually(lambda: len(server.writes) > before)
+        await at.clock.advance(0)
+        assert server.writes[before:] == ["PATCH configmaps/a"]
+        assert [line["again"] for line in logs if line["event"] == "put back"] == [False]
+        await cancel([going])
+        await at.putting._tracking.close()

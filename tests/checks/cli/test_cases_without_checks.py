@@ -1,0 +1,36 @@
+"""`runup checks test` where cases and checks do not belong together: each is named, and the command fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.commands import Run
+
+from runup.checks.decide.cases import REPLACE
+
+
+def test_cases_and_checks_that_lack_each_other_are_named(tmp_path: Path, run: Run) -> None:
+    """Cases of a check that is called otherwise, and a check that has none."""
+    words = ("--resource", "routes.v1.route.openshift.io", "--kind", "Route", "--in", tmp_path)
+    assert run("checks", "new", "old-routes", *words).code == 0
+    cases = tmp_path / "old-routes.test.yaml"
+    text = cases.read_text()
+    assert text.count("check: old-routes") == 1
+    cases.write_text(text.replace("check: old-routes", "check: older-routes"))
+    ran = run("checks", "test", tmp_path)
+    assert ran.code == 1
+    assert ran.out == (
+        "FAIL older-routes: there are cases and no such check\n"
+        "FAIL old-routes: it has no cases; `runup checks new` writes some\n"
+    )
+
+
+def test_cases_alone_are_enough_to_fail(tmp_path: Path, run: Run) -> None:
+    """All that there is of checks passes."""
+    assert run("checks", "new", "old-pods", "--kind", "Pod", "--in", tmp_path).code == 0
+    cases = tmp_path / "old-pods.test.yaml"
+    cases.write_text(cases.read_text().replace(REPLACE, "shop"))
+    assert run("checks", "test", tmp_path).code == 0
+    (tmp_path / "other.test.yaml").write_text(cases.read_text().replace("check: old-pods", "check: older"))
+    ran = run("checks", "test", tmp_path)
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "FAIL older: there are cases and no such check")

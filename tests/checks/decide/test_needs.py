@@ -1,0 +1,123 @@
+"""Rights: with what a check declares it answers; without any one of them it says so and names it, and nobody else does.
+
+Walked over all checks and all that they read. What a check can do without is a row of `OPTIONAL`, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tests.checks.decide import examples
+from tests.factories import context
+
+from kubekit.api.scheme import Resource
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.presence import DEFINITIONS
+from runup.checks.decide import page, rights
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.model import Applies, Check, Context, Snapshot
+from runup.checks.decide.reads import namespace_of
+
+MINE = {check.name: check for check in CHECKS}
+
+
+def judged(check: Check) -> tuple[Snapshot, Context]:
+    """A cluster about which the check has something to say."""
+    return page.example(check) if check.about else (examples.snapshot_for(check), context())
+
+
+def lacking(resource: Resource) -> str:
+    """What a client says of a kind that it may not list."""
+    where = f' in namespace "{namespace_of(resource)}"' if namespace_of(resource) else ""
+    return f'not allowed to list {resource.plural} in API group "{resource.group}"{where}: forbidden'
+
+
+def without(snapshot: Snapshot, resource: Resource) -> Snapshot:
+    """The cluster as seen by an account that has not that one right."""
+    left = {read: objects for read, objects in snapshot.objects.items() if _right(read) != _right(resource)}
+    lost = {read: lacking(read) for read in snapshot.objects if _right(read) == _right(resource)}
+    return replace(snapshot, objects=left, unreadable={**snapshot.unreadable, **lost})
+
+
+def _right(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.plural, namespace_of(resource)
+
+
+def says(outcome: CheckOutcome, resource: Resource) -> bool:
+    """Whether the outcome is that something could not be told, for want of that right."""
+    return any(
+        finding.applies is Applies.UNKNOWN and lacking(resource) in finding.message for finding in outcome.findings
+    )
+
+
+# Of what a check reads: what it can do without on the cluster of its example, and why.
+OPTIONAL: dict[tuple[str, str], str] = {
+    ("EtcdMembersUnhealthy", "clusteroperators"): "asked only where the kind Etcd cannot be had",
+    ("EtcdMembersUnhealthy", "etcds"): "its ClusterOperator speaks for the members then",
+    ("RemovedAPIStored", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
+    ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
+    ("WebhookBlocksUpdate", "pods"): "its example has no Service whose pods could be asked about",
+    ("CRDConversionWebhookDown", "pods"): "its example has no Service whose pods could be asked about",
+}
+
+
+def pairs() -> Iterator[tuple[str, Resource]]:
+    """Every check with everything that it reads."""
+    for check in CHECKS:
+        for read in check.reads:
+            yield check.name, read
+
+
+def optional(name: str, resource: Resource) -> bool:
+    """Whether the check answers without: definitions and the topology only say more, the rest is in the table."""
+    if resource == DEFINITIONS:
+        # Only where a kind is missing; a check that is about definitions needs them.
+        return not name.startswith("CRD") and name != "AdmissionPolicyParamMissing"
+    return resource.plural == "infrastructures" or bool(OPTIONAL.get((name, resource.plural)))
+
+
+@pytest.mark.parametrize("name", sorted(MINE))
+def test_with_its_rights_it_answers(name: str) -> None:
+    """Nothing is missing, and what it looks at is declared."""
+    snapshot, given = judged(MINE[name])
+    outcome = run_check(MINE[name], snapshot, given)
+    assert outcome.result in ("Applies", "Clear")
+    assert "must name it" not in outcome.message
+
+
+@pytest.mark.parametrize(("name", "resource"), list(pairs()), ids=lambda each: str(each))
+def test_without_a_right_it_says_which(name: str, resource: Resource) -> None:
+    """Unknown, with the rule that is missing; unless it can do without."""
+    snapshot, given = judged(MINE[name])
+    outcome = run_check(MINE[name], without(snapshot, resource), given)
+    assert says(outcome, resource) is not optional(name, resource)
+
+
+def test_a_right_that_a_check_does_not_declare_is_none_of_its_business() -> None:
+    """Whatever else is taken away, it answers as before."""
+    every = {read for check in CHECKS for read in check.reads}
+    for check in CHECKS:
+        snapshot, given = judged(check)
+        before = run_check(check, snapshot, given)
+        declared = {_right(read) for read in check.reads}
+        for resource in every:
+            if _right(resource) not in declared:
+                assert run_check(check, without(snapshot, resource), given) == before
+
+
+def test_the_account_is_given_what_checks_read_and_no_more() -> None:
+    """The rules are made of the reads: each is there, none is forbidden, and none comes from elsewhere."""
+    given = rights.own()
+    granted = {(right.group, right.resource, right.namespace) for right in given}
+    wide = {(group, plural) for group, plural, namespace in granted if not namespace}
+    for check in CHECKS:
+        for read in check.reads:
+            assert _right(read) in granted or (read.group, read.plural) in wide
+    asked = {(read.group, read.plural) for check in CHECKS for read in check.reads}
+    asked |= {("config.openshift.io", "clusterversions"), ("config.openshift.io", "featuregates")}
+    asked |= {("config.openshift.io", f"image{what}mirrorsets") for what in ("digest", "tag")}
+    asked |= {("operator.openshift.io", "imagecontentsourcepolicies")}
+    assert {(group, plural) for group, plural, _ in granted} == asked
+    assert [rights.why_not(right) for right in given if rights.why_not(right)] == []

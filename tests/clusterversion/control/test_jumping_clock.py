@@ -1,0 +1,107 @@
+"""A machine's clock is set by a day while a preflight runs: that ends nothing, and the time limit goes on."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.operator.operator_world import TARGET, cluster, running
+
+from kubekit.api.conditions import find
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.clock import ManualClock, SystemClock
+from runup.clusterversion.control.age import Age
+from runup.preflight.decide.report import FORMAT, Report, encode
+
+DAY = timedelta(days=1)
+
+
+class SetClock(SystemClock):
+    """The machine's clock, which somebody sets."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return super().now() + self.off
+
+
+class ManualSetClock(ManualClock):
+    """The same for a test that moves time itself."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        """See `Clock.now`."""
+        return super().now() + self.off
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "back"])
+async def test_a_clock_that_is_set_by_a_day_ends_no_preflight(tmp_path: Path, off: timedelta) -> None:
+    """It goes on where it was, and completes."""
+    clock = SetClock()
+    async with cluster(tmp_path) as (world, manager), running(manager(clock=clock)):
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        preflight_id = await world.started("5.2.0")
+        clock.off = off
+        report = Report(
+            format=FORMAT,
+            preflight_id=preflight_id,
+            source_version="5.0.0",
+            target_version="5.2.0",
+            target_image=TARGET,
+            execution_status="running",
+            message="1 of 2 checks done",
+        )
+        world.write(preflight_id, encode(report))
+        version = await world.condition("PreflightRunning", "True", "ChecksRunning")
+        failed = find(version.status.conditions, "PreflightFailed")
+        assert failed is None or failed.status == "False"
+        world.report(preflight_id)
+        await world.condition("PreflightCompleted", "True", "NoRisksFound")
+
+
+async def test_a_preflight_that_failed_to_verify_is_tried_again_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    """A verification of tomorrow is none of a moment ago."""
+    clock = SetClock()
+    async with cluster(tmp_path) as (world, manager), running(manager(clock=clock)):
+        signatures = tmp_path / "payload" / "signatures"
+        signatures.rename(tmp_path / "elsewhere")
+        await world.ask({"mode": "Preflight", "version": "5.2.0"})
+        await world.condition("PreflightFailed", "True", "ImageVerificationFailed")
+        (tmp_path / "elsewhere").rename(signatures)
+        clock.off = -DAY
+        await world.ask({"mode": "Preflight", "version": "5.2.0", "force": False})
+        await world.patch_spec({"channel": "stable-5.1"})  # whatever leads to another look
+        await world.started("5.2.0")
+
+
+def deployment(clock: ManualClock, uid: str = "a", age_s: float = 0) -> Deployment:
+    """One that was made `age_s` ago, by the wall's clock."""
+    created = clock.now() - timedelta(seconds=age_s)
+    return Deployment(metadata=ObjectMeta(name="d", uid=uid, creation_timestamp=created))
+
+
+def test_ages() -> None:
+    """Seconds since it appeared, whatever the clock on the wall says; after a restart, what its creation time says."""
+    clock = ManualSetClock()
+    found = deployment(clock, age_s=100)
+    after_a_restart = Age(clock)
+    assert after_a_restart.of(found) == 100
+    clock.jump(20)
+    clock.off = DAY
+    assert after_a_restart.of(found) == 120
+    here_all_along = Age(clock)
+    assert here_all_along.of(None) == 0
+    assert here_all_along.of(found) == 0
+    clock.jump(5)
+    assert here_all_along.of(found) == 5
+    again = replace(found, metadata=replace(found.metadata, uid="b"))
+    assert here_all_along.of(again) == 0
+    clock.off = -DAY
+    assert Age(clock).of(found) == 0, "one of tomorrow has no age yet"
+    undated = Deployment(metadata=ObjectMeta(name="d", uid="c"))
+    assert Age(clock).of(undated) == 0, "nobody has said when it was made"

@@ -1,0 +1,101 @@
+"""Five minutes of trouble, then quiet: what was asked for in the midst of it is done within a minute.
+
+Operator and target are the real ones and share a clock that the test moves; the API server is behind a proxy that
+breaks all watches and a third of all other requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import structlog
+from bench.faults import FaultyApi, faulty_api
+from tests.operator.operator_world import NAMESPACE, TARGET, Cluster, cluster
+
+from kubekit.api.conditions import find
+from kubekit.kube import config
+from kubekit.kube.clock import ManualClock, SystemClock
+from runup.preflight.control.client import ReadOnlyClient
+from runup.preflight.control.release import TargetRelease
+from runup.preflight.control.sink import FileSink
+from runup.preflight.control.target import PreflightTarget, Request
+from runup.preflight.decide import report, workloads
+from runup.process.leading import cancel
+
+TROUBLE_S = 300
+PATIENCE_S = 60
+# Pools, Etcd, the condition Failing and the release's own manifests are nothing that this cluster and its target have.
+NOT_HERE = (
+    "CRDStoredVersionDropped",
+    "ClusterVersionHealth",
+    "EtcdMembers",
+    "MachineConfigPool",
+    "MaxUnavailableUnsafe",
+    "RemovedAPIStored",
+    "RemovedVolumePlugin",
+)
+
+
+async def pass_time(clock: ManualClock, api: FaultyApi, seconds: int) -> None:
+    """Move the clock second by second, each time after all requests were answered: a slow machine changes nothing."""
+    for _ in range(seconds):
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(0.002)
+            quiet = 0 if api.in_flight else quiet + 1
+        await clock.advance(1)
+
+
+async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
+    """Run the target as soon as there is a Deployment for it."""
+    while (deployment := await world.deployment()) is None:
+        await clock.sleep(1)
+    preflight_id = deployment.metadata.annotations[workloads.ID_ANNOTATION]
+    async with ReadOnlyClient(api.config, namespace=NAMESPACE, clock=clock) as client:
+        target = PreflightTarget(
+            client,
+            Request("5.2.0", "5.0.0", preflight_id=preflight_id, target_image=TARGET, namespace=NAMESPACE),
+            TargetRelease("5.2.0", "1.34.0", ()),
+            FileSink(world.reports / preflight_id / report.FILE_NAME),
+            clock,
+            structlog.get_logger("target"),
+        )
+        await target.run()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_preflight_ends_within_a_minute_after_five_of_trouble(tmp_path: Path, seed: int) -> None:
+    """Neither the lease is lost, nor does anything wait longer than that for its next attempt."""
+    clock = ManualClock(SystemClock().now())
+    async with cluster(tmp_path) as (world, make), faulty_api(config.load(str(world.kubeconfig)), seed) as api:
+        api.storm()
+        operator = asyncio.create_task(make(through=api.config, clock=clock).run())
+        target = asyncio.create_task(node(world, api, clock))
+        try:
+            await world.ask({"mode": "Preflight", "version": "5.2.0"})
+            await pass_time(clock, api, TROUBLE_S)
+            assert not operator.done(), operator
+            assert not target.done(), target
+            assert api.counted["request answer_lost"] > 1
+            api.calm()
+            for _ in range(PATIENCE_S):
+                await pass_time(clock, api, 1)
+                if await settled(world):
+                    break
+            version = await world.version()
+            assert await settled(world), version.status.conditions
+        finally:
+            await cancel([operator, target])
+
+
+async def settled(world: Cluster) -> bool:
+    """Whether the preflight is completed, by a target that can read the cluster again."""
+    version = await world.version()
+    completed = find(version.status.conditions, "PreflightCompleted")
+    unknown = [risk.name for risk in version.status.conditional_update_risks if risk.name.endswith("Unknown")]
+    known = all(name.startswith(NOT_HERE) for name in unknown)
+    return completed is not None and completed.status == "True" and known

@@ -1,0 +1,361 @@
+"""What log and metrics tell of a preflight, pass by pass; page and alerts agree with what is served."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace as with_fields
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
+from tests.clusterversion.decide.test_preflight import terminated
+from tests.clusterversion.decide.world import World, risk
+from tests.factories import cluster_operator
+
+from kubekit.kube.clock import ManualClock
+from runup.api.config_v1 import ClusterOperator, Update
+from runup.clusterversion.control.cluster_series import ClusterSeries
+from runup.clusterversion.control.metrics import Metrics
+from runup.clusterversion.control.story import Story, nobody_writes
+from runup.clusterversion.decide.reconcile import reconcile
+from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
+from runup.preflight.decide.report import ReportedCheck
+from runup.process.plan import Plan
+from runup.updatestatus.control.metrics import Metrics as UpdateStatusMetrics
+
+ROOT = Path(__file__).parents[3]
+NO_COMMAND = 'error: unknown command "preflight" for "cluster-version-operator"'
+
+
+@dataclass
+class Listener(World):
+    """The tiny cluster, whose passes are told to log and metrics as the controller does."""
+
+    story: Story = field(default_factory=Story)
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        self.clock = ManualClock(self.now)
+        self.metrics = Metrics(self.clock)
+
+    def step(self) -> Plan:
+        """One pass, told."""
+        observed = self.observed
+        plan = super().step()
+        self.metrics.count(observed, plan, self.now)
+        self.story.tell(observed, plan)
+        return plan
+
+    def pass_time(self, seconds: float) -> World:
+        """Let time pass for whoever asks for metrics, too."""
+        super().pass_time(seconds)
+        self.clock.jump(seconds)
+        return self
+
+    @property
+    def samples(self) -> dict[str, float]:
+        """What Prometheus would read: `name{label values}` -> value."""
+        text = generate_latest(self.metrics.registry).decode()
+        families = text_string_to_metric_families(text)
+        return {f"{each.name}{{{','.join(each.labels.values())}}}": each.value for f in families for each in f.samples}
+
+
+@pytest.fixture
+def world() -> Listener:
+    """A cluster before anybody asks."""
+    made = World.new()
+    listener = Listener(made.observed)
+    listener.settle()
+    return listener
+
+
+def lines(logs: list[Any]) -> list[tuple[str, str, str]]:
+    """Level, line and reason."""
+    return [(each["log_level"], each["event"], each["reason"]) for each in logs]
+
+
+def test_the_log_has_one_line_a_step(world: Listener) -> None:
+    """From the request to its end, each with target and ID, and nothing twice."""
+    with capture_logs() as logs:
+        world.ask_preflight().settle()
+        preflight_id = world.attempt_id
+        world.report(execution_status="running", message="1 of 2 checks done").settle()
+        world.report(execution_status="running", message="2 of 2 checks done").settle()
+        world.report(risk("Found")).settle()
+        world.pass_time(60).settle()
+        world.ask(None).settle()
+    assert lines(logs) == [
+        ("info", "preflight step", "VerifyingImage"),
+        ("info", "preflight workload applied", "Start"),
+        ("info", "preflight step", "TargetStarting"),
+        ("info", "preflight step", "ChecksRunning"),
+        ("info", "preflight completed", "RisksFound"),
+        ("info", "preflight workload removed", "Cleared"),
+        ("info", "preflight ended", "Cleared"),
+    ]
+    assert {(each["target"], each["id"]) for each in logs} == {("5.2.0", preflight_id)}
+
+
+def test_a_target_without_the_command_is_a_warning(world: Listener) -> None:
+    """It names the release and says that nothing was checked."""
+    world.ask_preflight().settle()
+    with capture_logs() as logs:
+        world.pod(state=terminated(message=NO_COMMAND)).settle()
+    failed = next(each for each in logs if each["event"] == "preflight failed")
+    assert (failed["log_level"], failed["reason"], failed["target"]) == ("warning", "TargetUnsupported", "5.2.0")
+    assert "has no `preflight` command" in failed["message"]
+
+
+REFUSED: list[Any] = [
+    pytest.param(Update(mode="Preflight", version="5.7.7"), "TargetNotFound", id="an unknown version"),
+    pytest.param(Update(mode="Frobnicate", version="5.2.0"), "UnknownMode", id="an unknown mode"),
+]
+
+
+@pytest.mark.parametrize(("request_", "reason"), REFUSED)
+def test_a_refused_request_is_no_failure(world: Listener, request_: Update, reason: str) -> None:
+    """It is told and counted as what it is, and raises no alert."""
+    with capture_logs() as logs:
+        world.ask(request_).settle()
+    assert lines(logs)[-1] == ("warning", "preflight refused", reason)
+    assert world.samples[f"cluster_version_preflight_outcomes_total{{PreflightRefused,{reason}}}"] == 1
+    assert not [name for name in world.samples if name.startswith("cluster_version_preflight_failing")]
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 0
+
+
+def test_a_target_that_nobody_signed_is_refused(world: Listener) -> None:
+    """Nothing of it was started."""
+    world.trusted = False
+    world.ask_preflight("5.0.3").settle()
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightRefused,ImageVerificationFailed}"] == 1
+
+
+def test_a_request_that_cannot_be_met_after_one_that_ran_is_refused(world: Listener) -> None:
+    """The workload of the one before does not make it a failure."""
+    world.ask_preflight().settle()
+    world.ask_preflight("5.7.7").settle()
+    outcomes = [name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")]
+    assert outcomes == ["cluster_version_preflight_outcomes_total{PreflightRefused,TargetNotFound}"]
+
+
+def test_a_failure_has_its_reason_for_as_long_as_it_lasts(world: Listener) -> None:
+    """Final ones until the request goes; counted once."""
+    world.ask_preflight().settle()
+    world.pod(state=terminated("OOMKilled", 137), restart_count=2).settle().pass_time(60).settle()
+    assert world.samples["cluster_version_preflight_failing{OOMKilled}"] == 1
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightFailed,OOMKilled}"] == 1
+    world.ask(None).settle()
+    assert "cluster_version_preflight_failing{OOMKilled}" not in world.samples
+
+
+def test_ages_grow_by_themselves_and_are_absent_where_there_is_nothing(world: Listener) -> None:
+    """No report has no age; one that nobody writes any more grows old without a pass; a heartbeat renews it."""
+    age, waiting = "cluster_version_preflight_report_age_seconds{}", "cluster_version_preflight_waiting_seconds{}"
+    assert age not in world.samples and waiting not in world.samples
+    world.ask_preflight().settle().pass_time(30)
+    assert age not in world.samples
+    assert world.samples[waiting] == 30
+    assert world.samples["cluster_version_preflight_timeout_seconds{}"] == 600
+    world.report().settle().pass_time(400)
+    assert world.samples[age] == 400
+    assert waiting not in world.samples
+    world.report(observed_time=world.now + timedelta(seconds=1)).step()
+    assert world.samples[age] == 0
+    world.ask(None).settle()
+    assert age not in world.samples
+
+
+def test_a_completed_preflight_is_counted_once_with_its_duration(world: Listener) -> None:
+    """Also when it goes on watching."""
+    world.ask_preflight().settle().pass_time(7)
+    world.report(risk("Found")).settle().pass_time(60).settle()
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
+    assert world.samples["cluster_version_preflight_outcomes_total{PreflightCompleted,RisksFound}"] == 1
+    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 7
+
+
+def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> None:
+    """Not while the Deployment that was made just now is out of sight, nor while its pods end."""
+
+    def nobody() -> bool:
+        return nobody_writes(world.observed, reconcile(world.observed, now=world.now))
+
+    assert nobody()
+    world.ask_preflight().settle()
+    made, record = world.observed.deployment, world.observed.history
+    for seen in (record, None):
+        world._set(deployment=None, history=seen)
+        assert not nobody()
+    world._set(deployment=made, history=record)
+    world.pod(state=terminated("OOMKilled", 137), restart_count=2)
+    world.finalizing = True
+    world.settle()
+    assert world.observed.deployment is None and not nobody()
+    world._set(pods=())
+    assert nobody()
+
+
+def test_a_failure_is_no_completed_preflight_s_end(world: Listener) -> None:
+    """It ran on, failed, and comes to a result after all: three outcomes, one duration for each that ended a run."""
+    world.ask_preflight().settle().pass_time(20)
+    world.bad_report("ReportInvalid", "truncated").settle()
+    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert world.samples["cluster_version_preflight_waiting_seconds{}"] == 20
+    world.pass_time(10).report().settle()
+    assert world.samples["cluster_version_preflight_duration_seconds_count{}"] == 1
+    assert world.samples["cluster_version_preflight_duration_seconds_sum{}"] == 20
+    outcomes = {name for name in world.samples if name.startswith("cluster_version_preflight_outcomes_total")}
+    assert outcomes == {
+        "cluster_version_preflight_outcomes_total{PreflightFailed,ReportInvalid}",
+        "cluster_version_preflight_outcomes_total{PreflightCompleted,NoRisksFound}",
+    }
+
+
+def test_checks_and_settings_are_counted_as_they_are_now(world: Listener) -> None:
+    """By result; what the last report had counts no more."""
+    world.ask_preflight().settle()
+    checks = tuple(
+        ReportedCheck(name=name, result=result) for name, result in (("A", "Clear"), ("B", "Clear"), ("C", "Unknown"))
+    )
+    world.report(checks=checks).settle()
+    counted = "cluster_version_preflight_checks"
+    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+        f"{counted}{{Clear}}": 2,
+        f"{counted}{{Unknown}}": 1,
+    }
+    world.report(checks=checks[:1]).settle()
+    assert {name: value for name, value in world.samples.items() if name.startswith(counted)} == {
+        f"{counted}{{Clear}}": 1
+    }
+    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 0
+    world._set(unusable=("cpu: lots is no quantity",))
+    world.step()
+    assert world.samples["cluster_version_preflight_unusable_settings{}"] == 1
+
+
+def test_a_clock_that_goes_back_makes_no_age_negative(world: Listener) -> None:
+    """What was seen to change later than now is of this moment."""
+    world.ask_preflight().settle()
+    world.report().settle()
+    world.clock.jump(-50)
+    assert world.samples["cluster_version_preflight_report_age_seconds{}"] == 0
+
+
+def test_durations_are_counted_in_steps_of_minutes(world: Listener) -> None:
+    """Between a second and twenty minutes; the page names them."""
+    bounds = sorted(
+        float(name.partition("{")[2].rstrip("}").replace("+Inf", "inf"))
+        for name in world.samples
+        if name.startswith("cluster_version_preflight_duration_seconds_bucket")
+    )
+    assert bounds == [1, 3, 10, 30, 60, 120, 300, 600, 1200, float("inf")]
+
+
+def test_a_workload_that_is_changed_is_no_start(world: Listener) -> None:
+    """The log says so, and nothing more is requested."""
+    world.ask_preflight().settle()
+    place = world.observed.facts.place
+    with capture_logs() as logs:
+        facts = replace(world.observed.facts, place=with_fields(place, prometheus_ca="another"))
+        world._set(facts=facts).settle()
+    assert ("info", "preflight workload applied", "Changed") in lines(logs)
+    assert world.samples["cluster_version_preflight_requests_total{}"] == 1
+
+
+def test_what_is_told_after_a_restart_is_where_it_is(world: Listener) -> None:
+    """One line, whatever was told before; a request by image alone is told by that."""
+    world.ask_preflight().settle()
+    world.story = Story()
+    with capture_logs() as logs:
+        world.step()
+        world.step()
+    assert lines(logs) == [("info", "preflight step", "TargetStarting")]
+    world.registry = False
+    with capture_logs() as logs:
+        world.ask(Update(mode="Preflight", image="registry.example/other:tag")).settle()
+    refused = next(each for each in logs if each["event"] == "preflight refused")
+    assert (refused["target"], refused["reason"]) == ("registry.example/other:tag", "TagNotDigest")
+
+
+def test_one_look_after_the_other_makes_the_cluster_s_series() -> None:
+    """Nothing before the first; a change of a condition counts, and starts anew where its operator comes back."""
+    series = ClusterSeries()
+    registry = CollectorRegistry()
+    registry.register(series)
+    labels = {"name": "etcd", "condition": "Available"}
+
+    def changes() -> float | None:
+        return registry.get_sample_value("cluster_operator_condition_transitions", labels)
+
+    def look(*operators: ClusterOperator) -> None:
+        series.look(replace(World.new().observed, operators=operators))
+
+    names = {family.name for family in registry.collect()}
+    assert {"cluster_version", "cluster_installer", "cluster_operator_payload_errors"} <= names
+    assert changes() is None
+    look(cluster_operator("etcd"))
+    assert changes() == 0
+    for expected, available in ((1, "False"), (1, "False"), (2, "True")):
+        look(cluster_operator("etcd", available=available))  # type: ignore[arg-type]
+        assert changes() == expected
+    look()
+    assert changes() is None
+    look(cluster_operator("etcd", available="False"))
+    assert changes() == 0
+    series.look_without_version([cluster_operator("etcd")])
+    assert changes() is None
+    missing = {"name": "version", "version": "", "reason": "ClusterVersionNotFound"}
+    assert registry.get_sample_value("cluster_operator_up", missing) == 0
+    assert registry.get_sample_value("cluster_installer", {"type": "a", "version": "b", "invoker": "c"}) is None
+    series.installed_by("a", "b", "c")
+    assert registry.get_sample_value("cluster_installer", {"type": "a", "version": "b", "invoker": "c"}) == 1
+    series.failed_attempts = {"5.0.3": 7}
+    assert registry.get_sample_value("cluster_operator_payload_errors", {"version": "5.0.3"}) == 7
+
+
+def served() -> Iterator[str]:
+    """The names of all metrics of both operators, as Prometheus stores them."""
+    for registry in (Metrics().registry, UpdateStatusMetrics().registry, KernelModuleMetrics().registry):
+        for family in registry.collect():
+            yield family.name + ("_total" if family.type == "counter" else "")
+
+
+def test_every_metric_is_on_the_page_and_every_one_of_the_page_is_served() -> None:
+    """docs/metrics.md and the registries are one."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    assert set(re.findall(r"^\| `([a-z_]+)` \| (?:counter|gauge|histogram) ", page, re.MULTILINE)) == set(served())
+
+
+def alerts() -> list[dict[str, Any]]:
+    """The rules of the manifests."""
+    return [
+        rule
+        for path in sorted((ROOT / "deploy" / "manifests").glob("*alerts.yaml"))
+        for found in yaml.safe_load_all(path.read_text())
+        for group in found["spec"]["groups"]
+        for rule in group["rules"]
+    ]
+
+
+def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
+    """An expression over a name that nobody serves never fires; parentheses match; each says what it is."""
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    known = set(served())
+    for rule in alerts():
+        names = set(re.findall(r"\b(?:cluster_version|cluster_operator|update_status)_[a-z_]+", rule["expr"]))
+        # Prometheus itself says whether it reaches somebody.
+        assert (names or rule["expr"].startswith("absent(up{")) and names <= known, rule["alert"]
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+        assert {"summary", "description"} == set(rule["annotations"])
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+        assert f"| `{rule['alert']}` |" in page
+    documented = set(re.findall(r"^\| `([A-Z]\w+)` \|", page.partition("## Alerts")[2], re.MULTILINE))
+    assert documented == {rule["alert"] for rule in alerts()}

@@ -1,0 +1,274 @@
+"""What the progress of applying says in ClusterVersion: conditions word for word, history, capabilities, requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as with_fields
+from tests.clusterversion.decide.world import World, image
+from tests.factories import NOW
+
+from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
+from runup.applying.decide.problems import Effect, Problem
+from runup.applying.decide.progress import Loading, State
+from runup.clusterversion.decide.applying import LOAD, load_work
+
+FORBIDDEN = Problem("UpdatePayloadResourceForbidden", 'Could not update configmap "a/b" (1 of 3)')
+
+
+def behind(world: World, *names: str, minutes: float = 1) -> tuple[Problem, ...]:
+    """Operators that are on their way since so long."""
+    since = world.now - timedelta(minutes=minutes)
+    return tuple(
+        Problem(
+            "ClusterOperatorUpdating",
+            f"Cluster operator {name} is updating versions",
+            Effect.NONE,
+            (name,),
+            "ClusterOperatorsUpdating",
+            "are updating versions",
+            ((name, since),),
+        )
+        for name in names
+    )
+
+
+def kept() -> World:
+    """A cluster whose release is applied and kept."""
+    return World.new().applying().settle().worker_completes().settle()
+
+
+def updating() -> World:
+    """The same, on its way to 5.0.3."""
+    return kept().ask(Update(version="5.0.3", image=image("5.0.3"))).settle()
+
+
+def said(world: World) -> dict[str, tuple[str, str, str]]:
+    """Status, reason and message of what applying says."""
+    types = ("Available", "Failing", "Progressing")
+    return {c.type: (c.status, c.reason, c.message) for c in world.version.status.conditions if c.type in types}
+
+
+@pytest.mark.parametrize(
+    ("worker", "failing", "progressing"),
+    [
+        pytest.param({}, ("False", "", ""), ("True", "", "Working towards 5.0.3"), id="just asked"),
+        pytest.param(
+            {"done": 1},
+            ("False", "", ""),
+            ("True", "", "Working towards 5.0.3: 1 of 3 done (33% complete)"),
+            id="on its way",
+        ),
+        pytest.param(
+            {"done": 2, "waits": ("b", "a")},
+            ("False", "", ""),
+            (
+                "True",
+                "ClusterOperatorsUpdating",
+                "Working towards 5.0.3: 2 of 3 done (66% complete), waiting on a, b",
+            ),
+            id="waiting for operators",
+        ),
+        pytest.param(
+            {"waits": ("a",)},
+            ("False", "", ""),
+            ("True", "ClusterOperatorUpdating", "Working towards 5.0.3: waiting on a"),
+            id="waiting before anything is done",
+        ),
+        pytest.param(
+            {"done": 2, "waits": ("a",), "minutes": 31},
+            ("Unknown", "SlowClusterOperator", "waiting on a over 30 minutes which is longer than expected"),
+            (
+                "True",
+                "ClusterOperatorUpdating",
+                "Working towards 5.0.3: 2 of 3 done (66% complete), "
+                "waiting on a over 30 minutes which is longer than expected",
+            ),
+            id="waiting for long",
+        ),
+        pytest.param(
+            {"done": 2, "problems": (FORBIDDEN,)},
+            ("True", FORBIDDEN.reason, FORBIDDEN.message),
+            ("True", FORBIDDEN.reason, "Unable to apply 5.0.3: the server is rejecting updates"),
+            id="failing",
+        ),
+        pytest.param(
+            {"done": 2, "problems": (FORBIDDEN,), "waits": ("a",)},
+            ("True", FORBIDDEN.reason, FORBIDDEN.message),
+            ("True", "MultipleErrors", "Unable to apply 5.0.3: an unknown error has occurred: MultipleErrors"),
+            id="failing and waiting: what is progress is no failure",
+        ),
+    ],
+)
+def test_an_update_is_told(
+    worker: dict[str, Any], failing: tuple[str, str, str], progressing: tuple[str, str, str]
+) -> None:
+    """The running release stays Available, and is said to be."""
+    world = updating()
+    waits = behind(world, *worker.pop("waits", ()), minutes=worker.pop("minutes", 1))
+    world.worker_says(**worker | {"problems": (*worker.get("problems", ()), *waits)}).settle()
+    assert said(world) == {
+        "Available": ("True", "", "Done applying 5.0.0"),
+        "Failing": failing,
+        "Progressing": progressing,
+    }
+    assert world.version.status.history[0].completion_time is None
+
+
+def test_what_is_kept_is_told() -> None:
+    """And what goes wrong with it then."""
+    world = kept()
+    assert said(world) == {
+        "Available": ("True", "", "Done applying 5.0.0"),
+        "Failing": ("False", "", ""),
+        "Progressing": ("False", "", "Cluster version is 5.0.0"),
+    }
+    world.worker_says(problems=(FORBIDDEN,)).settle()
+    assert said(world)["Progressing"] == (
+        "False",
+        FORBIDDEN.reason,
+        "Error while reconciling 5.0.0: the server is rejecting updates",
+    )
+
+
+def test_a_wait_becomes_too_long_by_itself() -> None:
+    """Nothing need change but the time, and the pass says when to look."""
+    world = updating()
+    world.worker_says(done=1, problems=behind(world, "a", minutes=29)).settle()
+    assert world.plans[-1].requeue_after_s == 60
+    world.pass_time(61).settle()
+    assert world.condition("Failing") == ("Unknown", "SlowClusterOperator")
+
+
+def test_an_update_is_completed_once() -> None:
+    """The time of its completion does not move when it is kept."""
+    world = updating().worker_completes().settle()
+    done = world.version.status.history[0]
+    assert (done.state, done.version) == ("Completed", "5.0.3")
+    world.pass_time(600).worker_says(problems=(FORBIDDEN,)).settle()
+    assert world.version.status.history[0] == done
+    assert [entry.version for entry in world.version.status.history] == ["5.0.3", "5.0.0"]
+
+
+def test_the_own_release_is_not_fetched() -> None:
+    """The operator runs in it."""
+    world = World.new().applying()._set(loads={})
+    world.step()
+    assert "load-release" not in world.ran
+
+
+def test_an_invalid_spec_stops_at_what_there_is() -> None:
+    """The release is kept all the same."""
+    world = kept().ask(Update(version="x")).settle()
+    assert said(world)["Progressing"] == (
+        "False",
+        "InvalidClusterVersion",
+        "Stopped at 5.0.0: the cluster version is invalid",
+    )
+
+
+def test_what_is_asked_of_the_worker() -> None:
+    """Its own release, as history sees it; nothing again while it works on that."""
+    fresh = World.new(history=()).applying().settle()
+    assert fresh.ran.count("apply-release") == 1
+    assert fresh.observed.progress is not None
+    assert fresh.observed.progress.state is State.INITIALIZING
+    known = World.new().applying().settle()
+    assert known.observed.progress is not None
+    assert known.observed.progress.state is State.RECONCILING
+    going = updating()
+    assert going.observed.progress is not None
+    assert (going.observed.progress.state, going.observed.progress.wanted.version) == (State.UPDATING, "5.0.3")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            {
+                "overrides": (
+                    ComponentOverride(kind="Deployment", group="apps", namespace="n", name="d", unmanaged=True),
+                )
+            },
+            id="an override",
+        ),
+        pytest.param({"capabilities": CapabilitiesSpec(baseline_capability_set="None")}, id="nothing: they stay on"),
+    ],
+)
+def test_what_decides_which_manifests_the_cluster_gets(spec: dict[str, Any]) -> None:
+    """A change is asked of the worker at once; history stays as it is."""
+    world = kept()
+    before = world.observed.progress
+    version = world.version
+    world._set(cluster_version=with_fields(version, spec=with_fields(version.spec, **spec))).settle()
+    after = world.observed.progress
+    assert before is not None and after is not None and before.wanted is not None and after.wanted is not None
+    changed = before.wanted.filters.overrides != after.wanted.filters.overrides
+    assert changed is ("overrides" in spec)
+    assert world.version.status.history == version.status.history
+
+
+def test_capabilities_are_told() -> None:
+    """Which are on, and which were not asked for."""
+    world = kept()
+    version = world.version
+    spec = with_fields(version.spec, capabilities=CapabilitiesSpec(baseline_capability_set="v4.11"))
+    world._set(cluster_version=with_fields(version, spec=spec)).settle()
+    assert "Console" in world.version.status.capabilities.enabled_capabilities
+    assert world.condition("ImplicitlyEnabledCapabilities") == ("True", "CapabilitiesImplicitlyEnabled")
+    assert world.message("ImplicitlyEnabledCapabilities").startswith(
+        "The following capabilities could not be disabled: Build, CSISnapshot"
+    )
+
+
+def test_a_release_that_cannot_be_had_changes_nothing() -> None:
+    """It is asked for again after a while, and accepted once it is there."""
+    world = kept()
+    world.registry = False
+    world.ask(Update(version="5.0.3", image=image("5.0.3"))).settle()
+    assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
+    assert said(world)["Progressing"][2] == "Cluster version is 5.0.0"
+    world.registry = True
+    world.settle()
+    assert world.condition("ReleaseAccepted") == ("False", "RetrievePayload")
+    world.pass_time(61).settle()
+    assert world.version.status.desired.version == "5.0.3"
+
+
+def test_an_operator_that_starts_in_the_middle_of_an_update_fetches_it_again() -> None:
+    """Its own release is not what it works towards; while that is fetched the status says where it stands."""
+    world = updating()
+    started = world._set(
+        progress=replace(World.new().applying().observed.progress),
+        loads={k: v for k, v in world.observed.loads.items() if k == world.observed.facts.release.image},
+    )
+    started.registry = False
+    started.settle()
+    assert started.version.status.desired.version == "5.0.3"
+    assert said(started)["Progressing"][2] == "Unable to apply 5.0.3: could not download the update"
+    started.registry = True
+    started.pass_time(61).settle()
+    assert started.observed.progress is not None
+    assert started.observed.progress.wanted is not None
+    assert started.observed.progress.wanted.version == "5.0.3"
+    assert started.condition("Failing") == ("False", "")
+
+
+@pytest.mark.parametrize(
+    ("load", "due"),
+    [
+        pytest.param(None, True, id="nobody has loaded it"),
+        pytest.param(Loading(running=True), False, id="it is being loaded"),
+        pytest.param(Loading(error="no answer", at=NOW), False, id="it failed just now"),
+        pytest.param(Loading(error="no answer", at=NOW - timedelta(seconds=59)), False, id="it failed a while ago"),
+        pytest.param(Loading(error="no answer", at=NOW - timedelta(seconds=60)), True, id="its time has come"),
+        pytest.param(Loading(error="no answer", at=NOW + timedelta(days=1)), True, id="the clock was set back since"),
+    ],
+)
+def test_when_a_release_is_loaded_again(load: Loading | None, due: bool) -> None:
+    """A minute after it failed, by whatever clock."""
+    release = Release(version="5.1.0", image="registry.example/release@sha256:" + "5" * 64)
+    assert load_work(release, load, NOW) == (((LOAD, release),) if due else ())

@@ -1,0 +1,86 @@
+"""Which generation last asked for the update under way, and when history begins anew."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from tests.clusterversion.decide.world import World
+from tests.factories import NOW, SINCE
+
+from runup.api.config_v1 import AcceptRisk, Release, Update, UpdateHistory
+from runup.clusterversion.decide.history import begin
+from runup.preflight.decide import history as histories
+
+ASKED = Update(version="5.0.3")
+
+
+def asked_at(world: World) -> int:
+    """As it is recorded."""
+    return histories.read(world.observed.history).update_asked_at
+
+
+def test_where_nothing_is_asked_for_nothing_is_recorded() -> None:
+    """Nor where risks alone are accepted."""
+    world = World.new().settle()
+    assert asked_at(world) == 0
+    assert asked_at(world.ask(Update(accept_risks=(AcceptRisk(name="R"),))).settle()) == 0
+
+
+def test_the_generation_that_asks_is_recorded() -> None:
+    """And each later one that still does."""
+    world = World.new().settle().ask(ASKED).settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert asked_at(world) == world.version.metadata.generation == 2
+    world.ask(Update(version="5.0.3", accept_risks=(AcceptRisk(name="R"),))).settle()
+    assert asked_at(world) == world.version.metadata.generation == 3
+
+
+def test_a_generation_that_asks_for_something_else_is_not() -> None:
+    """The update goes on, and the record stays."""
+    world = World.new().settle().ask(ASKED).settle()
+    world.ask_preflight().settle()
+    assert world.version.status.desired.version == "5.0.3"
+    assert asked_at(world) == 2
+
+
+def test_an_update_that_is_called_off_is_forgotten() -> None:
+    """With what was recorded of it."""
+    world = World.new().settle().ask(ASKED).settle().ask(None).settle()
+    assert world.version.status.desired.version == "5.0.0"
+    assert asked_at(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "release", "same"),
+    [
+        pytest.param(("5.0.0", "b"), ("5.0.0", "b"), True, id="both"),
+        pytest.param(("5.0.0", "b"), ("5.0.0", "a"), False, id="an earlier image"),
+        pytest.param(("5.0.0", "b"), ("5.0.0", "c"), False, id="a later image"),
+        pytest.param(("", "b"), ("", "c"), False, id="a later image, of no version"),
+        pytest.param(("", "b"), ("", "a"), False, id="an earlier image, of no version"),
+        pytest.param(("5.0.0", "b"), ("5.0.1", "b"), False, id="a later version of the image"),
+        pytest.param(("5.0.1", "b"), ("5.0.0", "b"), False, id="an earlier version of the image"),
+        pytest.param(("5.0.0", ""), ("5.0.1", "b"), False, id="a later version, and no image"),
+        pytest.param(("5.0.1", ""), ("5.0.0", "b"), False, id="an earlier version, and no image"),
+        pytest.param(("", ""), ("", "b"), False, id="nothing known"),
+    ],
+)
+def test_whether_a_release_is_the_newest_entry(entry: tuple[str, str], release: tuple[str, str], same: bool) -> None:
+    """By image, and by version where either lacks one."""
+    before = UpdateHistory(state="Partial", started_time=SINCE, version=entry[0], image=entry[1])
+    found = begin((before,), Release(version=release[0], image=release[1]), now=NOW)
+    assert (len(found) == 1) is same
+
+
+@pytest.mark.parametrize(("state", "ended"), [("Completed", NOW), ("Partial", None)])
+def test_an_entry_that_is_complete_at_once_has_its_end(state: Literal["Completed", "Partial"], ended: Any) -> None:
+    """Any other has none."""
+    (found,) = begin((), Release(version="5.0.0", image="a"), now=NOW, state=state)
+    assert (found.state, found.started_time, found.completion_time) == (state, NOW, ended)
+
+
+def test_a_release_without_an_image_is_no_entry() -> None:
+    """Nobody could find it again."""
+    before = (UpdateHistory(state="Partial", started_time=SINCE, version="5.0.0", image="a"),)
+    assert begin(before, Release(version="5.0.1"), now=NOW) == before

@@ -1,0 +1,286 @@
+"""The operator on an API server, with a registry: from Modules to what their validations say, and the Jobs between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kernelmodules.control.world import (
+    CONFIG_MAPS,
+    KERNEL,
+    MODULES,
+    OCPS,
+    VALIDATIONS,
+    World,
+    ko,
+    module,
+    ocp,
+    push,
+    running,
+    validation,
+    world,
+)
+from tests.kubekit.oci.registries import sandbox_registry
+
+from kubekit.kube import calls
+from runup.api.kmm_v1beta2 import PreflightValidationOCP, PreflightValidationStatus
+
+BUILD = {"build": {"dockerfileConfigMap": {"name": "dockerfile"}}}
+
+
+def run(story: Any) -> None:
+    asyncio.run(story)
+
+
+def said(status: PreflightValidationStatus) -> dict[str, tuple[str, str]]:
+    """Status and stage by module."""
+    return {each.name: (each.verification_status, each.verification_stage) for each in status.modules}
+
+
+async def dockerfile(made: World, text: str = "FROM scratch\n") -> None:
+    metadata = {"name": "dockerfile", "namespace": "drivers"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"dockerfile": text}}
+    await made.create(CONFIG_MAPS, body)
+
+
+def test_good_missing_and_built(tmp_path: Path) -> None:
+    """Three Modules beside each other: found, not there, and built by a Job that is then looked at."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        async with world(tmp_path) as made, running(made):
+            await dockerfile(made)
+            await made.create(MODULES, module("good", good))
+            await made.create(MODULES, module("missing", f"{host}/drivers/missing:missing"))
+            await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
+            await made.create(VALIDATIONS, validation())
+            found = await made.until(lambda status: said(status).get("built") == ("False", "Build"))
+            [job] = await made.jobs()
+            assert job["metadata"]["ownerReferences"][0]["kind"] == "PreflightValidation"
+            await made.finish(job)
+            found = await made.until(lambda status: said(status).get("built") == ("True", "Done"))
+            assert said(found) == {
+                "good": ("True", "Done"),
+                "missing": ("False", "Requeued"),
+                "built": ("True", "Done"),
+            }
+            reasons = {each.name: each.status_reason for each in found.modules}
+            assert reasons["missing"].startswith(
+                f"image {host}/drivers/missing:missing inaccessible or does not exists"
+            )
+            [condition] = found.conditions
+            assert (condition.type, condition.status, condition.reason) == ("Validated", "False", "NotVerified")
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_a_failed_module_is_tried_again_when_it_is_edited(tmp_path: Path) -> None:
+    """No waiting for three minutes: the edit is seen."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", f"{host}/drivers/wrong:wrong"))
+            await made.create(VALIDATIONS, validation())
+            await made.until(lambda status: said(status).get("good") == ("False", "Requeued"))
+            spec = module("good", good)["spec"]
+            await made.send(calls.merge_patch(MODULES, "good", {"spec": spec}, "drivers"))
+            await made.until(lambda status: said(status).get("good") == ("True", "Done"))
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_modules_come_and_go_while_a_validation_runs(tmp_path: Path) -> None:
+    """A new one is taken up, one that goes has no entry any more, and neither has its Job."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            await dockerfile(made)
+            await made.create(VALIDATIONS, validation())
+            await made.until(lambda status: [each.reason for each in status.conditions] == ["NoModules"])
+            await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
+            await made.jobs(1)
+            await made.send(calls.delete(MODULES, "built", "drivers"))
+            await made.until(lambda status: not status.modules)
+            await made.jobs(0)
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def release_image(folder: Path, host: str, version: str, kernel: str) -> str:
+    """A release whose driver toolkit says that kernel; its pull spec."""
+    facts = {"KERNEL_VERSION": kernel, "RT_KERNEL_VERSION": "", "RHEL_VERSION": "9.4"}
+    toolkit = push(folder, host, f"dtk:dtk-{version}", {"etc/driver-toolkit-release.json": json.dumps(facts).encode()})
+    tags = [{"name": "driver-toolkit", "from": {"kind": "DockerImage", "name": toolkit}}]
+    stream = {"kind": "ImageStream", "apiVersion": "image.openshift.io/v1", "spec": {"tags": tags}}
+    return push(folder, host, f"release:{version}", {"release-manifests/image-references": json.dumps(stream).encode()})
+
+
+def test_a_release_and_its_edit(tmp_path: Path) -> None:
+    """The kernel is that of the release's driver toolkit; with another release all is looked at anew."""
+
+    async def story(host: str) -> None:
+        other = "5.14.0-500.el9_5.x86_64"
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        first, second = (release_image(tmp_path, host, *each) for each in (("5.1.0", KERNEL), ("5.2.0", other)))
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", good))
+            await made.create(OCPS, ocp(first))
+            kind = PreflightValidationOCP
+            found = await made.until(lambda status: said(status) == {"good": ("True", "Done")}, kind=kind)
+            assert [each.kernel_version for each in found.kernels] == [KERNEL]
+            await made.send(calls.merge_patch(OCPS, "preflight", {"spec": {"releaseImage": second}}))
+            found = await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, kind=kind)
+            assert [each.kernel_version for each in found.kernels] == [other]
+            assert f"does not contain kernel module for kernel {other} on any layer" in found.modules[0].status_reason
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_a_bad_release_is_told_in_the_status(tmp_path: Path) -> None:
+    """In the condition, and at each Module."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
+            await made.create(OCPS, ocp(f"{host}/no/release:5.1.0"))
+            kind = PreflightValidationOCP
+            found = await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, kind=kind)
+            assert f"release image {host}/no/release:5.1.0: " in found.modules[0].status_reason
+            assert [(each.status, each.reason) for each in found.conditions] == [("False", "ReleaseUnusable")]
+            assert await made.status() is None
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_whoever_asks_anew_is_told_how_it_is_now(tmp_path: Path) -> None:
+    """An image that was pushed since a failure is found at once by another validation, not after three minutes."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", f"{host}/drivers/good:good"))
+            await made.create(VALIDATIONS, validation("first"))
+            await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "first")
+            await asyncio.to_thread(push, tmp_path, host, "drivers/good:good", ko("good"))
+            await made.create(VALIDATIONS, validation("second"))
+            await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "second")
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_two_validations_beside_each_other(tmp_path: Path) -> None:
+    """One a kernel, each with its own statuses and Jobs."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        async with world(tmp_path) as made, running(made):
+            await made.create(MODULES, module("good", good))
+            await made.create(VALIDATIONS, validation("one"))
+            await made.create(VALIDATIONS, validation("two", kernelVersion="6.1.0-1.x86_64"))
+            await made.until(lambda status: said(status) == {"good": ("True", "Done")}, "one")
+            await made.until(lambda status: said(status) == {"good": ("False", "Requeued")}, "two")
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_a_restarted_operator_starts_nothing_twice(tmp_path: Path) -> None:
+    """The Job that was started is found again, and its end is taken in."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made:
+            await dockerfile(made)
+            await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD))
+            await made.create(VALIDATIONS, validation())
+            async with running(made):
+                [job] = await made.jobs(1)
+            await made.finish(job, failed=True)
+            async with running(made):
+                found = await made.until(lambda status: said(status) == {"built": ("False", "Requeued")})
+                assert "error build failed: BackoffLimitExceeded" in found.modules[0].status_reason
+                [same] = await made.jobs(1)
+            assert same["metadata"]["uid"] == job["metadata"]["uid"]
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+def test_a_run_that_is_refused_is_told_at_its_module(tmp_path: Path) -> None:
+    """A node selector that is none; the other Modules go on."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", ko("good"))
+        async with world(tmp_path) as made, running(made):
+            await dockerfile(made)
+            await made.create(MODULES, module("built", f"{host}/drivers/built:built", **BUILD_WITH_BAD_SELECTOR))
+            await made.create(MODULES, module("good", good))
+            await made.create(VALIDATIONS, validation())
+            found = await made.until(
+                lambda status: said(status) == {"built": ("False", "Requeued"), "good": ("True", "Done")}
+            )
+            assert "Failed to verify build for module built" in found.modules[0].status_reason
+            assert "was refused" in found.modules[0].status_reason
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+BUILD_WITH_BAD_SELECTOR = {"build": {**BUILD["build"], "selector": {"not a label!": "x"}}}
+
+
+def test_metrics_tell_what_each_validation_says(tmp_path: Path) -> None:
+    """One series a Module; that of a Module that is gone goes."""
+
+    async def story(host: str) -> None:
+        async with world(tmp_path) as made, running(made) as process:
+
+            def value() -> float | None:
+                labels = {"preflight": "preflight", "namespace": "drivers", "name": "gone", "status": "Requeued"}
+                return process.metrics.registry.get_sample_value("kmm_preflight_module_status", labels)
+
+            await made.create(MODULES, module("gone", f"{host}/drivers/gone:gone"))
+            await made.create(VALIDATIONS, validation())
+            await made.until(lambda _: value() == 1.0)
+            await made.send(calls.delete(MODULES, "gone", "drivers"))
+            await made.until(lambda _: value() is None)
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))
+
+
+@pytest.mark.parametrize("count", [50])
+def test_fifty_modules_at_once(tmp_path: Path, count: int) -> None:
+    """All of them, with few writes: one patch a pass."""
+
+    async def story(host: str) -> None:
+        good = push(tmp_path, host, "drivers/good:good", {**ko("m0"), **ko("m1")})
+        async with world(tmp_path) as made:
+            for at in range(count):
+                await made.create(MODULES, module(f"m{at}", good))
+            async with running(made) as process:
+                await made.create(VALIDATIONS, validation())
+                found = await made.until(
+                    lambda status: (
+                        len(status.modules) == count
+                        and all(each.verification_stage != "Image" for each in status.modules)
+                    )
+                )
+                verified = [each.name for each in found.modules if each.verification_status == "True"]
+                assert verified == ["m0", "m1"]
+                writes = process.metrics.registry.get_sample_value(
+                    "kernel_module_preflight_writes_total", {"kind": "PreflightValidation"}
+                )
+                assert writes is not None
+                assert writes <= count
+
+    with sandbox_registry(tmp_path) as host:
+        run(story(host))

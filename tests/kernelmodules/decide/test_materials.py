@@ -1,0 +1,149 @@
+"""What builds and signatures are made of beside a Dockerfile: the driver toolkit, files, and whose runs they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.kernelmodules.decide.test_runs import OWNER, WANTED
+from tests.kernelmodules.decide.test_stages_of_a_module import DOCKERFILE, GONE, UNSIGNED
+from tests.kernelmodules.decide.validation_world import (
+    BUILD,
+    KERNEL,
+    Story,
+    module,
+    node,
+    ocp,
+    started,
+    validation,
+    world,
+)
+
+from kubekit.api import codec
+from runup.api.build_v1 import Build
+from runup.api.kmm_v1beta1 import Module
+from runup.kernelmodules.decide import builds
+from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.files import module_of, spelled
+from runup.kernelmodules.decide.jobs import Builder
+from runup.kernelmodules.decide.runs import Runner, State
+from runup.kernelmodules.decide.toolkit import absent
+from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
+from runup.process.plan import Delete
+
+TOOLKIT = Material("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
+DTK = "dtk@sha256:a"
+
+
+def arguments(told: Story) -> dict[str, str]:
+    """The build's arguments."""
+    (build,) = started(told.plan)
+    return {each["name"]: each["value"] for each in build["spec"]["strategy"]["dockerStrategy"]["buildArgs"]}
+
+
+def building(material: Material, **changes: Any) -> Story:
+    """A build of that Dockerfile, by OpenShift."""
+    observed = world(module(build=BUILD), runner=Runner.BUILDS, **changes)
+    return Story(observed).step().answer(GONE).answer(GONE, material)
+
+
+def test_a_dockerfile_that_starts_from_the_driver_toolkit_is_told_which() -> None:
+    """The validation's own, else that of the release which has the kernel; nobody else is told."""
+    known = validation(dtkImage=DTK)
+    assert arguments(building(TOOLKIT, validation=known))["DTK_AUTO"] == DTK
+    assert "DTK_AUTO" not in arguments(building(DOCKERFILE, validation=known))
+    kernels = [
+        {"architecture": "amd64", "kernelVersion": "0.0.0", "dtkImage": "other"},
+        {"architecture": "amd64", "kernelVersion": KERNEL},
+        {"architecture": "amd64", "kernelVersion": KERNEL, "dtkImage": DTK},
+        {"architecture": "amd64", "kernelVersion": "9.9.9", "dtkImage": "another"},
+    ]
+    parents = {"preflight": ocp(status={"kernels": kernels})}
+    assert arguments(building(TOOLKIT, parents=parents))["DTK_AUTO"] == DTK
+
+
+def test_ours_count_before_a_modules_own_arguments() -> None:
+    """A Module may add some, and not tell another kernel."""
+    own = {**BUILD, "buildArgs": [{"name": "KERNEL_VERSION", "value": "x"}, {"name": "A", "value": "b"}]}
+    observed = world(module(build=own), runner=Runner.BUILDS)
+    assert arguments(Story(observed).step().answer(GONE).answer(GONE, DOCKERFILE)) == {
+        "KERNEL_VERSION": KERNEL,
+        "KERNEL_FULL_VERSION": KERNEL,
+        "MOD_NAME": "kmod",
+        "MOD_NAMESPACE": "drivers",
+        "A": "b",
+    }
+
+
+def test_a_signature_is_made_by_the_toolkit_where_nobody_has_another_program() -> None:
+    """With the kernel's own sign-file."""
+    observed = world(module(sign=UNSIGNED), validation=validation(dtkImage=DTK), builder=Builder(image="builder:1"))
+    told = Story(observed).step().answer(GONE).answer(GONE, Material())
+    (sign,) = started(told.plan)
+    dockerfile = sign["spec"]["template"]["metadata"]["annotations"]["kmm.node.kubernetes.io/dockerfile"]
+    assert f"FROM {DTK} AS signing" in dockerfile
+    assert f"/usr/src/kernels/{KERNEL}/scripts/sign-file sha256" in dockerfile
+
+
+def test_files_that_cannot_be_signed_fail_the_module() -> None:
+    """Before anything runs."""
+    told = Story(world(module(sign={**UNSIGNED, "filesToSign": ["opt/a.ko"]}))).step()
+    assert told.answer(GONE).answer(GONE, Material()).said[0][2].endswith("filesToSign: opt/a.ko is no absolute path")
+
+
+def test_a_run_of_another_validation_is_left_alone() -> None:
+    """Nor is one removed that is on its way out."""
+    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING)
+    (run,) = told.observed.runs
+    for changes in ({"owner_uid": "another"}, {"owner_uid": "a"}, {"deleting": True}):
+        told.observed = replace(told.observed, runs=(replace(run, **changes),), modules=())
+        assert [each for each in told.step().plan.actions if isinstance(each, Delete)] == []
+    told.observed = replace(told.observed, runs=(run,))
+    assert [each.uid for each in told.step().plan.actions if isinstance(each, Delete)] == [run.uid]
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        pytest.param("snd-usb.ko", "snd_usb", id="plain"),
+        pytest.param("a.ko.xz", "a", id="packed with xz"),
+        pytest.param("a.ko.gz", "a", id="packed with gzip"),
+        pytest.param("a.ko.zst", "a", id="packed with zstd"),
+        pytest.param("a.ko.bz2", "", id="packed by something else"),
+        pytest.param("modules.dep", "", id="another file"),
+    ],
+)
+def test_which_module_a_file_is(file: str, expected: str) -> None:
+    """In modprobe's own spelling."""
+    assert module_of(file) == expected
+    assert spelled("a-b_c") == "a_b_c"
+
+
+def test_a_build_that_nobody_owns_is_none_of_ours() -> None:
+    """Labels alone do not make it one."""
+    made = builds.build(WANTED, OWNER, 60)
+    assert builds.run_of(codec.convert(Build, made)) is not None
+    made["metadata"]["ownerReferences"] = [{**OWNER, "controller": False}]
+    assert builds.run_of(codec.convert(Build, made)) is None
+
+
+def test_an_image_that_says_nothing_of_kernels() -> None:
+    """It is no driver toolkit."""
+    assert absent("i:1").message == "file etc/driver-toolkit-release.json is not present in the image i:1"
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_a_verdict_as_an_answer(outcome: Outcome) -> None:
+    """What is not known is not verified."""
+    assert ImageVerdict(outcome, "why").answer == Image(outcome is Outcome.VERIFIED, "why")
+
+
+def test_of_which_architectures_kernels_must_be_known() -> None:
+    """Those of the nodes that load something, each once."""
+    nodes = (node("a", "arm64"), node("b", "amd64"), node("c", "amd64"), node("d", "s390x", odd="yes"))
+    chosen = module(selector={"odd": "yes"})
+    idle = codec.convert(Module, {"metadata": {"name": "idle", "namespace": "drivers"}, "spec": {}})
+    assert architectures((module(),), nodes) == ("amd64", "arm64", "s390x")
+    assert architectures((chosen,), nodes) == ("s390x",)
+    assert architectures((idle,), nodes) == ()

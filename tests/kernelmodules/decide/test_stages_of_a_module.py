@@ -1,0 +1,187 @@
+"""Image, build, sign: what a Module's entry says at each turn, in the words of Kernel Module Management."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
+
+from runup.kernelmodules.decide.asked import Image, Material
+from runup.kernelmodules.decide.runs import State
+
+GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")
+THERE = Image(verified=True)
+DOCKERFILE = Material("FROM scratch\n", ("v1",))
+AGAIN = "this Module will not be verified again in this Preflight CR"
+BUILD_FAILED = f"Failed to verify build for module kmod, kernel version {KERNEL}, error "
+SIGN_FAILED = f"Failed to verify signing for module kmod, kernel version {KERNEL}, error "
+
+
+def story(push: bool = False, **changes: Any) -> Story:
+    return Story(world(module(**changes), validation=validation(pushBuiltImage=push))).step()
+
+
+UNSIGNED = {**SIGN, "unsignedImage": "registry.example/raw:v1"}
+
+# The truth table of internal/preflight/preflight_test.go, "correct flow of the image/build/sign verification".
+FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
+    "nothing is known at first": (story, ("False", "Image", "")),
+    "an image that is there ends it": (
+        lambda: story(build=BUILD).answer(THERE),
+        ("True", "Done", f"Verification successful (image accessible and verified), {AGAIN}"),
+    ),
+    "an image that is not there fails where nothing could make it": (
+        lambda: story().answer(GONE),
+        ("False", "Requeued", GONE.reason),
+    ),
+    "an image that is not there and is named by its digest fails as well": (
+        lambda: story(push=True, image="registry.example/kmod@sha256:1").answer(GONE),
+        ("False", "Requeued", GONE.reason),
+    ),
+    "a build waits for its Dockerfile": (
+        lambda: story(build=BUILD).answer(GONE),
+        ("False", "Build", "Waiting for build verification"),
+    ),
+    "a build that runs is waited for": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
+        ("False", "Build", "Waiting for build verification"),
+    ),
+    "a build that cannot begin says what it lacks": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING, "no Secret"),
+        ("False", "Build", "Waiting for build verification: no Secret"),
+    ),
+    "a build that succeeds ends it": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        ("True", "Done", f"Verification successful (build compiles), {AGAIN}"),
+    ),
+    "a build that succeeds and pushes ends it": (
+        lambda: story(push=True, build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        ("True", "Done", f"Verification successful (build compiles and image pushed), {AGAIN}"),
+    ),
+    "a build that fails shows the end of its log": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "no gcc"),
+        ("False", "Requeued", f"{BUILD_FAILED}build failed: no gcc"),
+    ),
+    "a Dockerfile that is not there is named": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, Material(problem="failed to get dockerfile ConfigMap")),
+        ("False", "Requeued", f"{BUILD_FAILED}failed to get dockerfile ConfigMap"),
+    ),
+    "a build from a driver toolkit that nobody knows fails at once": (
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, Material("FROM ${DTK_AUTO}\n")),
+        (
+            "False",
+            "Requeued",
+            f"{BUILD_FAILED}could not get DTK image for kernel {KERNEL}: validate by a PreflightValidationOCP with "
+            "spec.releaseImage, or set spec.dtkImage",
+        ),
+    ),
+    "a build into an image that is named by digest fails at once": (
+        lambda: story(push=True, build=BUILD, image="registry.example/kmod@sha256:1").answer(GONE),
+        (
+            "False",
+            "Requeued",
+            f"{BUILD_FAILED}registry.example/kmod@sha256:1 is named by its digest, so nothing can be pushed there: "
+            f"name it by a tag ({GONE.reason})",
+        ),
+    ),
+    "build and signature without a push say so before anything runs": (
+        lambda: story(build=BUILD, sign=SIGN).answer(GONE),
+        (
+            "False",
+            "Requeued",
+            f"{SIGN_FAILED}the image to sign is what the build makes, and nothing is pushed: set pushBuiltImage to "
+            f"true, or give the image without a signature by hand ({GONE.reason})",
+        ),
+    ),
+    "a signature of nothing says so": (
+        lambda: story(sign=SIGN).answer(GONE),
+        ("False", "Requeued", f"{SIGN_FAILED}no image to sign given ({GONE.reason})"),
+    ),
+    "a build into an image that is named by digest is tried where nothing is pushed": (
+        lambda: story(build=BUILD, image="registry.example/kmod@sha256:1").answer(GONE),
+        ("False", "Build", "Waiting for build verification"),
+    ),
+    "a signature without a build runs at once": (
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.RUNNING),
+        ("False", "Sign", "Waiting for sign verification"),
+    ),
+    "a signature that succeeds ends it": (
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.SUCCEEDED),
+        ("True", "Done", f"Verification successful (sign completes), {AGAIN}"),
+    ),
+    "a signature that fails shows the end of its log": (
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, Material()).run(State.FAILED, "bad key"),
+        ("False", "Requeued", f"{SIGN_FAILED}sign failed: bad key"),
+    ),
+    "a signature waits for its build": (
+        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
+        ("False", "Build", "Waiting for build verification"),
+    ),
+    "no signature follows a build that failed": (
+        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "x"),
+        ("False", "Requeued", f"{BUILD_FAILED}build failed: x"),
+    ),
+    "a signature follows its build": (
+        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        ("False", "Sign", "Waiting for sign verification"),
+    ),
+    "build and signature that succeed and push end it": (
+        lambda: (
+            story(push=True, build=BUILD, sign=SIGN)
+            .answer(GONE)
+            .answer(GONE, DOCKERFILE)
+            .run(State.SUCCEEDED)
+            .answer(GONE, Material("", ("k1", "c1")))
+            .run(State.SUCCEEDED)
+        ),
+        ("True", "Done", f"Verification successful (sign completes and image pushed), {AGAIN}"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "expected"), FLOWS.values(), ids=FLOWS.keys())
+def test_an_entry_says_how_far_a_module_is(told: Callable[[], Story], expected: tuple[str, str, str]) -> None:
+    """Status, stage and reason after the last turn; the message is that of the last stage that ran."""
+    assert told().said == [expected]
+
+
+def test_a_module_without_a_loader_has_nothing_to_verify() -> None:
+    """Only a device plugin: no image is asked for."""
+    found = Story(world(module(moduleLoader=None))).step()
+    assert found.said == [("True", "Done", "Verification successful (the Module loads no kernel module)")]
+    assert found.plan.work == ()
+
+
+def test_a_kernel_that_no_mapping_has_is_told() -> None:
+    """The text is KMM's, with its cause."""
+    unmapped = module()
+    loader = unmapped.spec.module_loader
+    assert loader is not None
+    other = validation(kernelVersion="x")
+    container = {"modprobe": {"moduleName": "kmod"}, "kernelMappings": [{"literal": "y", "containerImage": "i:1"}]}
+    found = Story(world(module(moduleLoader={"container": container}), validation=other)).step()
+    assert found.said[0][2].startswith("failed to process kernel mapping in the module kmod for kernel version x: ")
+
+
+def test_the_final_image_is_signed_from_a_temporary_one() -> None:
+    """The build pushes beside the image, the signature to its very name."""
+    asked = story(push=True, build=BUILD, sign=SIGN, image="host:5000/kmod:v1").answer(GONE).answer(GONE, DOCKERFILE)
+    [build] = started(asked.plan)
+    push = build["spec"]["template"]["spec"]["containers"][0]
+    assert push["args"][2:] == ["push", "host:5000/kmod:v1_drivers_kmod_kmm_unsigned"]
+    signing = asked.run(State.SUCCEEDED).answer(GONE, Material("", ("k1", "c1")))
+    [sign] = started(signing.plan)
+    annotations = sign["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["kmm.node.kubernetes.io/dockerfile"].splitlines() == [
+        "FROM host:5000/kmod:v1_drivers_kmod_kmm_unsigned AS source",
+        "FROM signer:1 AS signing",
+        "USER 0",
+        'COPY --from=source ["/opt/lib/modules/a.ko", "/signroot/opt/lib/modules/a.ko"]',
+        "RUN set -e; for file in /signroot/opt/lib/modules/a.ko; do "
+        '/usr/local/bin/sign-file sha256 /run/secrets/key/key /run/secrets/cert/cert "$file"; done',
+        "FROM source",
+        'COPY --from=signing ["/signroot/opt/lib/modules/a.ko", "/opt/lib/modules/a.ko"]',
+    ]
+    assert sign["spec"]["template"]["spec"]["containers"][0]["args"][2:] == ["push", "host:5000/kmod:v1"]

@@ -1,0 +1,414 @@
+"""Leader election between electors that share nothing but a Lease, and clocks that need not agree."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.kubekit.kube.apiscript import ScriptedApi, eventually, scripted_api, status
+
+from kubekit.kube import config
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.lease import LeaderElector
+from kubesandbox.apiserver import ApiServer
+
+
+class LeaseServer:
+    """One Lease with optimistic concurrency; `down` makes it silent, `failing` answers 500, `rival` writes first."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.down = False
+        self.failing = False
+        self.rival = ""
+        self.writes: list[dict[str, Any]] = []
+
+    def holder(self) -> str:
+        """Who holds the Lease, as stored."""
+        return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET, POST and merge PATCH."""
+        if self.down:
+            await asyncio.Event().wait()
+        if self.failing:
+            return self._status(500, "InternalError")
+        if request.method == "GET":
+            return web.json_response(self.lease) if self.lease else self._status(404, "NotFound")
+        body = json.loads(await request.read())
+        if request.method == "POST":
+            return self._status(409, "AlreadyExists") if self.lease else self._store(body["metadata"], body["spec"])
+        assert self.lease is not None
+        if self.rival:
+            self._store(self.lease["metadata"], self.lease["spec"] | {"holderIdentity": self.rival})
+            self.rival = ""
+        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            return self._status(409, "Conflict")
+        return self._store(self.lease["metadata"], self.lease["spec"] | body["spec"])
+
+    def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> web.Response:
+        self.version += 1
+        self.lease = {"metadata": metadata | {"resourceVersion": str(self.version)}, "spec": spec}
+        self.writes.append(spec)
+        return web.json_response(self.lease)
+
+    @staticmethod
+    def _status(code: int, reason: str) -> web.Response:
+        return web.json_response(status(code, reason), status=code)
+
+
+class Candidate:
+    """An elector with a clock and a client of its own, and a diary."""
+
+    def __init__(
+        self,
+        name: str,
+        client: Client,
+        diary: list[str],
+        start: datetime,
+        holder: Callable[[], str] = str,
+        rand: float = 0.0,
+        retry_s: float = 2,
+    ) -> None:
+        self.clock = ManualClock(start)
+        self.leading = False
+        self.holder_when_stopped = ""
+
+        def note(what: str, leading: bool) -> Callable[[], None]:
+            def write() -> None:
+                self.leading = leading
+                self.holder_when_stopped = "" if leading else holder()
+                diary.append(f"{name} {what}")
+
+            return write
+
+        self.elector = LeaderElector(
+            client,
+            namespace="ns",
+            name="version",
+            identity=name,
+            lease_duration_s=15,
+            renew_deadline_s=10,
+            retry_period_s=retry_s,
+            clock=self.clock,
+            on_started=note("leads", True),
+            on_stopped=note("stops", False),
+            rand=lambda: rand,
+        )
+        self.task = asyncio.create_task(self.elector.run())
+
+    async def stop(self) -> None:
+        """Cancel it and wait for its end."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+class Election:
+    """Candidates over one server."""
+
+    def __init__(self, api: ScriptedApi, server: LeaseServer, stack: AsyncExitStack) -> None:
+        self.api, self.server, self._stack = api, server, stack
+        self.diary: list[str] = []
+        self.candidates: list[Candidate] = []
+
+    async def stands(
+        self,
+        name: str,
+        start: datetime = datetime(2026, 1, 1, tzinfo=UTC),
+        rand: float = 0.0,
+        retry_s: float = 2,
+    ) -> Candidate:
+        """A new candidate, whose clock shows `start`; waits until it leads or has found that it cannot."""
+        client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
+        made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
+        self.candidates.append(made)
+        await self.settled(made)
+        return made
+
+    async def settled(self, candidate: Candidate) -> None:
+        """Wait until the candidate sleeps between two attempts, or has ended."""
+        await eventually(
+            lambda: candidate.task.done() or (candidate.clock.sleeping and candidate.clock.sleeping[0] <= 5)
+        )
+
+    async def pass_time(self, candidate: Candidate, seconds: float) -> None:
+        """Let time pass for one candidate, one retry period at a time, its requests answered in between."""
+        while seconds > 0 and not candidate.task.done():
+            step = min(seconds, 2)
+            asked = len(self.api.requests)
+            await candidate.clock.advance(step)
+            if step == 2 and not self.server.down:
+                await self.api.until_requests(asked + 1)
+                await self.settled(candidate)
+            seconds -= step
+
+
+@pytest.fixture
+async def election() -> AsyncIterator[Election]:
+    """An election without candidates."""
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(scripted_api())
+        server = LeaseServer()
+        api.answers(server.answer)  # type: ignore[arg-type]
+        made = Election(api, server, stack)
+        yield made
+        server.down = False
+        for candidate in made.candidates:
+            await candidate.stop()
+
+
+async def test_the_first_one_leads_and_renews(election: Election) -> None:
+    """It writes the Lease as client-go does, and keeps the time of its start."""
+    one = await election.stands("one")
+    assert election.server.writes[0] == {
+        "holderIdentity": "one",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+    await election.pass_time(one, 4)
+    last = election.server.writes[-1]
+    assert (last["acquireTime"], last["renewTime"]) == ("2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:04.000000Z")
+    assert election.diary == ["one leads"]
+
+
+@pytest.mark.parametrize("year", [2020, 2026, 2030], ids=["slow by years", "in step", "fast by years"])
+async def test_a_silent_leader_is_followed_after_its_time_by_our_clock(election: Election, year: int) -> None:
+    """15 s without a change as the follower sees it; what the record says of the time does not matter."""
+    one = await election.stands("one")
+    two = await election.stands("two", datetime(year, 6, 1, tzinfo=UTC))
+    for _ in range(10):
+        await election.pass_time(one, 2)
+        await election.pass_time(two, 2)
+    assert not two.leading
+    await election.pass_time(two, 14)
+    assert not two.leading
+    await election.pass_time(two, 2)
+    assert two.leading
+    assert election.server.writes[-1]["leaseTransitions"] == 1
+
+
+async def test_a_leader_that_was_overtaken_stops_when_it_sees_it(election: Election) -> None:
+    """It was paused (a suspended machine, say): its next attempt finds another holder."""
+    one = await election.stands("one")
+    two = await election.stands("two")
+    await election.pass_time(two, 16)
+    await election.pass_time(one, 2)
+    await asyncio.wait_for(one.task, 90)
+    assert election.diary == ["one leads", "two leads", "one stops"]
+    assert (one.elector.leading, two.elector.leading) == (False, True)
+    assert one.elector.lost == "two holds it"
+    assert election.server.lease is not None
+    assert election.server.lease["spec"]["holderIdentity"] == "two"
+
+
+async def test_stopping_lets_go_so_that_the_next_need_not_wait(election: Election) -> None:
+    """Cancelled, it stops first and empties the holder then; the other leads at its next attempt."""
+    one = await election.stands("one")
+    two = await election.stands("two")
+    await one.stop()
+    assert election.server.writes[-1]["holderIdentity"] == ""
+    # Whoever believes the promise need not wait either.
+    assert election.server.writes[-1]["leaseDurationSeconds"] == 1
+    assert one.holder_when_stopped == "one"
+    assert (one.elector.leading, one.elector.lost) == (False, "")
+    await election.pass_time(two, 2)
+    assert election.diary == ["one leads", "one stops", "two leads"]
+
+
+def held(holder: str, **spec: Any) -> dict[str, Any]:
+    """A Lease as somebody left it."""
+    times = {"acquireTime": "2025-12-31T00:00:00.000000Z", "renewTime": "2025-12-31T01:00:00.000000Z"}
+    left = {"holderIdentity": holder, "leaseDurationSeconds": 15, "leaseTransitions": 3, **times}
+    return {"metadata": {"resourceVersion": "0"}, "spec": left | spec}
+
+
+@pytest.mark.parametrize(
+    ("holder", "acquired", "transitions"),
+    [("one", "2025-12-31T00:00:00.000000Z", 3), ("", "2026-01-01T00:00:00.000000Z", 4)],
+    ids=["its own", "nobody's"],
+)
+async def test_a_lease_that_is_free_is_taken_at_once(
+    election: Election, holder: str, acquired: str, transitions: int
+) -> None:
+    """Its own is gone on with, as after a restart; nobody's begins anew."""
+    election.server.lease = held(holder)
+    await election.stands("one")
+    assert election.diary == ["one leads"]
+    (written,) = election.server.writes
+    assert (written["acquireTime"], written["leaseTransitions"]) == (acquired, transitions)
+    assert written["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+@pytest.mark.parametrize(("promised", "until"), [(5, 6), (0, 16), (30, 30)])
+async def test_a_holder_is_believed_for_as_long_as_it_promised(election: Election, promised: int, until: int) -> None:
+    """Where it promised nothing, for as long as we would; seen every two seconds."""
+    election.server.lease = held("gone", leaseDurationSeconds=promised)
+    two = await election.stands("two")
+    await election.pass_time(two, until - 2)
+    assert not two.leading
+    await election.pass_time(two, 2)
+    assert two.leading
+
+
+@pytest.mark.parametrize(("rand", "seconds"), [(0.0, 2.0), (0.5, 3.2), (1.0, 4.4)])
+async def test_those_who_wait_do_not_ask_in_step(election: Election, rand: float, seconds: float) -> None:
+    """client-go's jitter: up to 1.2 times longer."""
+    election.server.lease = held("other")
+    two = await election.stands("two", rand=rand)
+    assert (two.elector.leading, two.elector.lost) == (False, "")
+    assert two.clock.sleeping[0] == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("retry_s", "seconds"), [(1, 1), (4, 2)])
+async def test_letting_go_takes_two_seconds_at_most(election: Election, retry_s: float, seconds: float) -> None:
+    """Nobody waits longer for a process that ends, and not even as long where it asks more often."""
+    one = await election.stands("one", retry_s=retry_s)
+    election.server.down = True
+    one.task.cancel()
+    await eventually(lambda: one.clock.sleeping == (seconds,))
+    await one.clock.advance(seconds - 0.1)
+    assert (one.task.done(), one.leading) == (False, False)
+    await one.clock.advance(0.1)
+    await asyncio.wait((one.task,), timeout=60)
+    assert one.task.cancelled()
+
+
+@pytest.mark.parametrize("trouble", ["down", "failing"])
+async def test_why_a_lease_was_lost_is_told(election: Election, trouble: str) -> None:
+    """For how long it could not be renewed, and what came of the last attempt."""
+    one = await election.stands("one")
+    setattr(election.server, trouble, True)
+    while one.leading:
+        await eventually(lambda: one.clock.sleeping or not one.leading)
+        if one.leading:
+            await one.clock.advance(one.clock.sleeping[0])
+    told = {"down": "not done within 8 s", "failing": "no"}
+    election.server.down = False
+    assert one.elector.lost == f"not renewed within 10 s: {told[trouble]}"
+
+
+async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> None:
+    """A suspended machine: another one may lead by now."""
+    one = await election.stands("one")
+    asked = len(election.api.requests)
+    one.clock.jump(10)
+    await eventually(lambda: not one.leading)
+    await asyncio.wait((one.task,), timeout=60)
+    assert one.elector.lost == "not renewed within 10 s: there was no time for an attempt"
+    # What was asked after that was to let go.
+    assert [request.method for request in election.api.requests[asked:]] == ["GET", "PATCH"]
+    assert election.server.holder() == ""
+
+
+@pytest.mark.parametrize("trouble", ["down", "failing"])
+async def test_a_leader_that_cannot_renew_stops_before_another_may_start(election: Election, trouble: str) -> None:
+    """After the renew deadline of 10 s, whether the server is silent or answers with errors; never at 15 s."""
+    one = await election.stands("one")
+    setattr(election.server, trouble, True)
+    await election.pass_time(one, 8)
+    assert one.leading
+    await one.clock.advance(1.9)
+    assert one.leading
+    await one.clock.advance(0.1)
+    await eventually(lambda: not one.leading)
+
+
+async def test_a_short_failure_is_survived(election: Election) -> None:
+    """Two failed renewals, then one that works: still the same leader, with a full deadline again."""
+    one = await election.stands("one")
+    election.server.failing = True
+    await election.pass_time(one, 4)
+    election.server.failing = False
+    await election.pass_time(one, 2)
+    election.server.failing = True
+    await election.pass_time(one, 8)
+    assert one.leading
+    assert election.diary == ["one leads"]
+    await one.clock.advance(2)
+    await eventually(lambda: not one.leading)
+
+
+async def test_an_attempt_without_an_answer_is_repeated_soon(election: Election) -> None:
+    """A tenth of the retry period later: four attempts in a deadline are too few where a third of all requests fail."""
+    one = await election.stands("one")
+    election.server.failing = True
+    await election.pass_time(one, 2)
+    await eventually(lambda: one.clock.sleeping)
+    assert one.clock.sleeping[0] == pytest.approx(0.2)
+    election.server.failing = False
+    asked = len(election.api.requests)
+    await one.clock.advance(0.2)
+    await election.api.until_requests(asked + 2)
+    await eventually(lambda: one.clock.sleeping and one.clock.sleeping[0] == pytest.approx(2))
+    assert election.diary == ["one leads"]
+
+
+async def test_two_that_ask_at_once(election: Election) -> None:
+    """The Lease has one version; the one that writes second loses."""
+    await asyncio.gather(election.stands("one"), election.stands("two"))
+    assert len(election.diary) == 1
+
+
+async def test_whoever_writes_second_does_not_lead(election: Election) -> None:
+    """The Lease was free when it was read, and somebody else's when it was written."""
+    one = await election.stands("one")
+    await one.stop()
+    election.server.rival = "three"
+    two = await election.stands("two")
+    assert not two.leading
+    assert election.server.holder() == "three"
+    # It was answered, so it asks again at its time, and not soon as after trouble.
+    assert two.clock.sleeping[0] == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("lease", "deadline", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
+def test_durations_that_would_make_two_leaders_are_refused(lease: float, deadline: float, retry: float) -> None:
+    """The lease must outlast the deadline, and that the retries."""
+    with pytest.raises(ValueError, match="outlast"):
+        LeaderElector(
+            Client(ClusterConfig("http://h")),
+            namespace="ns",
+            name="n",
+            identity="i",
+            lease_duration_s=lease,
+            renew_deadline_s=deadline,
+            retry_period_s=retry,
+            clock=ManualClock(),
+            on_started=lambda: None,
+            on_stopped=lambda: None,
+        )
+
+
+async def test_against_the_sandbox(tmp_path: Path) -> None:
+    """A real API server takes the writes, and one of two leads at any time."""
+    async with ApiServer(data=tmp_path) as server:
+        configuration = config.load(str(server.kubeconfig))
+        async with Client(configuration) as first, Client(configuration) as second:
+            from kubekit.api.core_v1 import Namespace
+            from kubekit.api.scheme import resource_of
+            from kubekit.kube import calls
+
+            await first.send(calls.create(resource_of(Namespace), {"metadata": {"name": "ns"}}))
+            diary: list[str] = []
+            start = datetime(2026, 1, 1, tzinfo=UTC)
+            one = Candidate("one", first, diary, start)
+            await eventually(lambda: one.leading)
+            two = Candidate("two", second, diary, start)
+            await two.clock.until_sleeping()
+            await one.stop()
+            await two.clock.advance(2)
+            await eventually(lambda: two.leading)
+            await two.stop()
+            assert diary == ["one leads", "one stops", "two leads", "two stops"]

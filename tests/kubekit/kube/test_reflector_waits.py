@@ -1,0 +1,235 @@
+"""How long a reflector waits, what it asks for, and what it says is missing: each at its edge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.kubekit.kube.apiscript import (
+    Handler,
+    ScriptedApi,
+    event,
+    eventually,
+    failure,
+    node,
+    node_list,
+    scripted_api,
+    stream,
+)
+
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import NamespacedName, Status
+from kubekit.api.scheme import resource_of
+from kubekit.kube import errors
+from kubekit.kube.cache import Cache
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.request import Request
+from kubekit.kube.watch import Reflector, why_unreadable
+
+HOLD = stream(hold=True)
+
+
+class Run:
+    """A reflector at work, with a clock that stands still."""
+
+    def __init__(self, api: ScriptedApi, client: Client, kind: Any, options: dict[str, Any]) -> None:
+        self.api = api
+        self.clock = ManualClock()
+        self.cache: Cache[Any] = Cache(kind)
+        self.reflector = Reflector(client, kind, self.cache, clock=self.clock, **{"rand": lambda: 0.0} | options)
+        self.task = asyncio.create_task(self.reflector.run())
+
+    async def waits(self) -> float:
+        """For how long it waits."""
+        await self.clock.until_sleeping(deadline_s=10)
+        return self.clock.sleeping[0]
+
+
+@asynccontextmanager
+async def running(*script: Handler, kind: Any = Node, **options: Any) -> AsyncIterator[Run]:
+    """A reflector on that script."""
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        api.answers(*script)
+        run = Run(api, client, kind, options)
+        try:
+            yield run
+        finally:
+            run.task.cancel()
+            await asyncio.gather(run.task, return_exceptions=True)
+
+
+async def test_it_asks_for_what_it_was_made_for() -> None:
+    """In the namespace and by the selectors, lists and watches alike; for as long as it was told, and some more."""
+    options = {"namespace": "ns", "label_selector": "a=b", "field_selector": "c=d", "watch_s": 100}
+    async with running(node_list(version=5), HOLD, kind=Pod, rand=lambda: 0.5, **options) as run:
+        await run.api.until_requests(2, 15)
+        assert run.api.targets == [
+            "GET /api/v1/namespaces/ns/pods?labelSelector=a%3Db&fieldSelector=c%3Dd&limit=500",
+            "GET /api/v1/namespaces/ns/pods?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=150"
+            "&labelSelector=a%3Db&fieldSelector=c%3Dd",
+        ]
+
+
+@pytest.mark.parametrize(("rand", "timeout_s"), [(0.0, 300), (0.5, 450), (0.999, 599)])
+async def test_a_watch_lasts_five_to_ten_minutes(rand: float, timeout_s: int) -> None:
+    """So that not all end at once."""
+    async with running(node_list(version=5), HOLD, rand=lambda: rand) as run:
+        await run.api.until_requests(2, 15)
+        assert f"timeoutSeconds={timeout_s}" in run.api.targets[1]
+
+
+async def test_a_list_may_be_read_as_less() -> None:
+    """Changes are read as the whole."""
+
+    class Less(Node, frozen=True):
+        pass
+
+    listed = node_list(node("a", 1), version=5)
+    async with running(listed, stream(event("ADDED", node("b", 6)), hold=True), listed_as=Less) as run:
+        await eventually(lambda: len(run.cache) == 2, 15)
+        kinds = {obj.metadata.name: type(obj) for obj in run.cache.all()}
+    assert kinds == {"a": Less, "b": Node}
+
+
+@pytest.mark.parametrize(("rand", "seconds"), [(0.0, 0.8), (0.5, 1.2), (1.0, 1.6)])
+async def test_a_pause_is_up_to_twice_as_long(rand: float, seconds: float) -> None:
+    """So that not all come back at once."""
+    async with running(failure(500, "InternalError"), rand=lambda: rand) as run:
+        assert await run.waits() == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [("31", 31), ("0", 0.8)])
+async def test_a_server_may_ask_for_a_longer_pause(asked: str, seconds: float) -> None:
+    """A shorter one is ours."""
+    async with running(failure(429, "TooManyRequests", Retry_After=asked)) as run:
+        assert await run.waits() == pytest.approx(seconds)
+
+
+async def test_whoever_knows_better_ends_a_pause() -> None:
+    """And only a pause after trouble."""
+    async with running(failure(404, "NotFound"), failure(404, "NotFound"), node_list(version=5), HOLD) as run:
+        assert await run.waits() == pytest.approx(0.8)
+        run.reflector.hurry()
+        await run.api.until_requests(2, 15)
+        await eventually(lambda: run.clock.sleeping == pytest.approx((1.6,)), 15)
+        run.reflector.hurry()
+        await eventually(lambda: run.cache.ready, 15)
+        await run.api.until_requests(4, 15)
+        assert run.clock.sleeping == ()
+
+
+async def test_nobody_is_hurried_without_trouble() -> None:
+    """The next pause is as long as any."""
+    async with running(node_list(version=5), stream(event("ADDED", node("a", 6))), failure(403, "Forbidden")) as run:
+        run.reflector.hurry()
+        assert await run.waits() == pytest.approx(0.8)
+        await asyncio.sleep(0)
+        assert run.clock.sleeping == pytest.approx((0.8,))
+        assert len(run.api.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("trouble", "lists"),
+    [
+        pytest.param([failure(403, "Forbidden")], 1, id="not allowed"),
+        pytest.param([failure(401, "Unauthorized")] * 2, 1, id="not known"),
+        pytest.param([failure(500, "InternalError")], 1, id="once out of order"),
+        pytest.param([failure(400, "BadRequest")], 2, id="a request that is not understood"),
+        pytest.param([failure(404, "NotFound")], 2, id="an API that is gone"),
+        pytest.param([stream(b"nonsense\n")], 2, id="a line that cannot be read"),
+    ],
+)
+async def test_what_leads_to_a_new_list(trouble: list[Handler], lists: int) -> None:
+    """What may be about the version or one event; a list of what one may not watch helps nobody."""
+    async with running(node_list(version=5), *trouble, *[node_list(version=5)] * (lists - 1), HOLD) as run:
+        assert await run.waits() == pytest.approx(0.8)
+        asked = len(run.api.requests)
+        run.reflector.hurry()
+        await run.api.until_requests(asked + lists, 15)
+        assert sum("watch" not in target for target in run.api.targets) == lists
+
+
+async def test_the_third_failure_in_a_row_leads_to_a_new_list() -> None:
+    """Two are a server's restart; what was heard in between starts the count anew."""
+    broken = failure(500, "InternalError")
+    heard = stream(event("ADDED", node("a", 6)))
+    async with running(node_list(version=5), broken, broken, heard, broken, broken, broken, HOLD) as run:
+        for wait in (0.8, 1.6, 0.8, 1.6, 3.2):
+            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)), 15)
+            assert (run.cache.error is not None) is (wait == 3.2)
+            await run.clock.advance(wait)
+        await run.api.until_requests(8, 15)
+        assert ["watch" in target for target in run.api.targets] == [False, *[True] * 6, False]
+
+
+async def test_a_watch_that_ends_at_once_is_trouble() -> None:
+    """Politely or not: without a word within a second it would be asked for without end."""
+    async with running(node_list(version=5), stream()) as run:
+        for wait in (0.8, 1.6):
+            await eventually(lambda wait=wait: run.clock.sleeping == pytest.approx((wait,)), 15)
+            assert run.cache.error is None
+            await run.clock.advance(wait)
+        await eventually(lambda: run.clock.sleeping == pytest.approx((3.2,)), 15)
+        assert run.cache.error == "nodes cannot be read: the watch ended at once"
+
+
+@pytest.mark.parametrize(("seconds", "trouble"), [(0.5, True), (1.0, False)])
+async def test_a_watch_that_was_quiet_for_a_second_is_none(seconds: float, trouble: bool) -> None:
+    """The next one follows at once."""
+    came, ending = asyncio.Event(), asyncio.Event()
+
+    async def quiet(request: Any) -> Any:
+        came.set()
+        await ending.wait()
+        return await stream()(request)
+
+    async with running(node_list(version=5), quiet, HOLD) as run:
+        await came.wait()
+        run.clock.jump(seconds)
+        ending.set()
+        if trouble:
+            assert await run.waits() == pytest.approx(0.8)
+        else:
+            await run.api.until_requests(3, 15)
+            assert run.clock.sleeping == ()
+
+
+async def test_what_was_undecodable_and_deleted() -> None:
+    """Is gone from both sides, whatever its last state is."""
+    odd = node("a", 7) | {"status": {"conditions": [{"type": "Ready", "status": "true"}]}}
+    lines = (event("DELETED", odd), event("MODIFIED", node("b", 8)))
+    async with running(node_list(node("a", 1), node("b", 2), version=5), stream(*lines, hold=True)) as run:
+        await eventually(lambda: run.cache.resource_version == "8", 15)
+        assert run.cache.get(NamespacedName("", "a")) is None
+        assert (len(run.cache), run.cache.undecoded) == (1, ())
+
+
+ASKED = Request("GET", "/")
+
+
+def refused(kind: Callable[..., errors.ApiError]) -> errors.ApiError:
+    """An answer of that kind."""
+    return kind(Status(message="m"), ASKED)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (refused(errors.Forbidden), 'not allowed to list pods in API group "" in namespace "ns": m'),
+        (refused(errors.NotFound), "the server has no API pods.v1: m"),
+        (DecodeError("m"), 'pods cannot be read in namespace "ns": the answer is not as expected: m'),
+        (refused(errors.Unauthorized), 'pods cannot be read in namespace "ns": m'),
+        (errors.ConfigError("m"), 'pods cannot be read in namespace "ns": m'),
+        (errors.Transient("m", reason="R"), 'pods cannot be read in namespace "ns": m'),
+    ],
+)
+def test_what_is_missing(error: Any, said: str) -> None:
+    """The right, the API, or whatever the server said."""
+    assert why_unreadable("list", resource_of(Pod), "ns", error) == said
+    assert why_unreadable("list", resource_of(Pod), "", error) == said.replace(' in namespace "ns"', "")

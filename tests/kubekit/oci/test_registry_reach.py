@@ -1,0 +1,291 @@
+"""How long a registry may keep somebody waiting, and where it may not lead."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
+
+from kubekit.oci.access import Access
+from kubekit.oci.dial import Deadline, ForbiddenAddress, Reach, _Paced, address_of, connected
+from kubekit.oci.errors import OciError, Unauthorized, Unreachable
+from kubekit.oci.layout import Layout
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
+
+DIGEST = "sha256:" + "5" * 64
+FILE = "release-manifests/release-metadata"
+BEAT_S = 0.05
+
+
+@contextmanager
+def dripping(head: bytes, then: bytes) -> Iterator[str]:
+    """`host:port` of who sends `head` at once, then a byte of `then` every moment, for ten seconds at most."""
+    ended = threading.Event()
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(10)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while not ended.is_set():
+                caller, _ = server.accept()
+                with caller, suppress(OSError):
+                    caller.recv(4096)
+                    caller.sendall(head)
+                    for at in range(200):
+                        if ended.wait(BEAT_S):
+                            return
+                        caller.sendall(then[at % len(then) :][:1])
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+    finally:
+        ended.set()
+        with suppress(OSError):
+            socket.create_connection(server.getsockname(), 1).close()
+        thread.join(12)
+        server.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+DRIPS = [
+    pytest.param(b"", b"HTTP/1.1 200 OK and so on ", id="the status line"),
+    pytest.param(OK, b"X-Header: more of it ", id="the headers"),
+    pytest.param(OK + b"Content-Length: 100\r\n\r\n", b"{", id="a body of a known length"),
+    pytest.param(OK + b"\r\n", b"{", id="a body without an end"),
+    pytest.param(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n", id="a body in pieces"),
+    pytest.param(b"", b"HTTP/1.1 100 Continue\r\n\r\n", id="promises"),
+    pytest.param(b"HTTP/1.1 401 No\r\nContent-Length: 100\r\n\r\n", b"{", id="a refusal's body"),
+]
+
+
+@pytest.mark.parametrize(("head", "then"), DRIPS)
+def test_a_byte_now_and_then_ends_at_the_deadline(head: bytes, then: bytes) -> None:
+    """Each byte comes in time; the request as a whole does not."""
+    access = Access(request_s=10 * BEAT_S, timeout_s=5, wait=lambda _seconds: False, attempts=2)
+    with dripping(head, then) as host, pytest.raises(OciError) as caught:
+        RegistryClient(access).read_file(parse(f"{host}/a@{DIGEST}"), FILE)
+    assert isinstance(caught.value, Unreachable | Unauthorized)
+
+
+def test_a_blob_that_drips_ends_at_the_deadline(tmp_path: Path) -> None:
+    """A blob has as much time as its size needs, and no more."""
+    made = release(tmp_path / "made")
+    head = OK + b"Content-Length: 100000\r\n\r\n"
+    with dripping(head, b"\x1f") as slow:
+
+        def rule(asked: Asked) -> Answer | None:
+            return Answer(307, b"", {"Location": f"http://{slow}/"}) if "/blobs/" in asked.path else None
+
+        access = Access(request_s=10 * BEAT_S, timeout_s=5, wait=lambda _seconds: False)
+        with odd_registry(Layout.open(made.layout), rule) as odd, pytest.raises(Unreachable, match="in time"):
+            RegistryClient(access).pull(parse(f"{odd.host}/a@{made.digest}"), Layout.create(tmp_path / "pulled"))
+
+
+def test_a_deadline_counts_down() -> None:
+    """No wait is longer than what is left, nor than one piece's."""
+    now = [100.0]
+    deadline = Deadline.after(10, 4, lambda: now[0])
+    assert deadline.wait_s() == 4
+    now[0] = 108.5
+    assert deadline.wait_s() == 1.5
+    now[0] = 110.0
+    with pytest.raises(TimeoutError, match="the request's time is over"):
+        deadline.wait_s()
+    now[0] = 109.5
+    assert deadline.wait_s() == 0.5
+
+
+def test_an_answer_is_read_as_it_comes() -> None:
+    """What is there is handed out; nobody waits for a buffer to be full."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs, _Paced(ours, Deadline.after(60, 5, lambda: 0.0)).makefile("rb") as answer:
+        for piece in (b"x", b"yz"):
+            theirs.sendall(piece)
+            assert answer.read1(100) == piece
+        theirs.shutdown(socket.SHUT_WR)
+        assert answer.read() == b""
+
+
+PLACES = [
+    # address, refused where a registry leads there, and where that registry was named on this machine
+    ("127.0.0.1", True, False),
+    ("127.8.9.1", True, False),
+    ("::1", True, False),
+    ("::ffff:127.0.0.1", True, False),
+    ("64:ff9b::7f00:1", True, False),
+    ("169.254.169.254", True, True),
+    ("::ffff:169.254.169.254", True, True),
+    ("64:ff9b::a9fe:a9fe", True, True),
+    ("2002:a9fe:a9fe::", True, True),
+    ("fe80::1", True, True),
+    ("0.0.0.0", True, True),
+    ("::", True, True),
+    ("224.0.0.1", True, True),
+    ("ff02::1", True, True),
+    ("192.0.2.1", False, False),
+    ("10.0.0.1", False, False),
+    ("2001:db8::1", False, False),
+    ("64:ff9b::c000:201", False, False),
+    # The last 32 bits count behind the prefix, all of them and no more.
+    ("64:ff9b::1", False, False),
+    ("64:ff9b::", True, True),
+    ("64:ff9b:0:0:0:1:0:0", False, False),
+    ("::7f00:1", True, False),
+    ("::a9fe:a9fe", True, True),
+    ("::1:7f00:1", False, False),
+    ("::2", False, False),
+    ("2002:7f00:1::", True, False),
+    ("::ffff:10.0.0.1", False, False),
+]
+
+
+@pytest.mark.parametrize(("address", "refused", "on_this_machine"), PLACES)
+def test_where_a_registry_may_not_lead(address: str, refused: bool, on_this_machine: bool) -> None:
+    """The registry that was named may be anywhere; private networks stay allowed, since registries live there."""
+    found = ipaddress.ip_address(address)
+    assert Reach(own=False).refuses(found) is refused
+    assert Reach(own=False, loopback=True).refuses(found) is on_this_machine
+    assert not Reach(own=True).refuses(found)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("169.254.169.254", "169.254.169.254"),
+        ("2852039166", "169.254.169.254"),
+        ("0xa9fea9fe", "169.254.169.254"),
+        ("127.1", "127.0.0.1"),
+        ("[::1]", "::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("registry.example", None),
+        ("", None),
+    ],
+)
+def test_an_address_is_known_however_it_is_written(host: str, address: str | None) -> None:
+    """As the system's resolver reads it."""
+    assert str(address_of(host)) == str(address)
+
+
+def test_an_address_that_is_refused_is_named() -> None:
+    """A name is judged when it is known what it is."""
+    with pytest.raises(ForbiddenAddress, match=r"127\.1 is an address that no registry may lead to"):
+        Reach(own=False).check("127.1")
+    for host in ("registry.example", "192.0.2.1"):
+        Reach(own=False).check(host)
+    Reach().check("127.1")
+
+
+def deadline() -> Deadline:
+    """Far away."""
+    return Deadline.after(60, 60, lambda: 0.0)
+
+
+def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) -> None:
+    """Where none does, the last one's error is told; where there is none, that."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        names["somewhere"] = ["127.0.0.2", "127.0.0.1", "127.0.0.3"]
+        with connected("somewhere", port, Reach(), deadline()) as made:
+            assert made.getpeername()[0] == "127.0.0.1"
+        names["nowhere"] = ["127.0.0.2", "127.0.0.3"]
+        with pytest.raises(ConnectionRefusedError):
+            connected("nowhere", port, Reach(), deadline())
+        with pytest.raises(ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that no registry may lead to"):
+            connected("nowhere", port, Reach(own=False), deadline())
+        names["empty"] = []
+        with pytest.raises(OSError, match="empty has no address"):
+            connected("empty", port, Reach(), deadline())
+
+
+def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]) -> None:
+    """Where that is over, nobody is called."""
+    names["somewhere"] = ["127.0.0.1"]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(TimeoutError, match="the request's time is over"),
+    ):
+        connected("somewhere", server.getsockname()[1], Reach(), Deadline.after(0, 60, lambda: 0.0))
+
+
+INNER = ["169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "2852039166", "224.0.0.1"]
+
+
+@pytest.mark.parametrize("kind", ["a redirect", "a token service", "an upload"])
+@pytest.mark.parametrize("inner", INNER)
+def test_a_registry_leads_to_no_inward_address(tmp_path: Path, inner: str, kind: str) -> None:
+    """Not even the sandbox's, which is on this machine itself: before anything is sent."""
+    made = release(tmp_path / "made")
+    place = f"https://{inner}/latest/"
+    answers = {
+        "a redirect": Answer(307, b"", {"Location": place}),
+        "a token service": Answer(401, b"", {"WWW-Authenticate": f'Bearer realm="{place}"'}),
+        "an upload": Answer(202, b"", {"Location": place}),
+    }
+
+    def rule(asked: Asked) -> Answer:
+        return Answer(404) if kind == "an upload" and asked.method == "HEAD" else answers[kind]
+
+    client = RegistryClient(Access(wait=lambda _seconds: False))
+    with odd_registry(Layout.open(made.layout), rule) as odd, pytest.raises(Unauthorized, match="may lead to"):
+        if kind == "an upload":
+            client.push(Layout.open(made.layout), made.digest, parse(f"{odd.host}/a:1"))
+        else:
+            client.resolve(parse(f"{odd.host}/a:1"))
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Names and the addresses that the system's resolver gives for them."""
+    known: dict[str, list[str]] = {}
+    system = socket.getaddrinfo
+
+    def resolve(host: str, *arguments: Any, **options: Any) -> list[Any]:
+        return [entry for address in known.get(host, [host]) for entry in system(address, *arguments, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return known
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["::ffff:127.0.0.1"], ["169.254.169.254"], ["::1", "127.0.0.1"]])
+def test_a_name_that_is_an_inward_address(tmp_path: Path, names: dict[str, list[str]], addresses: list[str]) -> None:
+    """A registry elsewhere leads to a name; what that is decides, and nobody is called."""
+    names["registry.example"] = ["127.0.0.1"]
+    names["inner.example"] = addresses
+    made = release(tmp_path / "made")
+    with odd_registry(Layout.open(made.layout)) as inner:
+        port = inner.host.rpartition(":")[2]
+        rule = lambda _asked: Answer(307, b"", {"Location": f"http://inner.example:{port}/x"})  # noqa: E731
+        with odd_registry(Layout.open(made.layout), rule) as odd:
+            host = f"registry.example:{odd.host.rpartition(':')[2]}"
+            plain = frozenset({host, f"inner.example:{port}"})
+            with pytest.raises(Unauthorized, match=r"inner\.example is .*, an address that no registry may lead to"):
+                RegistryClient(Access(plain_http=plain)).resolve(parse(f"{host}/a:1"))
+            assert len(odd.asked) == 1
+    assert inner.asked == []
+
+
+def test_a_name_is_reached_at_its_good_address(tmp_path: Path, names: dict[str, list[str]]) -> None:
+    """A registry on this machine may lead to a name that is this machine, and the bad address of it is passed over."""
+    names["store.example"] = ["169.254.169.254", "127.0.0.1"]
+    made = release(tmp_path / "made")
+    with odd_registry(Layout.open(made.layout)) as store:
+        port = store.host.rpartition(":")[2]
+
+        def rule(asked: Asked) -> Answer:
+            return Answer(307, b"", {"Location": f"http://store.example:{port}{asked.path}"})
+
+        with odd_registry(Layout.open(made.layout), rule) as odd:
+            access = Access(plain_http=frozenset({f"store.example:{port}"}))
+            found = RegistryClient(access).resolve(parse(f"{odd.host}/a:5.2.0"))
+    assert found == made.digest
+    assert len(store.asked) == 1

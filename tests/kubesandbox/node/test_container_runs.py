@@ -1,0 +1,178 @@
+"""Containers that really run: how each end, limit and signal shows in the pod's status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.kubesandbox.node.conftest import World, condition, container, ended, runs, state
+
+JSON = dict[str, Any]
+EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _ in range(400)]; sys.exit(3)"
+
+
+@pytest.mark.parametrize(
+    ("script", "policy", "told", "phase"),
+    [
+        pytest.param("exit 0", "Never", (0, "Completed"), "Succeeded", id="success"),
+        pytest.param("exit 0", "OnFailure", (0, "Completed"), "Succeeded", id="success that is not tried again"),
+        pytest.param("exit 7", "Never", (7, "Error"), "Failed", id="failure"),
+        pytest.param("kill -9 $$$$", "Never", (137, "Error"), "Failed", id="a process that kills itself"),
+        pytest.param("kill -TERM $$$$", "Never", (143, "Error"), "Failed", id="a signal that it does not handle"),
+    ],
+)
+async def test_how_it_ends(world: World, script: str, policy: str, told: tuple[int, str], phase: str) -> None:
+    """Exit code, reason and phase are a kubelet's, whatever runs the process. (`$$` is how a pod writes a dollar.)"""
+    if "$$" in script and world.place.runner.name != "process":
+        script = f"sh -c '{script}'; exit $?"  # the first process of a PID namespace is spared its own signals
+    await world.run(script, restartPolicy=policy)
+    status = await world.until(lambda found: found.get("phase") == phase, phase)
+    assert (ended(status)["exitCode"], ended(status)["reason"]) == told
+    assert container(status)["restartCount"] == 0
+    reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+    assert (condition(status, "Ready")["status"], condition(status, "Ready")["reason"]) == ("False", reason)
+
+
+async def test_it_runs_and_is_ready(world: World) -> None:
+    """With the conditions, times and names that a kubelet gives."""
+    await world.run("echo up; exec sleep 1000")
+    status = await world.until(runs, "it runs")
+    assert status["phase"] == "Running"
+    assert {each["type"]: each["status"] for each in status["conditions"]} == dict.fromkeys(
+        ("Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"
+    )
+    told = container(status)
+    assert (told["ready"], told["started"], told["restartCount"], told["lastState"]) == (True, True, 0, {})
+    assert told["imageID"] == world.image
+    assert told["containerID"].startswith("runup://")
+
+
+async def test_too_much_memory(world: World) -> None:
+    """By the kernel where the runner limits memory, by the agent's own accounting elsewhere."""
+    limited = {"command": ["python3", "-c", EAT], "resources": {"limits": {"memory": "64Mi"}}}
+    await world.run("", container=limited, restartPolicy="Never")
+    status = await world.until(ended, "its end")
+    assert (ended(status)["exitCode"], ended(status)["reason"]) == (137, "OOMKilled")
+
+
+async def test_a_kill_from_outside_is_not_taken_for_lack_of_memory(world: World) -> None:
+    """It has a limit and was far from it."""
+    limited = {"resources": {"limits": {"memory": "256Mi"}}}
+    await world.run("sh -c 'kill -9 $$$$'; exit $?", container=limited, restartPolicy="Never")
+    status = await world.until(ended, "its end")
+    assert (ended(status)["exitCode"], ended(status)["reason"]) == (137, "Error")
+
+
+async def test_sigterm_first(world: World) -> None:
+    """A container that knows what SIGTERM means ends by itself, and its object goes after it."""
+    await world.run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
+    await world.until_logged("up")
+    log = world.place.pod_folder(world.pods.all()[0]) / "main.log"
+    await world.delete(grace_s=30)
+    await world.until_gone()
+    assert log.read_text().split() == ["up", "bye"]
+
+
+async def test_sigkill_when_the_grace_is_over(world: World) -> None:
+    """One second, as its pod says, then it has no choice."""
+    await world.run("trap '' TERM; echo up; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1)
+    await world.until_logged("up")
+    seen: list[JSON] = []
+    world.pods.add_listener(lambda _change, _old, new: seen.append(new.status) if new else None)
+    await world.delete()
+    await world.until_gone()
+    assert ended(seen[-1])["exitCode"] == 137
+    assert seen[-1]["phase"] == "Failed"
+
+
+@pytest.mark.parametrize(
+    ("script", "settings", "message"),
+    [
+        pytest.param("echo words > /dev/termination-log", {}, "words", id="the file that it wrote"),
+        pytest.param("echo words > /tmp/last", {"terminationMessagePath": "/tmp/last"}, "words", id="another path"),
+        pytest.param("echo in the log; exit 1", {}, "", id="its log is not asked by default"),
+        pytest.param(
+            "echo in the log; exit 1", {"terminationMessagePolicy": "FallbackToLogsOnError"}, "in the log",
+            id="the log of a failure",
+        ),
+        pytest.param(
+            "echo in the log", {"terminationMessagePolicy": "FallbackToLogsOnError"}, "", id="not of a success"
+        ),
+    ],
+)  # fmt: skip
+async def test_last_words(world: World, script: str, settings: JSON, message: str) -> None:
+    """What a container leaves behind, by its terminationMessagePolicy."""
+    await world.run(script, container=settings, restartPolicy="Never")
+    status = await world.until(ended, "its end")
+    assert ended(status).get("message", "").strip() == message
+
+
+async def test_a_command_that_is_not_there(world: World) -> None:
+    """StartError with exit code 128, which the restart policy takes for a failure."""
+    await world.run("", container={"command": ["/usr/bin/no-such-program"]}, restartPolicy="Never")
+    status = await world.until(lambda found: found.get("phase") == "Failed", "its failure")
+    told = ended(status)
+    assert (told["exitCode"], told["reason"]) == (128, "StartError")
+    assert 'exec: "/usr/bin/no-such-program": no such file or directory' in told["message"]
+
+
+async def test_init_containers_go_first(world: World) -> None:
+    """One after the other, the rest after them; what they wrote into a volume is there."""
+    volume = {"name": "shared", "emptyDir": {}}
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+
+    def step(name: str, script: str) -> JSON:
+        return {
+            "name": name, "image": world.image, "command": ["/bin/sh", "-c", script, "/shared"], "volumeMounts": mounts,
+        }  # fmt: skip
+
+    # The path goes in as an argument, for the plain runner replaces it there.
+    await world.pod(
+        {
+            "restartPolicy": "Never",
+            "volumes": [volume],
+            "initContainers": [step("first", "echo 1 >> $0/order"), step("second", "echo 2 >> $0/order")],
+            "containers": [step("main", "cat $0/order")],
+        }
+    )
+    status = await world.until(lambda found: found.get("phase") == "Succeeded", "success")
+    assert world.log().split() == ["1", "2"]
+    assert [each["ready"] for each in status["initContainerStatuses"]] == [True, True]
+    assert condition(status, "Initialized")["status"] == "True"
+
+
+async def test_an_init_container_that_fails(world: World) -> None:
+    """With restartPolicy Never the pod has failed, and nothing else was started."""
+    image = world.image
+    failing = {"name": "first", "image": image, "command": ["/bin/sh", "-c", "exit 4"]}
+    main = {"name": "main", "image": image, "command": ["/bin/sh", "-c", "exit 0"]}
+    await world.pod({"restartPolicy": "Never", "initContainers": [failing], "containers": [main]})
+    status = await world.until(lambda found: found.get("phase") == "Failed", "failure")
+    assert state(status) == {"waiting": {"reason": "PodInitializing"}}
+    assert condition(status, "Initialized")["message"] == "containers with incomplete status: [first]"
+    assert ended({"containerStatuses": [{**container(status, "first"), "name": "main"}]})["exitCode"] == 4
+
+
+async def test_a_read_only_root(world: World) -> None:
+    """Where there are mounts, nothing outside of the volumes can be written."""
+    if not world.place.runner.mounts:
+        pytest.skip("plain processes share the host's files")
+    settings = {"securityContext": {"readOnlyRootFilesystem": True}}
+    await world.run("echo x > /new-file", container=settings, restartPolicy="Never")
+    status = await world.until(ended, "its end")
+    assert ended(status)["exitCode"] != 0
+    assert "Read-only file system" in world.log()
+
+
+async def test_it_is_started_again_after_it_failed(world: World) -> None:
+    """At once the first time; the end before is remembered."""
+    script = "[ -e $0/x ] && exec sleep 1000; touch $0/x; exit 3"
+    mounted = {
+        "command": ["/bin/sh", "-c", script, "/shared"],
+        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+    }
+    await world.run("", container=mounted, volumes=[{"name": "shared", "emptyDir": {}}])
+    status = await world.until(lambda found: runs(found) and container(found)["restartCount"] == 1, "a restart")
+    last = container(status)["lastState"]["terminated"]
+    assert (last["exitCode"], last["reason"]) == (3, "Error")
+    assert last["containerID"] != container(status)["containerID"]

@@ -1,0 +1,118 @@
+"""Pods whose API server is away, and pods that are deleted before they ever ran."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from bench.faults import Fault, FaultyApi, faulty_api, server_error, truncated
+from tests.kubesandbox.node.conftest import World, container, runs, state, waits, world_with
+
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import load
+from kubesandbox.apiserver.server import ApiServer
+
+JSON = dict[str, Any]
+
+
+async def test_containers_are_restarted_while_the_api_server_is_away(tmp_path: Path) -> None:
+    """When it is back, its status says so."""
+    async with world_with("process", tmp_path, SystemClock()) as world, world.agent_at_work():
+        await world.run("echo $$$$; exec sleep 1000")
+        await world.until(runs, "it runs")
+        await world.until_logged("\n")
+        port = urlsplit(world.server.url).port
+        assert port is not None
+        await world.server.__aexit__(None, None, None)
+        os.kill(int(world.log().split()[0]), signal.SIGKILL)
+        await asyncio.wait_for(_second_start(world), 90)
+        async with ApiServer(data=world.place.data, port=port):
+            status = await world.until(lambda found: container(found).get("restartCount") == 1, "the restart")
+        assert "running" in state(status)
+        assert container(status)["lastState"]["terminated"]["exitCode"] == 137
+
+
+@pytest.mark.parametrize(
+    ("fault", "settings"),
+    [
+        pytest.param(server_error, {}, id="a full disk"),
+        pytest.param(truncated, {"envFrom": [{"configMapRef": {"name": "settings"}}]}, id="answers cut in two"),
+    ],
+)
+async def test_containers_are_restarted_while_the_api_server_is_in_trouble(
+    tmp_path: Path, fault: Fault, settings: JSON
+) -> None:
+    """A status that could not be stored is written again; a worker that met what it did not expect is replaced."""
+    async with (
+        world_with("process", tmp_path, SystemClock()) as world,
+        faulty_api(load(str(world.kubeconfig))) as api,
+        Client(api.config) as world.client,
+        world.agent_at_work(),
+    ):
+        await world.create("ConfigMap", "settings", data={"A": "1"})
+        await world.run("echo $$$$; exec sleep 1000", container=settings)
+        await world.until(runs, "it runs")
+        await world.until_logged("\n")
+        api.share, api.faults = 1.0, (fault,)
+        os.kill(int(world.log().split()[0]), signal.SIGKILL)
+        if fault is server_error:
+            await asyncio.wait_for(_second_start(world), 90)
+        await asyncio.wait_for(_counted(api, f"request {fault.__name__}", 4), 90)
+        api.calm()
+        status = await world.until(lambda found: container(found).get("restartCount") == 1 and runs(found), "back")
+        assert container(status)["lastState"]["terminated"]["exitCode"] == 137
+
+
+async def _counted(api: FaultyApi, what: str, times: int) -> None:
+    while api.counted[what] < times:
+        await SystemClock().sleep(0.02)
+
+
+async def _second_start(world: World) -> None:
+    while len(world.log().split()) < 2:
+        await SystemClock().sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("reason", "pod"),
+    [
+        pytest.param("ContainerCreating", {"volumes": [{"name": "v", "secret": {"secretName": "no"}}]}, id="a volume"),
+        pytest.param("ImagePullBackOff", {"container": {"image": "{registry}/no/such:image"}}, id="an image"),
+        pytest.param(
+            "CreateContainerConfigError",
+            {"container": {"envFrom": [{"configMapRef": {"name": "no"}}]}},
+            id="a ConfigMap",
+        ),
+    ],
+)
+async def test_deleted_while_it_waits(still: World, reason: str, pod: JSON) -> None:
+    """It goes at once, whatever it waits for."""
+    settings = dict(pod.get("container") or {})
+    if "image" in settings:
+        settings["image"] = settings["image"].format(registry=still.registry.host)
+    await still.run("exit 0", **{**pod, "container": settings})
+    if reason == "ImagePullBackOff":
+        await still.until(waits("ErrImagePull"), "the first failure")
+        await still.manual.until_sleeping()
+        await still.manual.advance(1)
+    await still.until(waits(reason), reason)
+    await still.delete()
+    await still.until_gone()
+
+
+async def test_deleted_while_its_init_container_runs(still: World) -> None:
+    """The init container is ended, nothing else is started."""
+    slow = {"name": "first", "image": still.image, "command": ["/bin/sh", "-c", "echo up; exec sleep 1000"]}
+    await still.run("echo never", initContainers=[slow])
+    await still.until(lambda found: "running" in state(found, "first"), "the init container")
+    folder = still.place.pod_folder(still.pods.all()[0])
+    await still.delete()
+    await still.until_gone()
+    await still.agent_idle()
+    assert [path.name for path in folder.iterdir()] == ["first.log"]

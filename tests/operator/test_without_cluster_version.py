@@ -1,0 +1,45 @@
+"""A cluster that has no ClusterVersion `version`: whoever looks is told, and it is taken up when it comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from structlog.testing import capture_logs
+from tests.applying.control.applied_world import OPERATORS, eventually
+from tests.operator.operator_world import VERSION_RESOURCE, cluster, running
+
+from kubekit.kube import calls
+from runup.operator.manager import Manager
+
+
+def up(manager: Manager, name: str, reason: str) -> float | None:
+    """What is measured of that operator."""
+    labels = {"name": name, "version": "", "reason": reason}
+    return manager.metrics.registry.get_sample_value("cluster_operator_up", labels)
+
+
+async def test_that_there_is_none_is_told_once(tmp_path: Path) -> None:
+    """In the log, and as a metric that an alert looks at; both end when there is one."""
+    async with cluster(tmp_path) as (world, make):
+        whole = await world.client.send(calls.get_raw(VERSION_RESOURCE, "version"))
+        await world.client.send(calls.delete(VERSION_RESOURCE, "version"))
+        with capture_logs() as said:
+            async with running(make()) as manager:
+
+                async def measured(name: str, reason: str, value: float | None) -> bool:
+                    return up(manager, name, reason) == value
+
+                await eventually(lambda: measured("version", "ClusterVersionNotFound", 0.0), "it is measured")
+                # Another pass, which has nothing new to say.
+                await world.client.send(calls.create(OPERATORS, {**_operator("etcd"), "spec": {}}))
+                await eventually(lambda: measured("etcd", "NoAvailableCondition", 0.0), "operators are measured")
+                told = [line for line in said if "there is no ClusterVersion" in line["event"]]
+                assert [line["log_level"] for line in told] == ["error"]
+                await world.client.send(calls.create(VERSION_RESOURCE, {**whole, "metadata": {"name": "version"}}))
+                await world.condition("RetrievedUpdates", "True")
+                await eventually(lambda: measured("version", "ClusterVersionNotFound", None), "it is measured no more")
+
+
+def _operator(name: str) -> dict[str, Any]:
+    return {"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator", "metadata": {"name": name}}

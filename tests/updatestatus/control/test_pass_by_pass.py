@@ -1,0 +1,428 @@
+"""The update status controller with a clock that stands: when it looks, when it writes, and what a look is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+from structlog.testing import capture_logs
+from tests import factories
+from tests.kubekit.kube.apiscript import ScriptedApi, eventually, scripted_api, status
+
+from kubekit.api import codec
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import Node, Pod
+from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.kube.auth import Static
+from kubekit.kube.client import Client
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Conflict
+from kubekit.kube.workqueue import WorkQueue
+from runup.api.config_v1 import ClusterOperator, ClusterVersion
+from runup.api.update_v1alpha1 import UpdateStatusStatus
+from runup.updatestatus.control.alerts import Alerts
+from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
+from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
+from runup.updatestatus.control.drains import Drains, PodsOfNode
+from runup.updatestatus.control.keeper import Keeper
+from runup.updatestatus.control.metrics import Metrics
+from runup.updatestatus.control.observe import observe
+from runup.updatestatus.control.process import Options, Process
+from runup.updatestatus.decide.snapshot import Unreadable
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class Scene:
+    """A controller whose cluster is listed, and a server that keeps its object."""
+
+    api: ScriptedApi
+    client: Client
+    clock: ManualClock = field(default_factory=lambda: ManualClock(NOON))
+    caches: Caches = field(default_factory=Caches.new)
+    metrics: Metrics = field(default_factory=Metrics)
+    stored: dict[str, Any] | None = None
+    refusal: tuple[int, str] | None = None
+    version: int = 0
+    slow_s: float = 0
+
+    def __post_init__(self) -> None:
+        for cache in self.caches.all():
+            cache.replace([], "1")
+        self.queue: WorkQueue[str] = WorkQueue(self.clock)
+        self.controller = UpdateStatusController(
+            caches=self.caches, queue=self.queue, clock=self.clock, metrics=self.metrics
+        )
+        self.keeper = Keeper(self.client, self.clock, lambda: None)
+        self.keeper._cache.replace([], "1")
+        self.drains = Drains(self.client, self.clock, lambda: None)
+        self.alerts = Alerts("", Static(), self.clock, lambda: None)
+        self.api.answers(self.answer)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The one object, with versions that count."""
+        if self.refusal is not None and request.method != "GET":
+            code, reason = self.refusal
+            return web.json_response(status(code, reason), status=code)
+        if request.method == "GET":
+            if self.stored is None:
+                return web.json_response(status(404, "NotFound") | {"details": {"name": "cluster"}}, status=404)
+            return web.json_response(self.stored)
+        if request.method == "PUT":
+            self.clock.jump(self.slow_s)
+        self.version += 1
+        body = json.loads(await request.read())
+        kept = (self.stored or {}) | (body if request.method != "PATCH" else {})
+        kept["metadata"] = {"name": "cluster", "resourceVersion": str(self.version)}
+        self.stored = kept
+        return web.json_response(kept)
+
+    async def handle(self) -> list[str]:
+        """One pass; the lines of the log."""
+        with capture_logs() as logs:
+            await self.controller._handle(KEY, self.keeper, self.drains, self.alerts)
+        return [line["event"] for line in logs]
+
+    @property
+    def writes(self) -> float:
+        """How often the object was written."""
+        return self.metrics.registry.get_sample_value("update_status_writes_total") or 0.0
+
+    def seen(self) -> None:
+        """The watch tells of the object as it is."""
+        assert self.stored is not None
+        self.keeper._cache.put(codec.convert(Object, self.stored))
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """Without the object."""
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        yield Scene(api, client)
+
+
+async def test_a_change_is_written_once_a_second_at_most(scene: Scene) -> None:
+    """The first at once; the next change waits for the second to be over, and time alone for half a minute."""
+    assert await scene.handle() == []
+    assert scene.writes == 1
+    scene.seen()
+    requests = len(scene.api.requests)
+    scene.controller.on_change()
+    for seconds in (0, 0.5, 0.4):
+        scene.clock.jump(seconds)
+        await scene.handle()
+        assert len(scene.api.requests) == requests, "it is too soon to look"
+    scene.clock.jump(0.1)
+    await scene.handle()
+    assert scene.writes == 1, "nothing is said that was not said before"
+    assert not scene.controller._changed
+    looked = scene.metrics.registry.get_sample_value("update_status_assessment_seconds_count")
+    assert looked == 2
+    scene.clock.jump(29.9)
+    await scene.handle()
+    assert scene.metrics.registry.get_sample_value("update_status_assessment_seconds_count") == 2
+    scene.clock.jump(0.1)
+    await scene.handle()
+    assert scene.metrics.registry.get_sample_value("update_status_assessment_seconds_count") == 3
+
+
+async def test_when_a_change_is_looked_at(scene: Scene) -> None:
+    """A tenth of a second after it came, or when the last write is a second ago."""
+    scene.controller.on_change()
+    assert scene.queue._due == {KEY: 0.1}
+    scene.queue._due.clear()
+    await scene.handle()
+    scene.queue._due.clear()
+    scene.clock.jump(0.3)
+    scene.controller.on_change()
+    assert scene.queue._due == {KEY: 1.0}
+    scene.queue._due.clear()
+    scene.clock.jump(0.69)
+    scene.controller.on_echo()
+    assert scene.queue._due == {KEY: pytest.approx(1.09)}
+
+
+async def test_a_slow_server_gets_a_pause_all_the_same(scene: Scene) -> None:
+    """A quarter of a second after its answer, however long that took."""
+    scene.slow_s = 5
+    await scene.handle()
+    assert scene.controller._not_before == 5.25
+
+
+async def test_what_is_not_known_yet_holds_it_up(scene: Scene) -> None:
+    """Said once for each; half a cluster's status would end insights and begin them anew."""
+    scene.caches.nodes.synced = False
+    assert await scene.handle() == ["there can be no status yet"]
+    assert await scene.handle() == []
+    scene.caches.pods.synced = False
+    assert await scene.handle() == []
+    scene.caches.nodes.synced = True
+    assert await scene.handle() == ["there can be no status yet"]
+    assert scene.api.requests == []
+    scene.caches.pods.synced = True
+    scene.keeper._cache.synced = False
+    assert await scene.handle() == ["there can be no status yet"]
+    scene.keeper._cache.synced = True
+    assert await scene.handle() == []
+    assert scene.writes == 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "logged"),
+    [
+        pytest.param((409, "Conflict"), ["decided on an old version"], id="somebody else was faster"),
+        pytest.param((403, "Forbidden"), ["the object could not be written"], id="it may not be written"),
+        pytest.param(None, ["the assessment failed"], id="a bug of ours"),
+    ],
+)
+async def test_a_pass_that_fails_is_done_again(
+    scene: Scene, refusal: tuple[int, str] | None, logged: list[str]
+) -> None:
+    """Later and later, and from the beginning once one has succeeded."""
+    scene.refusal = refusal
+    drains = scene.drains
+    if refusal is None:
+        scene.drains = None  # type: ignore[assignment]
+    for number in (1, 2, 3):
+        assert await scene.handle() == logged
+        assert scene.queue.failures(KEY) == number
+        assert scene.controller._changed
+    assert scene.writes == 0
+    scene.refusal, scene.drains = None, drains
+    assert await scene.handle() == []
+    assert (scene.queue.failures(KEY), scene.writes) == (0, 1)
+
+
+async def test_of_how_many_writes_the_watch_may_still_have_to_tell(scene: Scene) -> None:
+    """Sixteen: what it tells of then is no news; one more, and the server is asked."""
+    keeper = scene.keeper
+    scene.stored = {"metadata": {"name": "cluster", "resourceVersion": "0"}}
+    await keeper.read()
+    scene.seen()
+    for _ in range(15):
+        await keeper.write(UpdateStatusStatus())
+    assert keeper.is_current
+    await keeper.write(UpdateStatusStatus())
+    assert not keeper.is_current
+    asked = len(scene.api.requests)
+    await keeper.read()
+    assert len(scene.api.requests) == asked + 1
+
+
+async def test_a_conflict_makes_all_that_the_watch_tells_news(scene: Scene) -> None:
+    """Whatever we wrote before; what is held is of no version any more."""
+    keeper = scene.keeper
+    await keeper.write(UpdateStatusStatus())
+    scene.seen()
+    assert (keeper.is_current, keeper.exists) == (True, True)
+    scene.refusal = (409, "Conflict")
+    with pytest.raises(Conflict):
+        await keeper.write(UpdateStatusStatus())
+    assert (keeper.is_current, keeper.exists) == (False, False)
+    scene.refusal = (409, "AlreadyExists")
+    with pytest.raises(Conflict):
+        await keeper.write(UpdateStatusStatus())
+
+
+async def test_why_there_can_be_no_object() -> None:
+    """Nothing once it is listed; before that the reason, or that it is not yet."""
+    async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
+        told: list[int] = []
+        keeper = Keeper(client, ManualClock(NOON), lambda: told.append(1))
+        assert keeper.lacking == "updatestatuses.update.openshift.io is not listed yet"
+        keeper._cache.fail("the server has no API")
+        assert (keeper.lacking, told) == ("the server has no API", [1])
+        keeper._cache.replace([], "1")
+        assert (keeper.lacking, told) == ("", [1, 1])
+
+
+def test_what_time_it_is() -> None:
+    """The clock's, unless the cluster is of another time; nodes are judged by the clock all the same."""
+    clock, then = ManualClock(NOON), NOON - timedelta(days=9)
+    assert (Now(clock).insights(), Now(clock).nodes()) == (NOON, None)
+    assert (Now(clock, then).insights(), Now(clock, then).nodes()) == (then, NOON)
+    assert (Timing().quiet_s, Timing().interval_s, Timing().longest_s) == (0.1, 1.0, 30.0)
+
+
+async def test_who_drains_is_asked_about_after_a_minute_and_again_after_half_of_one(scene: Scene) -> None:
+    """The longest first, by name where several began together; thirty at a time."""
+    drains, clock = scene.drains, scene.clock
+    drains.follow(["b", "a"])
+    clock.jump(30)
+    drains.follow(["b", "a", "0"])
+    clock.jump(29.5)
+    assert drains._due() == []
+    clock.jump(0.5)
+    assert drains._due() == ["a", "b"]
+    drains._read = {"a": 60.0, "b": 59.0}
+    clock.jump(29)
+    assert drains._due() == ["b"]
+    clock.jump(1)
+    assert drains._due() == ["a", "b", "0"]
+    drains.follow(["b"])
+    assert drains._read == {"b": 59.0}, "a cluster's nodes come and go for months"
+    drains.follow(["a", "b"])
+    assert drains._due() == ["b"], "who drains anew is waited for anew"
+    drains.follow(f"n{number:02}" for number in range(40))
+    clock.jump(60)
+    assert drains._due() == [f"n{number:02}" for number in range(30)]
+
+
+async def test_pods_of_nodes_are_known_or_they_are_not(scene: Scene) -> None:
+    """In the order of the nodes; one node of which nothing is known makes all unknown, as long as it drains."""
+    drains = scene.drains
+    pods = {name: Pod(metadata=ObjectMeta(name=name, namespace="ns")) for name in "abc"}
+    bad = Undecodable("ns", "d", "no")
+    drains.follow(["n1", "n2"])
+    drains.state = {"n2": PodsOfNode((pods["c"],), undecoded=(bad,)), "n1": PodsOfNode((pods["a"], pods["b"]))}
+    assert drains.pods() == (pods["a"], pods["b"], pods["c"])
+    assert drains.undecoded() == (bad,)
+    drains.state = {**drains.state, "n1": PodsOfNode(error="forbidden")}
+    assert drains.pods() == Unreadable("pods on node n1: forbidden")
+    drains.follow(["n2"])
+    assert drains.pods() == (pods["c"],)
+    before = drains.state
+    drains.follow(["n2", "n3"])
+    assert drains.state is before
+
+
+async def test_an_answer_for_a_node_that_is_done_draining_is_dropped(scene: Scene) -> None:
+    """And one that says the same as before tells nobody."""
+    told: list[int] = []
+    drains = Drains(scene.client, scene.clock, lambda: told.append(1))
+    scene.stored = {"metadata": {"resourceVersion": "1"}, "items": []}
+    drains.follow(["n"])
+    for _ in range(2):
+        await drains._ask("n")
+        await drains._ask("gone")
+    assert (drains.state, told) == ({"n": PodsOfNode()}, [1])
+
+
+async def test_drains_are_looked_at_every_five_seconds(scene: Scene) -> None:
+    """Whether or not anybody drains."""
+    scene.stored = {"metadata": {"resourceVersion": "1"}, "items": []}
+    running = asyncio.create_task(scene.drains.run())
+    scene.drains.follow(["n"])
+    await scene.clock.advance(0)
+    assert scene.clock.sleeping == (5,)
+    await scene.clock.advance(59)
+    assert scene.api.requests == []
+    await scene.clock.advance(1)
+    await eventually(lambda: scene.drains.state)
+    running.cancel()
+
+
+def test_a_cluster_that_is_partly_known() -> None:
+    """What is wrong with each object and each list is told; ClusterVersion's own trouble is its own."""
+    caches = Caches.new()
+    for cache in caches.all():
+        cache.replace([], "1")
+    assert observe(caches, alerts=None, draining_pods=()).cluster_version == Unreadable(
+        "there is no ClusterVersion of the name version"
+    )
+    caches.versions.put_undecoded(Undecodable("", "version", "no enum"))
+    caches.nodes.put_undecoded(Undecodable("", "b", "no node"))
+    caches.nodes.put(factories.node("z"))
+    caches.nodes.put(factories.node("a"))
+    caches.pools.fail("forbidden")
+    caches.pools.put_undecoded(Undecodable("", "worker", "no pool"))
+    caches.budgets.replace([], "1", incomplete=("one part", "another"))
+    found = observe(caches, alerts=None, draining_pods=(), unread_pods=(Undecodable("ns", "p", "no pod"),))
+    assert found.cluster_version == Unreadable("no enum")
+    assert found.machine_config_pools == Unreadable("forbidden")
+    assert isinstance(found.nodes, tuple)
+    assert [node.metadata.name for node in found.nodes] == ["a", "z"]
+    assert found.undecoded == (("Node b", "no node"), ("Pod ns/p", "no pod"))
+    assert list(found.incomplete.values()) == ["one part; another"]
+    caches.operators.synced = False
+    assert observe(caches, alerts=None, draining_pods=()).cluster_operators == Unreadable(
+        "ClusterOperator is not listed yet"
+    )
+    caches.versions.put(ClusterVersion(metadata=ObjectMeta(name="version")))
+    version = observe(caches, alerts=None, draining_pods=()).cluster_version
+    assert isinstance(version, ClusterVersion)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, factories.node(), True, id="it came"),
+        pytest.param(factories.node(), None, True, id="it went"),
+        pytest.param(factories.node(resource_version="1"), factories.node(resource_version="2"), False, id="a version"),
+        pytest.param(factories.node(), factories.node(unschedulable=True), True, id="what it says"),
+    ],
+)
+def test_what_is_a_change(old: Node | None, new: Node | None, expected: bool) -> None:
+    """More than its version."""
+    assert differ(old, new) is expected
+
+
+def test_what_an_operator_concerns_itself_with_is_not_kept() -> None:
+    """Nor which updates there are."""
+    operator = factories.cluster_operator()
+    related = replace(operator, status=replace(operator.status, related_objects=({"name": "x"},)))
+    assert trim_operator(related) == operator
+    assert isinstance(operator, ClusterOperator)
+    version = factories.cluster_version()
+    changed = replace(version, status=replace(version.status, version_hash="h"))
+    assert trim_version(changed).status.version_hash == ""
+
+
+async def test_a_process_says_what_it_waits_for() -> None:
+    """The probe's answer names the kind."""
+    process = Process(ClusterConfig("http://127.0.0.1:9"), Options())
+    assert process._not_ready() == "ClusterVersion is not listed yet"
+    for cache in process.caches.all():
+        cache.replace([], "1")
+    assert process._not_ready() == ""
+    process.stop()
+    assert process.stopping.is_set()
+
+
+async def test_a_process_that_is_stopped_leaves_nothing_behind() -> None:
+    """It says that it starts; what follows the cluster ends with it."""
+    process = Process(ClusterConfig("http://127.0.0.1:9"), Options(leader_elect=False), clock=ManualClock(NOON))
+    before = asyncio.all_tasks()
+    with capture_logs() as logs:
+        running = asyncio.create_task(process.run())
+        await eventually(lambda: process.caches.nodes.error is not None)
+        process.stop()
+        await asyncio.wait_for(running, 90)
+    assert asyncio.all_tasks() == before
+    assert [(line["event"], line["namespace"]) for line in logs if "namespace" in line] == [
+        ("starting", "openshift-update-status-controller")
+    ]
+
+
+async def test_alerts_are_asked_for_every_minute_and_told_where_they_differ() -> None:
+    """Not where they say the same."""
+    clock, told = ManualClock(NOON), list[float]()
+    answers = [[], [], [{"labels": {"alertname": "A"}, "state": "firing", "activeAt": "2026-01-01T00:00:00Z"}]]
+    asked: list[float] = []
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        asked.append(clock.monotonic())
+        found = answers[min(len(asked), len(answers)) - 1]
+        return web.json_response({"status": "success", "data": {"alerts": found}})
+
+    async with scripted_api() as api:
+        api.answers(answer)
+        alerts = Alerts(api.url, Static(), clock, lambda: told.append(clock.monotonic()))
+        running = asyncio.create_task(alerts.run())
+        for number in (1, 2, 3):
+            await api.until_requests(number)
+            await clock.until_sleeping(deadline_s=90)
+            assert clock.sleeping == (60,)
+            await clock.advance(60)
+        running.cancel()
+    assert asked[:3] == [0, 60, 120]
+    assert told[:2] == [0, 120]

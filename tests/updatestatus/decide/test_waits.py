@@ -1,0 +1,445 @@
+"""Whom an update waits for: drains, operators, pods, releases (what users asked for beyond oc)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.updatestatus.decide import builders as b
+
+from kubekit.api.core_v1 import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodSpec, PodStatus
+from kubekit.api.meta_v1 import Condition, LabelSelector, ObjectMeta, OwnerReference
+from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from runup.api.config_v1 import Update
+from runup.api.update_v1alpha1 import UpdateStatusStatus
+from runup.updatestatus.decide.assess import assess
+from runup.updatestatus.decide.drains import of_drains
+from runup.updatestatus.decide.nodes import Target, assess_pools
+from runup.updatestatus.decide.read import of_status
+from runup.updatestatus.decide.report import HealthRow
+from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted
+
+DRAINING = {"desired": "new", "state": "Working", "desiredDrain": "drain-new", "lastAppliedDrain": "uncordon-old"}
+WEB = {"app": "web"}
+
+
+def pod(
+    name: str = "web-1",
+    namespace: str = "shop",
+    *,
+    node: str = "worker-0000",
+    phase: str = "Running",
+    waiting: str = "",
+    owner: str = "ReplicaSet",
+    created: datetime = b.STARTED,
+    conditions: tuple[Condition, ...] = (),
+    ends: datetime | None = None,
+    finalizers: tuple[str, ...] = (),
+    **annotations: str,
+) -> Pod:
+    """A pod of the shop."""
+    state = ContainerState(
+        waiting=ContainerStateWaiting(reason=waiting, message=f"{waiting}: why") if waiting else None
+    )
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=namespace,
+            labels=WEB,
+            annotations=annotations,
+            creation_timestamp=created,
+            deletion_timestamp=ends,
+            finalizers=finalizers,
+            owner_references=(OwnerReference(kind=owner, name="web", controller=True),) if owner else (),
+        ),
+        spec=PodSpec(node_name=node),
+        status=PodStatus(
+            phase=phase, conditions=conditions, container_statuses=(ContainerStatus(name="c", state=state),)
+        ),
+    )
+
+
+def budget(
+    name: str = "web",
+    namespace: str = "shop",
+    *,
+    selector: Any = WEB,
+    generation: int = 1,
+    policy: str = "",
+    **status: Any,
+) -> PodDisruptionBudget:
+    """A budget that allows nothing at the moment."""
+    given = {"observed_generation": 1, "current_healthy": 2, "desired_healthy": 2, "expected_pods": 2, **status}
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=name, namespace=namespace, generation=generation),
+        spec=PodDisruptionBudgetSpec(
+            min_available=2,
+            selector=None if selector is None else LabelSelector(match_labels=selector),
+            unhealthy_pod_eviction_policy=policy,
+        ),
+        status=PodDisruptionBudgetStatus(**given),
+    )
+
+
+def draining(**changes: Any) -> Snapshot:
+    """One of two workers is being drained."""
+    return b.snapshot(
+        **{
+            "nodes": (b.node(**DRAINING), b.node("worker-0001")),
+            "machine_config_pools": (b.pool("worker"),),
+            "pending_pods": (),
+            "draining_pods": (pod(),),
+            "pod_disruption_budgets": (budget(),),
+            **changes,
+        }
+    )
+
+
+def rows(snapshot: Snapshot, previous: UpdateStatusStatus | None = None, now: datetime = b.NOW) -> list[HealthRow]:
+    """What needs attention."""
+    return list(of_status(assess(snapshot, previous, now)).health)
+
+
+def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget() -> None:
+    """In the summary and as resources; a single look does not know since when."""
+    [row] = rows(draining())
+    assert (row.check, row.level, row.impact) == ("DrainBlocked", "Warning", "Update Speed")
+    assert row.summary == (
+        "Node worker-0000 cannot be drained: PodDisruptionBudget shop/web allows no eviction of pod shop/web-1"
+    )
+    assert (
+        "pod shop/web-1 is covered by PodDisruptionBudget web (minAvailable 2, 2 of 2 pods healthy" in row.description
+    )
+    assert [(ref.resource, ref.name) for ref in row.resources] == [
+        ("nodes", "worker-0000"),
+        ("pods", "web-1"),
+        ("poddisruptionbudgets", "web"),
+    ]
+    assert row.since is None
+    assert row.reference.startswith("https://docs.runup.example/")
+
+
+def test_whoever_watches_knows_since_when_a_drain_is_held_up() -> None:
+    """From the first look on, through restarts; after ten minutes it is an error that stalls the update."""
+    before = assess(draining(draining_pods=()), None, b.NOW)
+    first = assess(draining(), before, b.NOW)
+    [row] = of_status(first).health
+    assert (row.since, row.level) == (b.NOW, "Warning")
+    [row] = rows(draining(), first, b.NOW + b.minutes(10))
+    assert (row.since, row.level) == (b.NOW, "Warning")
+    [row] = rows(draining(), first, b.NOW + b.minutes(11))
+    assert (row.since, row.level, row.impact) == (b.NOW, "Error", "Update Stalled")
+
+
+def test_what_was_held_up_at_the_first_look_is_known_since_then() -> None:
+    """Nobody knows since when it was before; the next look counts from the first one."""
+    first = assess(draining(), None, b.NOW)
+    [row] = rows(draining(), first, b.NOW + b.minutes(11))
+    assert (row.since, row.level) == (b.NOW, "Error")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"pod_disruption_budgets": (budget(disruptions_allowed=1),)}, id="an eviction is allowed"),
+        pytest.param({"pod_disruption_budgets": (budget(expected_pods=0),)}, id="the budget is for no pod"),
+        pytest.param({"pod_disruption_budgets": (budget(generation=2),)}, id="its status is older than its spec"),
+        pytest.param({"pod_disruption_budgets": (budget(selector={"app": "db"}),)}, id="it selects others"),
+        pytest.param({"pod_disruption_budgets": (budget(selector=None),)}, id="it selects nothing"),
+        pytest.param({"pod_disruption_budgets": (budget(namespace="other"),)}, id="it is of another namespace"),
+        pytest.param({"draining_pods": (pod(node="worker-0001"),)}, id="the pod is on another node"),
+        pytest.param({"draining_pods": (pod(phase="Succeeded"),)}, id="the pod has ended"),
+        pytest.param({"draining_pods": (pod(owner="DaemonSet"),)}, id="a DaemonSet's pod stays"),
+        pytest.param({"draining_pods": (pod(**{"kubernetes.io/config.mirror": "x"}),)}, id="a static pod stays"),
+        pytest.param({"nodes": (b.node(),)}, id="the node is not drained"),
+        pytest.param({"pod_disruption_budgets": None}, id="nobody asked for budgets"),
+    ],
+)
+def test_what_holds_up_no_drain(changes: dict[str, Any]) -> None:
+    """Nothing is said."""
+    assert rows(draining(**changes)) == []
+
+
+NOT_READY = (b.cond("Ready", "False"),)
+
+
+@pytest.mark.parametrize(
+    ("given", "limit", "held"),
+    [
+        pytest.param(pod(phase="Pending"), {}, False, id="one that has not started may go"),
+        pytest.param(pod(ends=b.NOW), {}, False, id="one that is told to end is going"),
+        pytest.param(
+            pod(conditions=NOT_READY), {"current_healthy": 1}, True, id="not ready, in a set that is not healthy"
+        ),
+        pytest.param(pod(conditions=NOT_READY), {}, False, id="not ready, in a healthy set"),
+        pytest.param(
+            pod(conditions=NOT_READY),
+            {"current_healthy": 1, "policy": "AlwaysAllow"},
+            False,
+            id="not ready, and let go",
+        ),
+        pytest.param(
+            pod(conditions=NOT_READY), {"desired_healthy": 0}, True, id="nothing is demanded, nothing allowed"
+        ),
+        pytest.param(pod(conditions=(b.cond("Ready", "True"),)), {"policy": "AlwaysAllow"}, True, id="ready"),
+    ],
+)
+def test_pods_that_an_exhausted_budget_lets_go(given: Pod, limit: dict[str, Any], held: bool) -> None:
+    """The API server's own exceptions."""
+    found = rows(draining(draining_pods=(given,), pod_disruption_budgets=(budget(**limit),)))
+    assert [row.check for row in found] == (["DrainBlocked"] if held else [])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        pytest.param(
+            (b.cond("DisruptionAllowed", "False"),),
+            ", no eviction allowed since 2026-03-01T10:00:00Z)",
+            id="since when",
+        ),
+        pytest.param((b.cond("DisruptionAllowed", "False", since=None),), "2 demanded)", id="since nobody knows when"),
+        pytest.param((b.cond("DisruptionAllowed", "True"),), "2 demanded)", id="a condition that lags behind"),
+        pytest.param((), "2 demanded)", id="no condition"),
+    ],
+)
+def test_since_when_a_budget_allows_nothing(conditions: tuple[Any, ...], said: str) -> None:
+    """As far as it says so itself."""
+    [row] = rows(draining(pod_disruption_budgets=(budget(conditions=conditions),)))
+    assert said in row.description
+    assert ("no eviction allowed" in row.description) is ("no eviction" in said)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param({"min_available": None, "max_unavailable": 0}, "web (maxUnavailable 0, ", id="at most"),
+        pytest.param(
+            {"min_available": None, "max_unavailable": "0%"}, "web (maxUnavailable 0%, ", id="at most a share"
+        ),
+        pytest.param({"min_available": "100%"}, "web (minAvailable 100%, ", id="at least a share"),
+    ],
+)
+def test_the_rule_of_a_budget_is_told(spec: dict[str, Any], said: str) -> None:
+    """As it is written."""
+    given = budget()
+    [row] = rows(draining(pod_disruption_budgets=(replace(given, spec=replace(given.spec, **spec)),)))
+    assert said in row.description
+
+
+def test_a_pod_of_two_budgets_is_never_evicted() -> None:
+    """Even if both allow it: the API server refuses to choose."""
+    two = (budget("a", disruptions_allowed=1), budget("b", disruptions_allowed=1))
+    [row] = rows(draining(pod_disruption_budgets=two))
+    assert row.summary == (
+        "Node worker-0000 cannot be drained: 2 PodDisruptionBudgets cover pod shop/web-1, and no pod is evicted that "
+        "more than one covers"
+    )
+    two = (budget("a"), budget("b", disruptions_allowed=1))
+    [row] = rows(draining(pod_disruption_budgets=two))
+    assert row.summary.endswith(": 2 PodDisruptionBudgets allow no eviction of pod shop/web-1")
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "why"),
+    [
+        ((), "See on the node whether its container or a volume hangs."),
+        (("example.com/backup",), "It has finalizers that somebody has to remove: example.com/backup."),
+    ],
+)
+def test_a_pod_that_does_not_end(finalizers: tuple[str, ...], why: str) -> None:
+    """Five minutes after its grace period."""
+    stuck = draining(draining_pods=(pod(ends=b.STARTED, finalizers=finalizers),))
+    assert rows(stuck, now=b.STARTED + b.minutes(5)) == []
+    [row] = rows(stuck, now=b.STARTED + b.minutes(6))
+    assert (row.check, row.level, row.since) == ("PodStuckTerminating", "Error", b.STARTED)
+    assert row.summary == "Node worker-0000 cannot be drained: pod shop/web-1 does not end"
+    assert row.description.endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        pytest.param("worker", ("WorkerPool", "worker"), id="of a worker"),
+        pytest.param("master", ("ControlPlane", ""), id="of the control plane"),
+    ],
+)
+def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> None:
+    """The control plane's are told there, all others with their pool."""
+    node = b.node(role=name, **DRAINING)
+    found = draining(nodes=(node,), machine_config_pools=(b.pool(name),), draining_pods=(pod(ends=b.STARTED),))
+    [pool] = assess_pools(
+        found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
+    )
+    assert pool.draining == 1
+    [finding] = of_drains([pool], found.draining_pods, (), {}, b.STARTED + b.minutes(6))
+    assert (finding.scope, finding.pool) == told
+
+
+def test_many_pods_are_counted_in_the_summary() -> None:
+    """And the first are named in the description."""
+    many = tuple(pod(f"web-{i:02}") for i in range(20))
+    [row] = rows(draining(draining_pods=many))
+    assert row.summary.endswith("PodDisruptionBudget shop/web allows no eviction of 20 pods")
+    assert "web-11 is covered" in row.description
+    assert ", and 8 more. Run more" in row.description
+    assert len(row.resources) == 16
+
+
+@pytest.mark.parametrize(
+    ("notes", "wanted"),
+    [
+        ({"desiredDrain": "drain-a", "lastAppliedDrain": "uncordon-b"}, True),
+        ({"desiredDrain": "drain-a"}, True),
+        ({"desiredDrain": "drain-a", "lastAppliedDrain": "drain-a"}, False),
+        ({"desiredDrain": "uncordon-a", "lastAppliedDrain": "drain-a"}, False),
+        ({}, False),
+    ],
+)
+def test_whose_pods_are_worth_reading(notes: dict[str, str], wanted: bool) -> None:
+    """Those of nodes whose drain is asked for and not finished."""
+    assert is_drain_wanted(b.node(**notes)) is wanted
+
+
+WAITING = "Working towards 4.14.1: 1 of 9 done (1% complete), waiting on etcd"
+
+
+def awaiting(operator: Any, message: str = WAITING, failing: Any = "False") -> Snapshot:
+    """An update that waits for etcd."""
+    progressing = b.cond("Progressing", "True", "ClusterOperatorUpdating", message)
+    return b.snapshot(
+        cluster_version=b.version(progressing=progressing, failing=failing),
+        cluster_operators=(operator, b.operator("network")),
+        pending_pods=(),
+    )
+
+
+def busy(name: str = "etcd") -> Any:
+    """An operator that has progressed since the update began."""
+    return b.operator(name, progressing=b.cond("Progressing", "True", "NodeInstaller", "1 node is at revision 8"))
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(30, 0), (31, 1)])
+def test_an_operator_that_the_update_waits_for(minutes: int, said: int) -> None:
+    """With its own reason, message and age, once it takes longer than usual."""
+    found = rows(awaiting(busy()), now=b.STARTED + b.minutes(minutes))
+    assert len(found) == said
+    for row in found:
+        assert row.summary == ("The update has waited for Cluster Operator etcd for over 30 minutes (NodeInstaller)")
+        assert row.description == "etcd: 1 node is at revision 8"
+        assert (row.level, row.impact, row.since) == ("Warning", "Update Speed", b.STARTED)
+
+
+def test_machine_config_may_take_longer() -> None:
+    """It updates the control plane's nodes one by one."""
+    snapshot = awaiting(busy("machine-config"), WAITING.replace("etcd", "machine-config"))
+    assert rows(snapshot, now=b.STARTED + b.minutes(90)) == []
+    assert len(rows(snapshot, now=b.STARTED + b.minutes(91))) == 1
+
+
+def test_whoever_watches_knows_since_when_an_idle_operator_is_waited_for() -> None:
+    """It says nothing of its own; the first look at the message counts, and is carried on."""
+    first = assess(awaiting(b.operator("etcd")), None, b.NOW)
+    later = assess(awaiting(b.operator("etcd")), first, b.NOW + b.minutes(31))
+    [row] = of_status(later).health
+    assert row.since == b.NOW
+    assert row.description == "etcd: It does not say why."
+
+
+def test_a_cluster_version_that_fails_says_so_itself() -> None:
+    """Then the operator is not reported twice."""
+    snapshot = awaiting(busy(), failing=b.cond("Failing", "Unknown", "SlowClusterOperator", "slow"))
+    assert [row.check for row in rows(snapshot, now=b.STARTED + b.minutes(45))] == ["ClusterVersionFailing"]
+
+
+def test_the_awaited_operators_are_in_the_object_from_the_start() -> None:
+    """For programs and pages, long before they are worth a warning; one that is updated is waited for no more."""
+    insight = of_status(assess(awaiting(busy()), None, b.NOW)).cluster_version
+    assert insight is not None
+    assert [(wait.name, wait.since, wait.reason) for wait in insight.waiting_for] == [
+        ("etcd", b.STARTED, "NodeInstaller")
+    ]
+    insight = of_status(assess(awaiting(b.operator("etcd", b.NEW)), None, b.NOW)).cluster_version
+    assert insight is not None
+    assert insight.waiting_for == ()
+
+
+PLATFORM = "openshift-etcd"
+
+
+def pending(*pods: Pod) -> Snapshot:
+    """A cluster in which these pods are pending."""
+    return b.snapshot(pending_pods=pods)
+
+
+def test_pods_that_do_not_start() -> None:
+    """Grouped by owner and reason; a reason that does not pass by itself is an error."""
+    stuck = [pod(f"etcd-{i}", PLATFORM, phase="Pending", waiting="ImagePullBackOff") for i in range(3)]
+    [row] = rows(pending(*stuck), now=b.STARTED + b.minutes(11))
+    assert row.summary == f"3 pods of ReplicaSet {PLATFORM}/web have not started (ImagePullBackOff)"
+    assert (row.level, row.impact, row.since) == ("Error", "Update Stalled", b.STARTED)
+    assert row.description == "On worker-0000. ImagePullBackOff: why"
+    [row] = rows(
+        pending(pod("etcd-1", PLATFORM, phase="Pending", waiting="ContainerCreating", owner="")),
+        now=b.STARTED + b.minutes(11),
+    )
+    assert row.summary == f"Pod {PLATFORM}/etcd-1 has not started (ContainerCreating)"
+    assert (row.level, row.impact) == ("Warning", "Update Speed")
+
+
+def test_a_pod_that_fits_on_no_node() -> None:
+    """The scheduler's words."""
+    unscheduled = b.cond("PodScheduled", "False", "Unschedulable", "0/6 nodes are available")
+    [row] = rows(
+        pending(pod("a", PLATFORM, phase="Pending", node="", conditions=(unscheduled,))),
+        now=b.STARTED + b.minutes(11),
+    )
+    assert row.summary == f"Pod {PLATFORM}/a has not started (Unschedulable)"
+    assert row.description == "On no node yet. 0/6 nodes are available"
+
+
+@pytest.mark.parametrize(
+    ("given", "minutes"),
+    [
+        pytest.param(pod("a", PLATFORM, phase="Pending"), 10, id="for ten minutes only"),
+        pytest.param(pod("a", "shop", phase="Pending"), 60, id="of a user's namespace"),
+        pytest.param(pod("a", PLATFORM, phase="Running"), 60, id="running"),
+        pytest.param(pod("a", PLATFORM, phase="Pending", created=b.STARTED - b.minutes(1)), 60, id="before the update"),
+    ],
+)
+def test_pods_that_are_nobodys_concern(given: Pod, minutes: float) -> None:
+    """Nothing is said."""
+    assert rows(pending(given), now=b.STARTED + b.minutes(minutes)) == []
+
+
+def accepted(status: Any, desired: Any = None) -> Snapshot:
+    """A ClusterVersion that does or does not accept a release."""
+    from msgspec.structs import replace
+
+    cluster = b.version(others=(b.cond("ReleaseAccepted", status, "RetrievePayload", "no such image"),))
+    return b.snapshot(
+        cluster_version=replace(cluster, spec=replace(cluster.spec, desired_update=desired)), pending_pods=()
+    )
+
+
+def test_a_release_that_cannot_be_fetched() -> None:
+    """The update does not even begin, and ClusterVersion says why."""
+    [row] = rows(accepted("False", Update(version="4.14.2")))
+    assert row.summary == "The requested release 4.14.2 was not accepted (RetrievePayload)"
+    assert (row.level, row.impact, row.description, row.since) == (
+        "Error",
+        "Update Stalled",
+        "no such image",
+        b.STARTED,
+    )
+    [row] = rows(accepted("Unknown"))
+    assert row.summary == "The requested release is not accepted yet (RetrievePayload)"
+    assert row.level == "Warning"
+    assert rows(accepted("True")) == []
+
+
+def test_files_of_examples_are_read_by_ocs_rules_alone() -> None:
+    """They know no pods, and oc would not say any of this."""
+    assert rows(b.snapshot(cluster_version=accepted("False").cluster_version)) == []
