@@ -25,7 +25,7 @@ START = "import sys; from runup.operator.main import main; sys.exit(main())"
 # A thread that nobody can interrupt, as one that reads from a hung disk.
 HANGING = f"""
 import asyncio, threading
-from runup.process import manager
+from runup.operator import manager
 inner = manager.Manager.run
 async def run(self):
     asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)

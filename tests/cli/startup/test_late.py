@@ -9,7 +9,7 @@ import pytest
 
 _BEGIN = """
 import sys
-from runup.cli import late
+from runup.cli.startup import late
 for name in late.MODULES: sys.modules.pop(name, None)
 late.install()
 def unread(name): return late.is_unread(sys.modules[name])

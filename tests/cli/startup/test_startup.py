@@ -50,7 +50,7 @@ HEAVY = (
 
 _LISTED = """
 import atexit
-from runup.cli import late, start
+from runup.cli.startup import late, start
 atexit.register(lambda: print("READ", *(n for n, m in sys.modules.items() if not late.is_unread(m)), file=sys.stderr))
 start.runup()
 """
@@ -195,7 +195,7 @@ def test_a_command_that_talks_imports_no_async_stack(words: tuple[str, ...], tmp
 def test_scripts_leave_the_collector_alone() -> None:
     """A short command ends before the collector looks; what it made is not walked when the process ends."""
     told = "import gc, atexit; atexit.register(lambda: print(gc.get_threshold()[0], gc.get_freeze_count()))"
-    code = f"{told}; from runup.cli import start; start.runup()"
+    code = f"{told}; from runup.cli.startup import start; start.runup()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     threshold, frozen = map(int, done.stdout.splitlines()[-1].split())
     assert threshold > 100_000
@@ -226,7 +226,7 @@ def test_scripts_leave_the_collector_alone() -> None:
 def test_how_a_process_ends(words: list[str], before: str, said: str, code: int) -> None:
     """At once, unless that would leave something undone."""
     script = (
-        f"import sys; sys.argv = {['runup', *words]!r}\n{before}\nfrom runup.cli import start; sys.exit(start.runup())"
+        f"import sys; sys.argv = {['runup', *words]!r}\n{before}\nfrom runup.cli.startup import start; sys.exit(start.runup())"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (said in done.stdout, done.returncode) == (True, code)
