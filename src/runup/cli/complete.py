@@ -44,12 +44,3 @@ def folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Leave it to the shell: names of files."""
     return [item(incomplete, type="file")]
-
-
-def _scenarios(_: click.Context) -> Iterable[str]:
-    from runup.sandbox.scenario import folder
-
-    return folder.names()
-
-
-scenarios = of(_scenarios)

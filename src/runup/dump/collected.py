@@ -11,14 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from runup.dump.layout import Layout
 from runup.dump.manifests import JSON, identity
 from runup.dump.objects import Listed
 from runup.dump.plurals import guess_plural
-from runup.sandbox.scenario.folder import Collected
 
 Resource = tuple[str, str]  # group, plural
 _CORE_KINDS = """configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims persistentvolumes pods
@@ -46,6 +45,30 @@ _SHORT = {
 }
 # How `oc adm inspect` names its folders; `all` has what was listed in all namespaces at once.
 _CLUSTER, _NAMESPACES, _CORE, _ALL = "cluster-scoped-resources", "namespaces", "core", "all"
+
+
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Kinds as (group, plural). `whole`: every object is known; `partly`: of some namespaces only.
+
+    `namespaces` names those that were collected, of kinds in part of which that is known.
+    """
+
+    whole: frozenset[tuple[str, str]] = frozenset()
+    partly: frozenset[tuple[str, str]] = frozenset()
+    namespaces: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+
+    def why_partly(self, resource: tuple[str, str]) -> str:
+        """What the records have of a kind in part, and what is not known because of that."""
+        plural, found = resource[1], sorted(self.namespaces.get(resource, ()))
+        if not found:
+            return f"the dump has only a part of the {plural}: whether there were others is not known"
+        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+        named = f"namespace{'s' if len(found) > 1 else ''} {', '.join(found[:MAX_NAMED])}{more}"
+        return f"of {plural} the dump has only the {named}: whether there were others is not known"
 
 
 def collected(

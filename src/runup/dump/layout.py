@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubesandbox.errors import SandboxError
+from kubekit.errors import Terminal
 from runup.dump.manifests import SUFFIXES
 
 CASE_PARTS = ("cv", "co", "mcp", "mc", "node", "mco-deployment")
@@ -21,7 +21,7 @@ _INSPECT = frozenset({"cluster-scoped-resources", "namespaces"})
 _NOT_OBJECTS = frozenset({"pods", "host_service_logs", "audit_logs", "static-pods", "monitoring", "network_logs"})
 
 
-class BadDump(SandboxError):
+class BadDump(Terminal):
     """The folder is no dump that can be imported."""
 
 

@@ -13,13 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from runup.dump import archive, moment, objects
-from runup.dump.collected import collected
+from runup.dump.collected import Collected, collected
 from runup.dump.layout import BadDump, Layout, find
 from runup.dump.manifests import JSON, identity
 from runup.dump.mending import mended
 from runup.dump.objects import Listed
 from runup.dump.plurals import guess_plural
-from runup.sandbox.scenario.folder import Collected
 
 # Kinds that a cluster writes by the thousand and that say nothing about an update, or that must not be copied.
 SKIPPED_KINDS = frozenset(

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
-from kubesandbox.errors import SandboxError
 
 JSON = dict[str, Any]
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
-class BadManifest(SandboxError):
+class BadManifest(Terminal):
     """A file is no YAML or JSON, or what it holds is no Kubernetes object."""
 
 

@@ -17,9 +17,8 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.api.owned_v1 import Configuration
-from runup.applying.control.surroundings import API_SERVER
 from runup.process import tls
-from runup.process.tls import TlsProfile
+from runup.process.tls import API_SERVER, TlsProfile
 
 log = structlog.get_logger("serving")
 VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}

@@ -12,9 +12,12 @@ from typing import Any
 
 import yaml as pyyaml
 
+from kubekit.api.scheme import Resource
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 
+API_SERVER = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)
+"""Its object `cluster` has the profile."""
 KINDS = frozenset(
     {
         ("operator.openshift.io/v1alpha1", "GenericOperatorConfig"),

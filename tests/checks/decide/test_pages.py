@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kubekit.lang import yaml
+from runup.advice.decide import origin
 from runup.advice.decide import risks as in_cluster
 from runup.checks import catalogue, pages
 from runup.checks.catalogue import CHECKS, operator_health
@@ -41,7 +42,7 @@ def _is_name(value: object) -> bool:
 
 def of_results() -> Iterator[str]:
     """Of the constants of `results` those that are no reason of a verdict."""
-    not_risks = results.REASONS | {"Applies"}
+    not_risks = origin.REASONS | {"Applies"}
     yield from (
         value for key, value in vars(results).items() if key.isupper() and _is_name(value) and value not in not_risks
     )

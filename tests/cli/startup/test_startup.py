@@ -225,9 +225,8 @@ def test_scripts_leave_the_collector_alone() -> None:
 )
 def test_how_a_process_ends(words: list[str], before: str, said: str, code: int) -> None:
     """At once, unless that would leave something undone."""
-    script = (
-        f"import sys; sys.argv = {['runup', *words]!r}\n{before}\nfrom runup.cli.startup import start; sys.exit(start.runup())"
-    )
+    begin = f"import sys; sys.argv = {['runup', *words]!r}\n{before}\n"
+    script = begin + "from runup.cli.startup import start; sys.exit(start.runup())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (said in done.stdout, done.returncode) == (True, code)
 

@@ -20,6 +20,7 @@ from kubekit.api.meta_v1 import Status
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.request import Request
+from runup.advice.decide.origin import IN_PROGRESS
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait
@@ -27,7 +28,6 @@ from runup.clusterversion.cli.request import Request as Asked
 from runup.clusterversion.cli.targets import Flags
 from runup.clusterversion.cli.view import LEAVE, Progress, changed, region, so_far
 from runup.preflight.decide.findings import Risk
-from runup.preflight.decide.results import IN_PROGRESS
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
 CHECKING = "Preflight of 5.2.0 from 5.0.0: 4 of 7 checks done, 1 risk applies."

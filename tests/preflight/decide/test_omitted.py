@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from runup.advice.decide import origin
 from runup.advice.decide.candidates import ALWAYS
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide import results
@@ -20,7 +21,7 @@ def test_what_a_preflight_found_and_nobody_has_room_for(status: Any) -> None:
     assert (found.risk.name, found.risk.message) == (results.OMITTED, "Preflight=5.1.0: 3 more risks")
     assert found.from_preflight
     assert found.applies.status == status
-    assert found.applies.reason == (results.VALIDATION if status == "True" else results.PARTIAL)
+    assert found.applies.reason == (origin.VALIDATION if status == "True" else origin.PARTIAL)
     assert found.risk.url == documentation.page(results.OMITTED)
 
 
@@ -32,7 +33,7 @@ def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
     assert not found.from_preflight
     assert (found.applies.status, found.risk.matching_rules) == (status, ALWAYS)
     assert found.risk.url == documentation.page(results.OTHERS_OMITTED)
-    assert not results.is_preflights(found.risk)
+    assert not origin.is_preflights(found.risk)
     assert results.OMITTED != results.OTHERS_OMITTED
 
 
@@ -43,7 +44,7 @@ def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
 def test_whose_a_stored_risk_is(name: str, whose: bool) -> None:
     """By its name, where its verdict does not say."""
     risk = ConditionalUpdateRisk(name=getattr(results, name), message="m", url="u", matching_rules=ALWAYS)
-    assert results.is_preflights(risk) is whose
+    assert origin.is_preflights(risk) is whose
 
 
 @pytest.mark.parametrize(("holds_up", "version", "named"), [(True, "5.1.0", "5.1.0"), (False, "", "i@sha256:1")])
@@ -61,8 +62,8 @@ BASE, HERE = "https://a.example/docs/", "https://b.example/docs/"
 def test_links_that_are_moved(to: str) -> None:
     """To where the pages are, if anybody knows; of a risk nothing else changes."""
     risk = results.path_not_offered(Release(version="5.1.0"), "5.0.0")
-    page = documentation.page(results.NOT_OFFERED, BASE)
+    page = documentation.page(origin.NOT_OFFERED, BASE)
     given = replace(risk, risk=replace(risk.risk, url=page))
     (found,) = results.with_links([given], (BASE,), to)
-    assert found.risk.url == (documentation.page(results.NOT_OFFERED, HERE) if to else page)
+    assert found.risk.url == (documentation.page(origin.NOT_OFFERED, HERE) if to else page)
     assert replace(found, risk=given.risk) == given

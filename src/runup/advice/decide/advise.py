@@ -12,13 +12,12 @@ from datetime import datetime
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import Version, parse
 from runup.advice.decide import graph as graphs
-from runup.advice.decide import risks, service
+from runup.advice.decide import origin, risks, service
 from runup.advice.decide.candidates import Candidate, from_advice
 from runup.advice.decide.graph import MULTI, Advice, BadGraph, Graph
 from runup.advice.decide.promql import NOTHING, Known
 from runup.advice.decide.service import Failure, Query, ServiceState
 from runup.api.config_v1 import ClusterVersionSpec, ClusterVersionStatus, ConditionalUpdate, Release
-from runup.preflight.decide import results
 
 _KEEPS = ("RemoteFailed", "ResponseFailed", "ResponseInvalid")
 
@@ -123,10 +122,10 @@ def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
 
 def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
     """`update` with the service's risks only; None where the service never offered it."""
-    if any(risk.name == results.NOT_OFFERED for risk in update.risks):
+    if any(risk.name == origin.NOT_OFFERED for risk in update.risks):
         return None
     theirs = tuple(
-        graphs.known_rules(risk) for risk in update.risks if not results.is_preflights(risk) and not risks.owns(risk)
+        graphs.known_rules(risk) for risk in update.risks if not origin.is_preflights(risk) and not risks.owns(risk)
     )
     return ConditionalUpdate(release=update.release, risks=theirs)
 

@@ -22,6 +22,7 @@ from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, Proxy, Sur
 from runup.applying.decide.task import Task
 from runup.process import tls
 from runup.process.leading import cancel, keep_running
+from runup.process.tls import API_SERVER
 
 _CLUSTER = NamespacedName("", "cluster")
 _HTTPS = "443"
@@ -31,11 +32,7 @@ def _config(kind: str, plural: str) -> Resource:
     return Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
 
 
-PROXY, API_SERVER, INFRASTRUCTURE = (
-    _config("Proxy", "proxies"),
-    _config("APIServer", "apiservers"),
-    _config("Infrastructure", "infrastructures"),
-)
+PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "infrastructures")
 
 
 class ClusterGives:

@@ -15,12 +15,12 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.gotext import quoted
+from runup.advice.decide import origin
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.cli.errors import CommandError
 from runup.cli.parsing import PullSpec, pull_spec
 from runup.cli.render.text import Output, err, out, reason_and_message
 from runup.cli.versions import check_version, newest_first
-from runup.preflight.decide import results
 from runup.preflight.decide.findings import accepted_names, not_recommended
 
 FORCE_WARNING = (
@@ -42,12 +42,12 @@ EXPLICIT_WARNING = (
     "for the update to proceed anyway\n"
 )
 _NOTES = {
-    results.OUTDATED: (
+    origin.OUTDATED: (
         "what the preflight of {version} found is old, and nobody has looked since; "
         "check again with runup upgrade --mode=preflight --to={version}"
     ),
-    results.FAILED: "the preflight of {version} has failed, so its risks are not known",
-    results.RUNNING: "the preflight of {version} has not finished; the update waits for it, at most its time limit",
+    origin.FAILED: "the preflight of {version} has failed, so its risks are not known",
+    origin.RUNNING: "the preflight of {version} has not finished; the update waits for it, at most its time limit",
 }
 
 

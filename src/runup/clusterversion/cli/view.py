@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from runup.advice.decide.origin import IN_PROGRESS, INCOMPLETE, OUTDATED
 from runup.cli.output import bare, screen_of
 from runup.cli.render.screen import Drawn, Screen, joined
 from runup.cli.render.table import drawn, wrapped
 from runup.preflight.cli.render.preflight import brief_table
 from runup.preflight.decide.findings import Findings, Risk
-from runup.preflight.decide.results import IN_PROGRESS, INCOMPLETE, OUTDATED
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -22,6 +22,7 @@ from kubekit.api.meta_v1 import Condition
 from kubekit.lang.cut import cut, stored_bytes
 from kubekit.lang.formats import is_uri
 from kubekit.lang.printable import is_hazardous, printable
+from runup.advice.decide import origin
 from runup.advice.decide.candidates import ALWAYS, MAX_RISKS_AN_UPDATE, Candidate, JudgedRisk, add_risks
 from runup.api.config_v1 import (
     ClusterVersionStatus,
@@ -60,7 +61,7 @@ _OVERHEAD = 600
 _IMAGE = re.compile(r"[!-~]{1,1024}")
 _WORST = {"True": 0, "Unknown": 1, "False": 2}
 # What stands for the preflight itself is shown before what it found.
-_FIRST = (results.IN_PROGRESS, results.INCOMPLETE, results.NOT_OFFERED)
+_FIRST = (origin.IN_PROGRESS, origin.INCOMPLETE, origin.NOT_OFFERED)
 
 
 def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:

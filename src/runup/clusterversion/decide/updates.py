@@ -18,7 +18,7 @@ from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.errors import Terminal, Waiting
 from kubekit.lang.cut import joined
 from kubekit.lang.version import parse
-from runup.advice.decide import acceptance
+from runup.advice.decide import acceptance, origin
 from runup.advice.decide.candidates import Candidate, holding
 from runup.advice.decide.recommended import recommended, unaccepted
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
@@ -29,7 +29,6 @@ from runup.clusterversion.decide.preconditions import Objection
 from runup.clusterversion.decide.preflights import RECHECK, again, check_work, ending, look_work
 from runup.clusterversion.decide.request import UpdateRequest
 from runup.clusterversion.decide.view import View
-from runup.preflight.decide import results
 from runup.preflight.decide.attempt import digest_of
 from runup.preflight.decide.steps import Trust
 
@@ -120,8 +119,8 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
     candidate = _candidate(candidates, target)
     exposed = unaccepted(candidate, view.accepted) if candidate else ()
-    if not update.force and results.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
-        return Decision(_unknown(_unfinished(candidate, target), reason=results.RUNNING))
+    if not update.force and origin.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
+        return Decision(_unknown(_unfinished(candidate, target), reason=origin.RUNNING))
     if exposed and view.accepts_risks and not update.force:
         return Decision(_refused("UnacceptedRisks", _unaccepted_text(view, target, exposed)))
     if same_image(target.image, view.observed.facts.release.image):
@@ -222,7 +221,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 def _by_version(candidate: Candidate) -> Candidate:
     """`candidate` as far as it decides whether its version may be asked for: an unfinished preflight is waited for."""
     held = holding(candidate)
-    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != results.IN_PROGRESS))
+    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != origin.IN_PROGRESS))
 
 
 def _with_texts(release: Release, view: View) -> Release:
@@ -294,7 +293,7 @@ def _lapsed(view: View, exposed: Sequence[str]) -> str:
 
 
 def _unfinished(candidate: Candidate | None, target: Release) -> str:
-    said = next((r.applies.message for r in candidate.risks if r.name == results.IN_PROGRESS), "") if candidate else ""
+    said = next((r.applies.message for r in candidate.risks if r.name == origin.IN_PROGRESS), "") if candidate else ""
     return f"Waiting for the preflight of {target.version} to finish, at most its time limit: {said}"
 
 

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, ConditionStatus
+from runup.advice.decide.origin import OUTDATED, is_preflights
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUpdateRisk
 from runup.preflight.decide.conditions import COMPLETED, FAILED, RUNNING, TYPES
 from runup.preflight.decide.history import History
 from runup.preflight.decide.report import Report, ReportedCheck, ReportedResource, ReportedRisk
-from runup.preflight.decide.results import OUTDATED, is_preflights
 from runup.release.decide import documentation
 
 NONE, COULD_NOT_RUN, APPLY, UNKNOWN = 0, 1, 2, 3

@@ -15,21 +15,22 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.advice.decide import rules
 from runup.advice.decide.candidates import ALWAYS, JudgedRisk
+from runup.advice.decide.origin import (
+    FAILED,
+    IN_PROGRESS,
+    INCOMPLETE,
+    NOT_OFFERED,
+    OUTDATED,
+    PARTIAL,
+    RUNNING,
+    STALE,
+    VALIDATION,
+)
 from runup.advice.decide.rules import APPLIES
 from runup.api.config_v1 import ConditionalUpdateRisk, Release
 from runup.preflight.decide.report import OMITTED, Report, ReportedRisk
 from runup.release.decide import documentation
 
-IN_PROGRESS = "PreflightInProgress"
-INCOMPLETE = "PreflightIncomplete"
-NOT_OFFERED = "UpdatePathNotOffered"
-VALIDATION = "PreflightValidation"
-RUNNING = "PreflightRunning"
-FAILED = "PreflightFailed"
-PARTIAL = "PreflightPartial"
-OUTDATED = "PreflightOutdated"
-STALE = "ReportStale"
-REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE})
 # What stands for the risks that an update has no room for: a preflight's among them, or the update service's alone.
 OTHERS_OMITTED = "UpdateRisksOmitted"
 OMISSIONS = (OMITTED, OTHERS_OMITTED)
@@ -83,15 +84,6 @@ def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: 
         return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
     return JudgedRisk(risk, rules.match(text) if status == "True" else rules.could_not_evaluate(risk, text))
-
-
-def is_preflights(risk: ConditionalUpdateRisk) -> bool:
-    """Whether a risk found in a stored status came from a preflight (its verdict's reason says so)."""
-    return any(condition.reason in REASONS for condition in risk.conditions) or risk.name in (
-        IN_PROGRESS,
-        INCOMPLETE,
-        NOT_OFFERED,
-    )
 
 
 def _reported(risk: ReportedRisk, checked: Checked) -> JudgedRisk:

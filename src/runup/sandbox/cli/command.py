@@ -27,6 +27,12 @@ _LEFT_OUT_SHOWN = 5
 RUNNERS = ["runc", "bubblewrap", "process"]
 
 
+def _scenarios(_: click.Context) -> Iterable[str]:
+    from runup.sandbox.scenario import folder
+
+    return folder.names()
+
+
 @click.group("sandbox", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 def sandbox() -> None:
     """A cluster on this machine to try things on.
@@ -43,7 +49,7 @@ def sandbox() -> None:
     "--scenario",
     default="",
     metavar="NAME",
-    shell_complete=complete.scenarios,
+    shell_complete=complete.of(_scenarios),
     help="Which cluster; `runup sandbox list` shows them.",
 )
 @click.option(
@@ -220,12 +226,12 @@ def _started(folder: Path, steps: Iterator[Progress]) -> int:
 
 def guarded(run: Callable[[], int]) -> int:
     """Run a command; a sandbox's error is one line that names the way out."""
-    from kubesandbox.errors import SandboxError
+    from kubekit.errors import Terminal
     from runup.cli.errors import CommandError
 
     try:
         return run()
-    except SandboxError as error:
+    except Terminal as error:
         raise CommandError(error.message) from error
 
 

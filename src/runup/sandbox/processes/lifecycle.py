@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, machine_now
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.volumes import write
@@ -64,7 +65,7 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
             raise
         words = _last_words(data)
         _unmake(data, keep=was_there)
-        if isinstance(error, SandboxError):
+        if isinstance(error, Terminal):
             raise SandboxError(error.message.replace(_see(data), words), reason=error.reason) from error
         raise
 

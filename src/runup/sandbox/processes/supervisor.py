@@ -13,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
+from kubekit.errors import Terminal
 from kubekit.kube.clock import OFFSET, Clock, SystemClock
 from kubekit.lang.lossy import Lossy
 from kubesandbox.errors import SandboxError
@@ -114,7 +115,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         asyncio.run(supervise(arguments.data.resolve(), SystemClock()))
-    except (SandboxError, OSError) as error:
+    except (Terminal, OSError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -10,7 +10,6 @@ taken over. Unknown keys are refused, so that a typing mistake does not become a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from kubekit.lang import version as versions
 from kubekit.lang import yaml as kyaml
 from kubesandbox.errors import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
+from runup.dump.collected import Collected
 from runup.dump.manifests import JSON, identity, objects_under
 from runup.process.names import OPERATOR_NAMESPACE
 
@@ -135,28 +135,6 @@ class _ScenarioFile(_Input, frozen=True):
 
 
 # Namespaces that one line names.
-MAX_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """Kinds as (group, plural). `whole`: every object is known; `partly`: of some namespaces only.
-
-    `namespaces` names those that were collected, of kinds in part of which that is known.
-    """
-
-    whole: frozenset[tuple[str, str]] = frozenset()
-    partly: frozenset[tuple[str, str]] = frozenset()
-    namespaces: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-
-    def why_partly(self, resource: tuple[str, str]) -> str:
-        """What the records have of a kind in part, and what is not known because of that."""
-        plural, found = resource[1], sorted(self.namespaces.get(resource, ()))
-        if not found:
-            return f"the dump has only a part of the {plural}: whether there were others is not known"
-        more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-        named = f"namespace{'s' if len(found) > 1 else ''} {', '.join(found[:MAX_NAMED])}{more}"
-        return f"of {plural} the dump has only the {named}: whether there were others is not known"
 
 
 @dataclass(frozen=True, slots=True)

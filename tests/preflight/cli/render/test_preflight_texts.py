@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tests.preflight.cli.render import samples
 from tests.preflight.cli.render.samples import WHEN
 
+from runup.advice.decide.origin import OUTDATED
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
@@ -38,7 +39,6 @@ from runup.preflight.cli.render.preflight import (
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.history import History
 from runup.preflight.decide.report import FORMAT, Report, ReportedResource, ReportedRisk
-from runup.preflight.decide.results import OUTDATED
 
 
 def found(*risks: Risk, **changes: Any) -> Findings:

@@ -11,6 +11,7 @@ from datetime import datetime
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.lang.value import Value
+from runup.advice.decide.origin import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, texts
@@ -20,7 +21,6 @@ from runup.preflight.decide import findings
 from runup.preflight.decide import history as histories
 from runup.preflight.decide.findings import Accepted, Findings
 from runup.preflight.decide.history import History
-from runup.preflight.decide.results import OUTDATED
 
 _LONGEST = 100
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from kubekit.api import codec
+from runup.advice.decide.origin import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.render.screen import PIPE, Drawn, Screen, joined
 from runup.cli.render.table import Column, Row, Table, drawn, wrapped
 from runup.cli.render.text import Output, age, out, timestamp
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
 from runup.preflight.decide.report import ReportedResource
-from runup.preflight.decide.results import OUTDATED
 
 _MAX_OBJECTS = 10
 # What helps, where the condition's own message has not said it. "Over" as in docs/spec/conditions.md.
