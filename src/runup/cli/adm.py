@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from runup.cli.connection import connection_options
-from runup.cli.startup.lazy import LazyGroup
+from runup.cli.lazy import LazyGroup
 
 
 @click.command(

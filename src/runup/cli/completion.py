@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from runup.cli.startup.lazy import Command
+from runup.cli.lazy import Command
 
 HOW = {
     "bash": "source <(runup completion bash)",

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.connection import connection_options
+from runup.cli.lazy import LazyGroup
 from runup.cli.output import shown
-from runup.cli.startup.lazy import LazyGroup
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.clusterversion.cli.command:upgrade",

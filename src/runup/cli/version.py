@@ -6,8 +6,8 @@ import click
 
 from runup import __version__
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.startup.lazy import Command
 
 
 @click.command("version", cls=Command)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import click
 
+from runup.cli.lazy import LazyGroup
 from runup.cli.output import shown
-from runup.cli.startup.lazy import LazyGroup
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import UsageProblem
+from runup.cli.lazy import Command, Group, LazyGroup
 from runup.cli.options import HelpOption, Option, option, with_options
-from runup.cli.startup.lazy import Command, Group, LazyGroup
 from runup.operator.leadership import leadership
 from runup.operator.serving import serving
 

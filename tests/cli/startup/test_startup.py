@@ -23,7 +23,7 @@ ALLOWED = {
     "runup.cli.complete",
     "runup.cli.connection",
     "runup.cli.startup.late",
-    "runup.cli.startup.lazy",
+    "runup.cli.lazy",
     "runup.cli.main",
     "runup.cli.options",
     "runup.cli.output",

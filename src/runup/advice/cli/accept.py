@@ -18,8 +18,8 @@ from kubekit.lang.value import Value
 from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
+from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.startup.lazy import Command
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient

@@ -11,10 +11,10 @@ from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, read
+from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.overview import channel_line
 from runup.cli.render.text import Output, err, machine, out
-from runup.cli.startup.lazy import Command
 from runup.cli.telling import Teller
 
 _CLEARED = "cluster will no longer request available update recommendations."

@@ -10,7 +10,7 @@ import click
 
 from kubekit.lang.files import contents
 from runup.cli.errors import CommandError
-from runup.cli.startup.lazy import Group
+from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from kubekit.lang.version import Version

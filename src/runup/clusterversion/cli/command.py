@@ -13,8 +13,8 @@ import click
 from runup.cli import complete, names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
+from runup.cli.lazy import LazyGroup
 from runup.cli.options import option, with_options
-from runup.cli.startup.lazy import LazyGroup
 
 _OC_FLAGS = (
     option("--to", metavar="VERSION", default="", shell_complete=names.versions, help="The version to go to."),

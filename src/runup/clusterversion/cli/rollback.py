@@ -8,9 +8,9 @@ from kubekit.lang.value import Value
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
 from runup.cli.facts import JSON, Facts, Release, mapping, read, text
+from runup.cli.lazy import Command
 from runup.cli.options import option
 from runup.cli.render.text import out
-from runup.cli.startup.lazy import Command
 from runup.cli.telling import Teller
 from runup.cli.versions import check_version, numbers, order
 

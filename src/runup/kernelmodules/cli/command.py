@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from runup.cli.connection import connection_of, connection_options
-from runup.cli.startup.lazy import Group
+from runup.cli.lazy import Group
 from runup.release.cli.shared import access, guarded, registry_options
 
 

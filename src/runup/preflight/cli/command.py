@@ -15,7 +15,7 @@ import click
 
 from runup.cli import names
 from runup.cli.connection import connection_of, connection_options
-from runup.cli.startup.lazy import Group
+from runup.cli.lazy import Group
 from runup.release.cli.shared import access, guarded, registry_options
 
 if TYPE_CHECKING:

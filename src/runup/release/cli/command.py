@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from runup.cli.errors import CommandError
-from runup.cli.startup.lazy import Group
+from runup.cli.lazy import Group
 from runup.release.cli.compare import diff
 from runup.release.cli.look import explain, extract
 from runup.release.cli.shared import OUTPUT, access, guarded, items, registry_options

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 from runup.cli.output import screen_of
-from runup.cli.startup.lazy import Command
 from runup.release.cli.shared import OUTPUT, access, guarded, registry_options
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from runup.cli import complete
-from runup.cli.startup.lazy import Group
+from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from runup.sandbox.processes.lifecycle import Progress

@@ -25,8 +25,8 @@ from typing import Any, TextIO
 import click
 
 from kubekit.lang.printable import printable
+from runup.cli.lazy import Command
 from runup.cli.output import bare
-from runup.cli.startup.lazy import Command
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"

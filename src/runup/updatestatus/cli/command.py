@@ -13,8 +13,8 @@ import click
 from runup.cli import complete
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.startup.lazy import Command
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection

@@ -9,8 +9,8 @@ import click
 
 from runup.cli import complete
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Group
 from runup.cli.options import with_options
-from runup.cli.startup.lazy import Group
 from runup.release.cli.shared import access, registry_options
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from kubekit.lang.value import Value
 from runup.cli import complete
 from runup.cli.connection import Connection, connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem
+from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.startup.lazy import Command
 
 
 @click.command("recommend", cls=Command)

@@ -7,8 +7,8 @@ import sys
 import click
 
 from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
 from runup.cli.options import option
-from runup.cli.startup.lazy import Command
 
 
 @click.command("check", cls=Command)
