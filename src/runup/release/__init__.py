@@ -1,0 +1,1 @@
+"""Releases: their images, payloads, signatures, and which manifest a cluster gets."""

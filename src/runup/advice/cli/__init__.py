@@ -1,0 +1,1 @@
+"""`runup upgrade recommend`, `channel`, `accept`, and `runup graph`."""

@@ -1,0 +1,1 @@
+"""Asks the update service and Prometheus; what they said is observed."""

@@ -1,0 +1,1 @@
+"""`runup checks`: checks are written, tested and listed."""

@@ -1,0 +1,1 @@
+"""Decides what checks come to: values in, outcomes and reports out."""

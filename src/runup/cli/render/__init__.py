@@ -1,0 +1,1 @@
+"""What the texts and pages of all commands are made of."""

@@ -1,0 +1,1 @@
+"""How a command begins and ends; everything that is done for a fast start."""

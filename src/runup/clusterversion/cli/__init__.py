@@ -1,0 +1,1 @@
+"""`runup upgrade`, `rollback` and `check`: commands that read and edit ClusterVersion."""

@@ -1,0 +1,1 @@
+"""`runup kmod`: whether kernel modules will load, without an operator."""

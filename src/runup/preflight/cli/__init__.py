@@ -1,0 +1,1 @@
+"""`runup preflight`: a preflight without an operator, and what earlier ones found."""

@@ -1,0 +1,1 @@
+"""`runup release`: release images are made, read and compared."""

@@ -1,0 +1,1 @@
+"""Asks registries and signature stores about releases, and builds release images."""

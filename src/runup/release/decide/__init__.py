@@ -1,0 +1,1 @@
+"""Decides about releases: payloads read, manifests chosen, releases compared."""

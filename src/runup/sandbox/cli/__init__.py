@@ -1,0 +1,1 @@
+"""`runup sandbox` and `runup demo`."""

@@ -1,0 +1,1 @@
+"""A sandbox's processes: started, kept alive and ended."""

@@ -1,0 +1,1 @@
+"""A scenario's cluster made: settings, and the objects that are created first."""

@@ -1,0 +1,1 @@
+"""`runup graph`: an update service's graph is made, served and looked into."""

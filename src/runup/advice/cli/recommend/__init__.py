@@ -1,0 +1,1 @@
+"""`runup upgrade recommend`: updates, and what speaks against each."""

@@ -1,0 +1,1 @@
+"""`runup check`: what must be so before a preflight or an update, one row a question."""

@@ -1,0 +1,1 @@
+"""Findings of preflights as text, tables and pages."""

@@ -1,0 +1,1 @@
+"""An UpdateStatus as text, as a log of changes, and as a page."""
