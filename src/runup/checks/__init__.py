@@ -1,1 +1,1 @@
-"""Checks of a cluster before an update: what a check is, those that every release carries, and the commands about them."""
+"""Checks of a cluster before an update: what a check is, those of every release, and the commands about them."""

@@ -1,1 +1,1 @@
-"""Dumps of real clusters (must-gather, `oc adm inspect`, folders of YAML) turned into a scenario."""
+"""Dumps of real clusters (must-gather, `oc adm inspect`, folders of YAML): objects, and what they prove complete."""

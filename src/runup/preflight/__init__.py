@@ -1,1 +1,1 @@
-"""A preflight from the target release: its workload, the target's process, its report, and the risks that come of it."""
+"""A preflight from the target release: its workload, its process, its report, and the risks that come of it."""
