@@ -14,15 +14,16 @@ from runup.clusterversion.cli.check import probe
 from runup.clusterversion.cli.check.model import Right
 
 ROOT = Path(__file__).parents[2]
-DOMAIN = ROOT / "src" / "runup" / "domain"
+SOURCE = ROOT / "src" / "runup"
 TROUBLESHOOTING = (ROOT / "docs" / "troubleshooting.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text()
 NAME = re.compile(r"[A-Z][a-z]+(?:[A-Z][A-Za-z]*)+|[A-Z]{3}[A-Za-z]+|Unschedulable|Evicted")
 RUNBOOK = re.compile(r"\*\*Means\*\*.*\*\*Look\*\*.*\*\*[Dd]o\*\*", re.DOTALL)
 # Where conditions of preflights and updates get their reasons.
 PLACES = (
-    *(f"clusterversion/{name}.py" for name in ("preflights", "request", "targets", "updates", "preconditions")),
-    *(f"preflight/{name}.py" for name in ("outcome", "report", "starting", "results")),
+    *(f"clusterversion/decide/{name}.py" for name in ("preflights", "request", "targets", "updates", "preconditions")),
+    *(f"preflight/decide/{name}.py" for name in ("outcome", "report", "starting", "results")),
+    "advice/decide/origin.py",
 )
 # What looks like a reason there and is none: types of conditions, risks, events, states of pods, and what goes well.
 NO_REASON = {
@@ -55,7 +56,7 @@ NO_REASON = {
 def reasons() -> Iterator[str]:
     """Every constant of those modules that is a reason."""
     for place in PLACES:
-        for node in ast.walk(ast.parse((DOMAIN / place).read_text())):
+        for node in ast.walk(ast.parse((SOURCE / place).read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.fullmatch(node.value):
                 yield node.value
 

@@ -1,6 +1,11 @@
-"""The kinds of OpenShift, OLM and KMM: rows of `kubekit.api.scheme` for the types of this package."""
+"""The kinds of OpenShift, OLM and KMM: rows of `kubekit.api.scheme` for the types of this package.
 
-from kubekit.api.scheme import RESOURCES, Resource
+Whoever reads the whole table imports it from here: it has these rows then, whatever else was imported before.
+"""
+
+from kubekit.api.scheme import RESOURCES as RESOURCES
+from kubekit.api.scheme import Resource
+from kubekit.api.scheme import types as types
 
 
 def _config(kind: str, plural: str) -> Resource:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
-from kubekit.api.scheme import RESOURCES
 from kubekit.kube import calls
 from kubekit.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from runup.api.kinds import RESOURCES
 from runup.cli.errors import CommandError
 from runup.cli.output import write as write
 from runup.cli.place import operator_namespace

@@ -5,7 +5,7 @@ The cases hold a word that no case may have, so that a skeleton does not pass by
 
 from __future__ import annotations
 
-from kubekit.api.scheme import RESOURCES
+from runup.api.kinds import RESOURCES
 from runup.checks.decide.cases import REPLACE
 from runup.cli.errors import CommandError
 

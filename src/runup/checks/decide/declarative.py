@@ -15,9 +15,10 @@ from typing import Any, get_args
 import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire, key_of
-from kubekit.api.scheme import RESOURCES, Resource
+from kubekit.api.scheme import Resource
 from kubekit.lang.cel import CelError, CelSyntaxError, Program, compile_cel
 from runup.advice.decide import promql
+from runup.api.kinds import RESOURCES
 from runup.checks.decide import declared_page
 from runup.checks.decide.engine import PARTIAL, one_line
 from runup.checks.decide.locate import line_of

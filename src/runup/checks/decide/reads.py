@@ -14,7 +14,8 @@ from typing import Any, cast
 import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire
-from kubekit.api.scheme import Resource, types
+from kubekit.api.scheme import Resource
+from runup.api.kinds import types
 
 # Nothing of it was in the text: CEL's `has()` must say so.
 UNSET = msgspec.UNSET
