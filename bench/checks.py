@@ -128,7 +128,7 @@ def evaluate(folder: Path) -> dict[str, Any]:
     from kubekit.kube.pages import page_reader
     from kubekit.lang.version import Version
     from runup.checks.catalogue import CHECKS
-    from runup.checks.catalogue.pods import PODS
+    from runup.checks.catalogue.shared.pods import PODS
     from runup.checks.decide import engine
     from runup.checks.decide.declarative import declared_check
     from runup.checks.decide.model import Context, Snapshot

@@ -15,7 +15,7 @@ from kubekit.api.scheme import RESOURCES, Resource, resource_of
 from kubekit.lang.version import Version
 from runup.api import config_v1, machineconfig_v1, operator_v1
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.pods import PODS
+from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.model import Context, Snapshot
 
 SINCE = datetime(2026, 1, 14, 9, 30, tzinfo=UTC)

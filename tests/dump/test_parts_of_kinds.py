@@ -19,7 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_config
 from kubesandbox.apiserver.server import ApiServer
-from runup.checks.catalogue.drain_blocked import CHECK
+from runup.checks.catalogue.workloads.drain_blocked import CHECK
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.dump import load
 from runup.preflight.control.client import ReadOnlyClient

@@ -25,19 +25,11 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.lang.version import Version
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate, Infrastructure, Network, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue import (
-    CHECKS,
-    drain_blocked,
-    dual_stack,
-    feature_set,
-    kubelet_skew,
-    node_health,
-    operator_health,
-    operator_upgradeable,
-    pool_health,
-    pool_paused,
-    update_in_progress,
-)
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.network import dual_stack
+from runup.checks.catalogue.nodes import kubelet_skew, node_health, pool_health, pool_paused
+from runup.checks.catalogue.platform import feature_set, operator_health, operator_upgradeable, update_in_progress
+from runup.checks.catalogue.workloads import drain_blocked
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check
 from runup.preflight.decide.report import NAME

@@ -11,10 +11,10 @@ from tests.factories import context, network, node, pool, snapshot
 
 from kubekit.lang.version import Version
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.kernel_modules import same_image
-from runup.checks.catalogue.max_unavailable import allowed
-from runup.checks.catalogue.node_pools import by_pool
-from runup.checks.catalogue.olm import BadMaximum, allows, maximum
+from runup.checks.catalogue.nodes.kernel_modules import same_image
+from runup.checks.catalogue.nodes.max_unavailable import allowed
+from runup.checks.catalogue.nodes.node_pools import by_pool
+from runup.checks.catalogue.olm.shared.olm import BadMaximum, allows, maximum
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.objects import snapshot_of
 

@@ -29,19 +29,15 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, UpdateHistory
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.operator_v1 import Etcd
-from runup.checks.catalogue import (
-    budget_pods,
+from runup.checks.catalogue.control_plane import etcd_members
+from runup.checks.catalogue.nodes import kubelet_skew, node_health, node_pools, pool_health
+from runup.checks.catalogue.platform import (
     cluster_version_health,
-    drain_blocked,
-    etcd_members,
-    kubelet_skew,
-    node_health,
-    node_pools,
     operator_health,
     operator_upgradeable,
-    pool_health,
     update_in_progress,
 )
+from runup.checks.catalogue.workloads import budget_pods, drain_blocked
 from runup.checks.decide import results
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Finding

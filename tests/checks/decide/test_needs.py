@@ -14,7 +14,7 @@ from tests.factories import context
 
 from kubekit.api.scheme import Resource
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.presence import DEFINITIONS
+from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide import page, rights
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import Applies, Check, Context, Snapshot

@@ -14,7 +14,8 @@ from kubekit.lang import yaml
 from runup.advice.decide import origin
 from runup.advice.decide import risks as in_cluster
 from runup.checks import catalogue, pages
-from runup.checks.catalogue import CHECKS, operator_health
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.platform import operator_health
 from runup.checks.decide import page
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
@@ -31,8 +32,8 @@ BUNDLED = Path(folder.__file__).parent / "bundled"
 def constants(package: object) -> Iterator[str]:
     """Every text in a package's modules that could be a risk's name: a new module is walked without anybody's doing."""
     path, name = package.__path__, package.__name__  # type: ignore[attr-defined]
-    for module in pkgutil.iter_modules(path):
-        found = vars(importlib.import_module(f"{name}.{module.name}"))
+    for module in pkgutil.walk_packages(path, f"{name}."):
+        found = vars(importlib.import_module(module.name))
         yield from (value for key, value in found.items() if key.isupper() and key != "CHECK_NAME" and _is_name(value))
 
 

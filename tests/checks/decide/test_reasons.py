@@ -21,19 +21,16 @@ from tests.factories import (
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object
 from runup.api.config_v1 import UpdateHistory
-from runup.checks.catalogue import (
-    budget_pods,
+from runup.checks.catalogue.control_plane import etcd_members
+from runup.checks.catalogue.network import dual_stack
+from runup.checks.catalogue.nodes import node_pools, pool_health, pool_paused
+from runup.checks.catalogue.platform import (
     cluster_version_health,
-    drain_blocked,
-    dual_stack,
-    etcd_members,
-    node_pools,
     operator_health,
     operator_upgradeable,
-    pool_health,
-    pool_paused,
     update_in_progress,
 )
+from runup.checks.catalogue.workloads import budget_pods, drain_blocked
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check
 

@@ -1,4 +1,4 @@
-"""What checks remember of the last snapshot (`catalogue.of_last`) never shows: after any change they say the same anew.
+"""What checks remember of the last snapshot (`catalogue.shared.of_last`) never shows: they always say the same anew.
 
 A small cluster lives through seeded random changes, and comes out of its caches as the target's process has it: what
 did not change is the same object as before. The same clusters made of other objects, each after a cluster that has
@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.of_last import grouped, of_groups
+from runup.checks.catalogue.shared.of_last import grouped, of_groups
 from runup.checks.decide.engine import CheckOutcome, evaluate
 from runup.checks.decide.model import Snapshot
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.runtime_version import CHECK as RUNTIME
+from runup.checks.catalogue.nodes.runtime_version import CHECK as RUNTIME
 from runup.checks.decide import tables
 from runup.checks.decide.page import messages
 

@@ -13,9 +13,9 @@ from tests.factories import context
 from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.catalogue.olm_catalog_images import Expected, of_source, wanted
-from runup.checks.catalogue.olm_target_catalog import CHECK
-from runup.checks.catalogue.presence import DEFINITIONS
+from runup.checks.catalogue.olm.olm_target_catalog import CHECK
+from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, of_source, wanted
+from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
 from runup.checks.decide.model import Context, Snapshot

@@ -13,8 +13,8 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.extension_v1 import CustomResourceDefinition
 from kubekit.api.scheme import resource_of
 from runup.api.kmm_v1beta1 import Module
-from runup.checks.catalogue import kernel_modules, kernel_modules_ready
-from runup.checks.catalogue.kernel_modules_ready import OCP, PLAIN
+from runup.checks.catalogue.nodes import kernel_modules, kernel_modules_ready
+from runup.checks.catalogue.nodes.kernel_modules_ready import OCP, PLAIN
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.decide.toolkit import Toolkit

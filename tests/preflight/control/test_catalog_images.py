@@ -26,7 +26,7 @@ from kubekit.lang.version import Version
 from kubekit.oci.access import Access
 from kubesandbox.apiserver import ApiServer
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.catalogue import olm_target_catalog
+from runup.checks.catalogue.olm import olm_target_catalog
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import TargetCatalog
 from runup.kernelmodules.control.registries import GivenRegistries

@@ -14,7 +14,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.olm_v1alpha1 import Subscription
-from runup.checks.catalogue.olm import PACKAGES
+from runup.checks.catalogue.olm.shared.olm import PACKAGES
 from runup.preflight.control import lookups
 from runup.preflight.control.client import ReadOnlyClient
 from runup.preflight.control.reads import Reads

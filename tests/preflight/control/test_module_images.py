@@ -21,7 +21,7 @@ from kubekit.kube.config import load
 from kubekit.oci.access import Access
 from kubesandbox.apiserver import ApiServer
 from runup.api.kmm_v1beta1 import Module
-from runup.checks.catalogue import kernel_modules_ready
+from runup.checks.catalogue.nodes import kernel_modules_ready
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.looked import AGAIN_S

@@ -10,7 +10,8 @@ from tests.factories import context, snapshot
 
 from kubekit.errors import Terminal
 from kubekit.kube.request import Request
-from runup.checks.catalogue import CHECKS, node_health
+from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.engine import run_check
 from runup.preflight.control.client import WriteRefused, refuse_writes
 from runup.preflight.control.release import load_release, python_checks
@@ -200,10 +201,10 @@ MODULE = "runup.checks.catalogue"
 @pytest.mark.parametrize(
     ("value", "names", "why"),
     [
-        (f"{MODULE}.node_health:CHECK", ["NodeHealth"], ""),
+        (f"{MODULE}.nodes.node_health:CHECK", ["NodeHealth"], ""),
         (f"{MODULE}:CHECKS", [check.name for check in CHECKS], ""),
         ("no.such.module:x", ["mine"], "no.such.module:x cannot be loaded: ModuleNotFoundError"),
-        (f"{MODULE}.node_health:NOT_READY", ["mine"], "offers a str, not a Check"),
+        (f"{MODULE}.nodes.node_health:NOT_READY", ["mine"], "offers a str, not a Check"),
     ],
     ids=["a check", "several", "a module that is not there", "something else"],
 )

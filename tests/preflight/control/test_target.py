@@ -23,7 +23,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig, load
 from kubesandbox.apiserver.server import ApiServer
-from runup.checks.catalogue import node_health
+from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.preflight.control.client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.reads import Reads

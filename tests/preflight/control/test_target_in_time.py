@@ -36,7 +36,7 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ServerError
 from kubekit.lang.version import Version
-from runup.checks.catalogue.olm import PACKAGES
+from runup.checks.catalogue.olm.shared.olm import PACKAGES
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.manifests import of_files
 from runup.checks.decide.model import Check, Context, Finding, Snapshot

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from runup.checks.catalogue import (
-    admin_ack,
+from runup.checks.catalogue.apis import (
     admission_policy,
     api_service,
-    architecture,
-    budget_pods,
-    certificate_expiry,
-    cgroup_v1,
-    cloud_credentials,
-    cluster_version_health,
     crd_conversion,
     crd_established,
     crd_stored_versions,
-    csi_driver,
     deprecated_api_requested,
-    drain_blocked,
-    dual_stack,
+    removed_api_requested,
+    removed_api_stored,
+    storage_migration,
+    webhook_blocks,
+    webhook_removed_version,
+)
+from runup.checks.catalogue.control_plane import (
+    certificate_expiry,
     etcd_backup,
     etcd_members,
-    feature_set,
+    removed_admission_plugin,
+    removed_flag,
+    removed_gate,
+    unsupported_overrides,
+)
+from runup.checks.catalogue.network import dual_stack, network_type, proxy_trust
+from runup.checks.catalogue.nodes import (
+    architecture,
+    cgroup_v1,
     headroom,
     kernel_modules,
     kernel_modules_ready,
@@ -29,11 +35,17 @@ from runup.checks.catalogue import (
     machine_failed,
     max_unavailable,
     mixed_releases,
-    network_type,
     node_health,
     node_pools,
     node_pressure,
     node_uninitialized,
+    package_nodes,
+    pending_csrs,
+    pool_health,
+    pool_paused,
+    runtime_version,
+)
+from runup.checks.catalogue.olm import (
     olm_approval,
     olm_catalog,
     olm_deprecated,
@@ -43,35 +55,28 @@ from runup.checks.catalogue import (
     olm_removed_api,
     olm_target_catalog,
     olm_update_first,
-    one_node,
+)
+from runup.checks.catalogue.platform import (
+    admin_ack,
+    cloud_credentials,
+    cluster_version_health,
+    feature_set,
     operator_health,
     operator_upgradeable,
     overrides,
-    package_nodes,
-    pending_csrs,
-    pool_health,
-    pool_paused,
-    proxy_trust,
     registry_storage,
-    removed_admission_plugin,
-    removed_api_requested,
-    removed_api_stored,
-    removed_flag,
-    removed_gate,
-    removed_volumes,
-    runtime_version,
-    storage_migration,
+    update_in_progress,
+)
+from runup.checks.catalogue.storage import csi_driver, removed_volumes, volume_attachments, zone_locked
+from runup.checks.catalogue.workloads import (
+    budget_pods,
+    drain_blocked,
+    one_node,
     system_pods,
     terminating,
     termination_grace,
     unmanaged_pods,
-    unsupported_overrides,
-    update_in_progress,
     vm_migration,
-    volume_attachments,
-    webhook_blocks,
-    webhook_removed_version,
-    zone_locked,
 )
 from runup.checks.decide.model import Check
 

@@ -70,8 +70,8 @@ class Snapshot:
 
     `undecoded` are single objects that are there and could not be read; `objects` does not have them. `incomplete` says
     of a kind why there may be objects that were not listed. `absent` are those of the unreadable that were not found at
-    all: whether the cluster has no such kind, or nobody looked, its definitions tell (`catalogue.presence`). `asked`
-    fills with the kinds that were asked for.
+    all: whether the cluster has no such kind, or nobody looked, its definitions tell (`catalogue.shared.presence`).
+    `asked` fills with the kinds that were asked for.
     """
 
     objects: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict)

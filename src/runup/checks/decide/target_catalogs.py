@@ -1,6 +1,7 @@
 """What is known of the catalogs of operators that a cluster will have on the target: values alone, for the checks.
 
-Which image a CatalogSource will have then is decided in `catalogue.olm_catalog_images`; who has a network reads it.
+Which image a CatalogSource will have then is decided in `catalogue.olm.shared.olm_catalog_images`; who has a network
+reads it.
 """
 
 from __future__ import annotations

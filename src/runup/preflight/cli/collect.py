@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kubekit.api.scheme import Resource
-from runup.checks.catalogue.presence import listed_or_none
+from runup.checks.catalogue.shared.presence import listed_or_none
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Snapshot, Unreadable
 

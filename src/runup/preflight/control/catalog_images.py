@@ -22,8 +22,8 @@ from kubekit.oci.places import LayoutPlace, place_of
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.catalogue import olm_target_catalog
-from runup.checks.catalogue.olm_catalog_images import wanted
+from runup.checks.catalogue.olm import olm_target_catalog
+from runup.checks.catalogue.olm.shared.olm_catalog_images import wanted
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major

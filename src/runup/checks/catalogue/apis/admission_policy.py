@@ -1,0 +1,89 @@
+"""An admission policy that refuses needs parameters of a kind that the cluster does not have.
+
+Applies when a ValidatingAdmissionPolicy has failurePolicy Fail and a paramKind that no CustomResourceDefinition makes
+and that is not built in, and a binding puts it into force with action Deny.
+
+Why it matters every request that the policy matches is refused, the update's own among them.
+
+What to do install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
+
+Accepting it means that what the policy matches cannot be written.
+
+Source of the rule the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); the deadlock of
+open-policy-agent/gatekeeper#4530.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.extension_v1 import (
+    CustomResourceDefinition,
+    ParamKind,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "AdmissionPolicyParamMissing"
+EXAMPLE = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: allowed-repos}
+spec:
+  failurePolicy: Fail
+  paramKind: {apiVersion: constraints.gatekeeper.sh/v1beta1, kind: AllowedRepos}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: allowed-repos}
+spec: {policyName: allowed-repos, validationActions: [Deny]}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    bound = {
+        binding.spec.policy_name
+        for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)
+        if "Deny" in binding.spec.validation_actions
+    }
+    for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
+        kind, name = policy.spec.param_kind, policy.metadata.name
+        if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _built_in(kind):
+            continue
+        if not _is_defined(snapshot, kind):
+            yield risk(
+                NAME,
+                f"ValidatingAdmissionPolicy {name} refuses what it matches, because its parameters are of kind "
+                f"{kind.kind} ({kind.api_version}), which the cluster does not have.",
+                [policy],
+                severity="critical",
+                fix="Install the definition of that kind, or delete the policy's bindings.",
+            )
+
+
+def _built_in(kind: ParamKind) -> bool:
+    group = kind.api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
+def _is_defined(snapshot: Snapshot, kind: ParamKind) -> bool:
+    group, _, version = kind.api_version.rpartition("/")
+    return any(
+        (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)
+        and any(each.name == version and each.served for each in crd.spec.versions)
+        for crd in snapshot.all(CustomResourceDefinition)
+    )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS),
+    _run,
+    severity="critical",
+    example=EXAMPLE,
+)

@@ -1,0 +1,55 @@
+"""A definition of a kind is not in force, or on its way out.
+
+Applies when a CustomResourceDefinition says NamesAccepted=False, Established=False, or Terminating=True.
+
+Why it matters its kind is not served, or its objects are being deleted; a release that brings the definition, or whose
+operator reads the kind, waits for it.
+
+What to do `oc describe crd NAME` says why: another definition has its names, or an object's finalizer holds it up.
+
+Accepting it means that whoever needs the kind may wait.
+
+Source of the rule the conditions of apiextensions.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "CRDNotInForce"
+BAD = (("NamesAccepted", "False"), ("Established", "False"), ("Terminating", "True"))
+EXAMPLE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: backups.example.com}
+status:
+  conditions: [{type: Terminating, status: "True", reason: InstanceDeletionInProgress}]
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    found = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _why(crd))]
+    if found:
+        found.sort(key=lambda pair: pair[0].metadata.name)
+        told = names([f"{crd.metadata.name} ({why})" for crd, why in found])
+        yield risk(
+            NAME,
+            f"{count(len(found), 'CustomResourceDefinition')} {'is' if len(found) == 1 else 'are'} not in force: "
+            f"{told}.",
+            [crd for crd, _ in found],
+            fix="See with `oc describe crd NAME` what holds it up.",
+        )
+
+
+def _why(crd: CustomResourceDefinition) -> str:
+    held = [(each.type, each.status) for each in crd.status.conditions]
+    return ", ".join(f"{type_}={status}" for type_, status in held if (type_, status) in BAD)
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, example=EXAMPLE)

@@ -1,0 +1,85 @@
+"""Objects may still be stored in a version of their kind that the target's definition does not have.
+
+Applies when the target's own manifests bring a CustomResourceDefinition, the cluster has one of that name, and
+`status.storedVersions` names a version that is not in the target's `spec.versions`. A release whose manifests cannot be
+read is Unknown.
+
+Why it matters the API server refuses such a definition, so the update stops at it.
+
+What to do rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc
+replace -f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`;
+`oc get crd NAME -o jsonpath='{.status.storedVersions}'` shows what is left.
+
+Accepting it means that the update stops there.
+
+Source of the rule kubernetes, `apiextensions-apiserver/pkg/apis/apiextensions/validation` (a stored version must appear
+in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and karpenter#2157.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.extension_v1 import CustomResourceDefinition
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "CRDStoredVersionDropped"
+EXAMPLE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: machines.machine.openshift.io}
+spec:
+  group: machine.openshift.io
+  names: {kind: Machine, plural: machines}
+  versions: [{name: v1alpha1, served: true, storage: false}, {name: v1beta1, served: true, storage: true}]
+status: {storedVersions: [v1alpha1, v1beta1]}
+---
+# Of the target:
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: machines.machine.openshift.io, annotations: {example: target}}
+spec:
+  group: machine.openshift.io
+  versions: [{name: v1beta1, served: true, storage: true}]
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    definitions = snapshot.all(CustomResourceDefinition)
+    if not definitions:
+        return
+    if context.manifests is None:
+        yield unsure(NAME, "the target's manifests could not be read", fix="Check with the release's whole image.")
+        return
+    wanted = {
+        name: versions for manifest in context.manifests if (named := _versions(manifest)) for name, versions in [named]
+    }
+    for crd in sorted(definitions, key=lambda each: each.metadata.name):
+        name = crd.metadata.name
+        dropped = [each for each in crd.status.stored_versions if name in wanted and each not in wanted[name]]
+        if dropped:
+            yield risk(
+                NAME,
+                f"Objects of {name} may be stored in {names(dropped)}, which the definition of {context.target} "
+                "does not "
+                f"have (it has {names(sorted(wanted[name]))}).",
+                [crd],
+                severity="critical",
+                fix=f"Rewrite the objects, then patch the status; `oc get crd {name} -o yaml` shows storedVersions.",
+            )
+
+
+def _versions(manifest: object) -> tuple[str, frozenset[str]] | None:
+    if not isinstance(manifest, dict) or manifest.get("kind") != "CustomResourceDefinition":
+        return None
+    name = (manifest.get("metadata") or {}).get("name")
+    versions = (manifest.get("spec") or {}).get("versions")
+    if not isinstance(name, str) or not isinstance(versions, list):
+        return None
+    return name, frozenset(str(each["name"]) for each in versions if isinstance(each, dict) and "name" in each)
+
+
+CHECK = declared(__doc__, NAME, "cluster-version-operator", (DEFINITIONS,), _run, severity="critical", example=EXAMPLE)

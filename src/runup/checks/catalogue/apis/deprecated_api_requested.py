@@ -1,0 +1,75 @@
+"""Clients ask for versions of APIs that the target still serves, and one of the next three minor versions does not.
+
+Applies when an APIRequestCount says that a version was asked for within the last day by something else than a known
+scanner, and that it is removed one to three minor versions of Kubernetes after the target's. All of them are one risk.
+
+Why it matters for this update it does not. It is the time that is left to change the clients.
+
+What to do plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
+
+Accepting it is right for this update.
+
+Source of the rule openshift/api, `apiserver/v1`; the three minor versions are as far ahead as pluto and EKS look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.apiserver_v1 import APIRequestCount
+from runup.checks.catalogue.apis.removed_api_requested import removed_in
+from runup.checks.catalogue.apis.shared.api_clients import clients
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "DeprecatedAPIRequested"
+AHEAD = 3
+EXAMPLE = """
+apiVersion: apiserver.openshift.io/v1
+kind: APIRequestCount
+metadata: {name: workloads.v1beta1.scheduling.k8s.io}
+status:
+  removedInRelease: "1.40"
+  requestCount: 3
+  last24h:
+  - byNode:
+    - byUser:
+      - {username: deployer, userAgent: kubectl/v1.34, requestCount: 3, byVerb: [{verb: create, requestCount: 3}]}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    used = {
+        count.metadata.name: (count, by)
+        for count in all_or_none(snapshot, APIRequestCount)
+        if removed_in(count) is not None and (by := clients(count)[0])
+    }
+    target = target_minor(context)
+    if target is None and used:
+        why = "the target does not say which Kubernetes it ships"
+        yield unsure(NAME, why, [count for count, _ in used.values()], fix="Ask whoever made the release.")
+        return
+    soon = [used[api] for api in sorted(used) if target is not None and _soon(used[api][0], target)]
+    if soon:
+        who = sorted({client or "clients that the server did not note" for _, by in soon for client in by})
+        told = [f"{count.metadata.name} (removed in {count.status.removed_in_release})" for count, _ in soon]
+        yield risk(
+            NAME,
+            f"After {context.target} these APIs go, and they were asked for in the last day: {names(told)}. "
+            f"Who asked: {names(who)}.",
+            [count for count, _ in soon],
+            severity="info",
+            fix="Nothing for this update; plan the change of these clients. `oc get apirequestcounts` shows who asks.",
+        )
+
+
+def _soon(count: APIRequestCount, target: int) -> bool:
+    return target < (removed_in(count) or 0) <= target + AHEAD
+
+
+CHECK = declared(
+    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, severity="info", example=EXAMPLE
+)

@@ -1,0 +1,80 @@
+"""Clients ask for versions of APIs that the target's API server does not serve any more.
+
+Applies when an APIRequestCount says that a version was asked for within the last day, that it is removed in a
+Kubernetes release up to the target's, and that whoever asked is no scanner that lists whatever there is. Live
+requests are the strongest evidence that there is: the client is named, and nobody is held back for an old annotation.
+
+Why it matters the client gets 404 from the moment the API server is updated: what it manages stands still.
+
+What to do update or reconfigure the clients that are named; `oc get apirequestcounts NAME -o yaml` then shows how the
+requests of the last hours go to none.
+
+Accepting it means that these clients may fail.
+
+Source of the rule openshift/api, `apiserver/v1`, and the KubeAPIServer's APIRequestCount controller; known scanners are
+listed with their sources in `data/read-only-clients.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.apiserver_v1 import APIRequestCount
+from runup.checks.catalogue.apis.shared.api_clients import clients
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "RemovedAPIRequested"
+EXAMPLE = """
+apiVersion: apiserver.openshift.io/v1
+kind: APIRequestCount
+metadata: {name: flowschemas.v1beta3.flowcontrol.apiserver.k8s.io}
+status:
+  removedInRelease: "1.32"
+  requestCount: 12
+  last24h:
+  - byNode:
+    - byUser:
+      - username: system:serviceaccount:shop:operator
+        userAgent: shop-operator/v0.9
+        requestCount: 12
+        byVerb: [{verb: update, requestCount: 12}]
+"""
+
+
+def removed_in(count: APIRequestCount) -> int | None:
+    """The minor version of Kubernetes that no longer serves what is counted, if the server knows one."""
+    major, _, minor = count.status.removed_in_release.partition(".")
+    return int(minor) if major == "1" and minor.isdigit() else None
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    asked_for = [count for count in all_or_none(snapshot, APIRequestCount) if removed_in(count) is not None]
+    used = [(count, by) for count in asked_for if (by := clients(count)[0])]
+    target = target_minor(context)
+    if target is None and used:
+        why = "the target does not say which Kubernetes it ships"
+        yield unsure(NAME, why, [count for count, _ in used], fix="Ask whoever made the release.")
+        return
+    gone = [(count, by) for count, by in used if (removed_in(count) or 0) <= (target or 0)]
+    for count, by in sorted(gone, key=lambda pair: pair[0].metadata.name):
+        who = [
+            f"{client or 'clients that the server did not note'}, {times} times" for client, times in by.most_common()
+        ]
+        api = count.metadata.name
+        yield risk(
+            f"{NAME}-{api}",
+            f"{api} was asked for in the last day and is removed in Kubernetes {count.status.removed_in_release}; "
+            f"{context.target} ships {context.target_kubernetes}. Who asked: {names(who)}.",
+            [count],
+            severity="critical",
+            fix=f"Move these clients to a version that is served; `oc get apirequestcounts {api} -o yaml` shows them.",
+        )
+
+
+CHECK = declared(
+    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+)

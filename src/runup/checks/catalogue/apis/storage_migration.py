@@ -1,0 +1,52 @@
+"""Objects could not be rewritten in the version in which they are stored today.
+
+Applies when a StorageVersionMigration has the condition Failed.
+
+Why it matters what is still stored in an old version cannot be read by an API server that does not know it any more.
+
+What to do `oc get storageversionmigration NAME -o yaml` says why; delete it, and the migrator makes it again.
+
+Accepting it means that objects may be left in an old version.
+
+Source of the rule kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/migration/v1alpha1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import StorageVersionMigration
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "StorageVersionMigrationFailed"
+EXAMPLE = """
+apiVersion: migration.k8s.io/v1alpha1
+kind: StorageVersionMigration
+metadata: {name: flowcontrol-flowschema-storage-version-migration}
+status: {conditions: [{type: Failed, status: "True", message: the server could not find the requested resource}]}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    failed = [
+        each
+        for each in all_or_none(snapshot, StorageVersionMigration)
+        if any(found.type == "Failed" and found.status == "True" for found in each.status.conditions)
+    ]
+    if failed:
+        failed.sort(key=lambda each: each.metadata.name)
+        yield risk(
+            NAME,
+            f"{count(len(failed), 'storage version migration')} failed: "
+            f"{names([each.metadata.name for each in failed])}.",
+            failed,
+            fix="See `oc get storageversionmigration NAME -o yaml`; delete it, and it is tried again.",
+        )
+
+
+CHECK = declared(
+    __doc__, NAME, "kube-storage-version-migrator", (StorageVersionMigration, DEFINITIONS), _run, example=EXAMPLE
+)

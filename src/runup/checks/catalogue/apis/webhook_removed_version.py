@@ -1,0 +1,79 @@
+"""An admission webhook is asked only about API versions that the target does not serve.
+
+Applies when a webhook has matchPolicy Exact, and each version that a rule of it names is removed between the Kubernetes
+of the cluster and that of the target, of the groups that the table of removed versions knows.
+
+Why it matters the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
+
+What to do give the rule the version that is served, or matchPolicy Equivalent;
+`oc get validatingwebhookconfigurations -o yaml` shows the rules.
+
+Accepting it means that the webhook has no effect any more.
+
+Source of the rule the Kubernetes documentation of dynamic admission control (matchPolicy), and the deprecation guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.extension_v1 import RuleWithOperations
+from runup.checks.catalogue.apis.shared.webhooks import READS, webhooks
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes import READS as VERSIONS
+from runup.checks.catalogue.shared.kubernetes import source_minor, target_minor
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.tables import removed_versions
+from runup.checks.decide.wording import names
+
+NAME = "WebhookRemovedVersion"
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {kubeletVersion: v1.31.4}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: fairness}
+webhooks:
+- name: fairness.example.com
+  matchPolicy: Exact
+  clientConfig: {url: "https://policies.example.com/fairness"}
+  rules:
+  - {operations: [CREATE], apiGroups: [flowcontrol.apiserver.k8s.io], apiVersions: [v1beta3], resources: [flowschemas]}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    exact = [(configuration, each) for configuration, each in webhooks(snapshot) if each.match_policy == "Exact"]
+    if not exact:
+        return
+    source, target = source_minor(snapshot), target_minor(context)
+    if source is None or target is None:
+        whose = "the target ships" if target is None else "the cluster runs"
+        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask whoever made the release."
+        yield unsure(NAME, f"which Kubernetes {whose} is not known", [each for each, _ in exact], fix=fix)
+        return
+    gone = {(group, version) for group, version, _ in removed_versions(source, target)}
+    for configuration, webhook in exact:
+        dead = [rule for rule in webhook.rules if _is_dead(rule, gone)]
+        if dead:
+            told = sorted(
+                {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
+            )
+            yield risk(
+                NAME,
+                f"Webhook {webhook.name} of {type(configuration).__name__} {configuration.metadata.name} is asked only "
+                f"about {names(told)}, which {context.target} does not serve.",
+                [configuration],
+                fix="Name the version that is served in the rule, or set matchPolicy: Equivalent.",
+            )
+
+
+def _is_dead(rule: RuleWithOperations, gone: set[tuple[str, str]]) -> bool:
+    pairs = [(group, version) for group in rule.api_groups for version in rule.api_versions]
+    return bool(pairs) and all(pair in gone for pair in pairs)
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, example=EXAMPLE)

@@ -1,0 +1,74 @@
+"""A certificate authority of the cluster ends within days, and no newer one stands beside it.
+
+Applies when, of a bundle in a ConfigMap of `openshift-config-managed` (key `ca-bundle.crt`), the certificate that is
+valid longest ends within seven days or has ended. Authorities are renewed long before (at four fifths of their life),
+so one that comes so near is not being renewed. Secrets are not read: certificates that only a Secret holds are not
+judged, and the operators that own them speak of them in their ClusterOperator.
+
+Why it matters what trusts this bundle refuses every connection from that moment on, and an update that is on its way
+then stops in the middle.
+
+What to do see which operator owns the bundle (`oc -n openshift-config-managed describe cm NAME`) and why it does not
+renew it; where a pool is paused, resume it.
+
+Accepting it means that the time may run out during the update.
+
+Source of the rule openshift/library-go, `pkg/operator/certrotation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kubekit.api.core_v1 import ConfigMap
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.bundles import BadBundle, ends
+from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "CertificateAuthorityExpires"
+MARGIN = timedelta(days=7)
+EXAMPLE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kube-apiserver-aggregator-client-ca, namespace: openshift-config-managed}
+data:
+  ca-bundle.crt: |
+    -----BEGIN CERTIFICATE-----
+    MIIBDTCBtaADAgECAgEBMAoGCCqGSM49BAMCMBExDzANBgNVBAMMBnNpZ25lcjAe
+    Fw0yNTEyMTUwMDAwMDBaFw0yNjAxMTYwMDAwMDBaMBExDzANBgNVBAMMBnNpZ25l
+    cjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABOoXjGtnAyPs5WJeM7uRdGh/V3x1
+    G/8g5DD1mkfCEIIIr+7GAVebN/6f1scfO9Grgb6LpNDv1il+ytBhOOX1oeswCgYI
+    KoZIzj0EAwIDRwAwRAIgYR5PGxhFKH7R+QaTGA+peKsCssx5vkHwSCDJQ+jI+4QC
+    IF+cmoqWU1RhvCliVWS4uWe23lurtmvZakeAbCFa/nqM
+    -----END CERTIFICATE-----
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for config_map in sorted(snapshot.listed(MANAGED), key=lambda each: each.metadata.name):
+        yield from _judge(config_map, context)
+
+
+def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
+    name = named(config_map)
+    try:
+        last = max(ends(config_map.data.get(BUNDLE, "")), default=None)
+    except BadBundle as bad:
+        fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
+        yield unsure(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
+        return
+    if last is not None and last - context.now <= MARGIN:
+        ended = "ended" if last <= context.now else "ends"
+        yield risk(
+            NAME,
+            f"The last certificate authority of ConfigMap {name} {ended} at {last:%Y-%m-%dT%H:%M:%SZ}.",
+            [config_map],
+            severity="critical",
+            fix=f"See with `oc -n {config_map.metadata.namespace} describe cm {config_map.metadata.name}` who "
+            "renews it.",
+        )
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,53 @@
+"""The newest backup of etcd failed.
+
+Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without any is not
+judged: backups may be made in other ways, which nobody tells the cluster.
+
+Why it matters an update that goes wrong is undone from a backup alone.
+
+What to do see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
+
+Accepting it means to have no backup, or one of another kind.
+
+Source of the rule cluster-etcd-operator, `pkg/operator/backupcontroller` (conditions of EtcdBackup).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from kubekit.api.conditions import find
+from runup.api.operator_v1 import EtcdBackup
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import said
+
+NAME = "EtcdBackupFailed"
+EXAMPLE = """
+apiVersion: operator.openshift.io/v1alpha1
+kind: EtcdBackup
+metadata: {name: nightly-3, creationTimestamp: "2026-01-14T01:00:00Z"}
+status:
+  conditions: [{type: BackupFailed, status: "True", reason: BackupFailed, message: the volume is full}]
+"""
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    backups = all_or_none(snapshot, EtcdBackup)
+    if not backups:
+        return
+    newest = max(backups, key=lambda each: (each.metadata.creation_timestamp or _NEVER, each.metadata.name))
+    failed = find(newest.status.conditions, "BackupFailed")
+    if failed is not None and failed.status == "True":
+        yield risk(
+            NAME,
+            f"The newest backup of etcd, {newest.metadata.name}, failed{said(failed)}",
+            [newest],
+            fix=f"See `oc describe etcdbackup {newest.metadata.name}`, and make a backup before the update.",
+        )
+
+
+CHECK = declared(__doc__, NAME, "etcd", (EtcdBackup, DEFINITIONS), _run, example=EXAMPLE)

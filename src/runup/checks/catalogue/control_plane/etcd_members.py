@@ -1,0 +1,98 @@
+"""Members of etcd that are not healthy: the update restarts control plane nodes, and each takes a member away.
+
+The etcd operator says so in conditions of its own (cluster-etcd-operator, pkg/operator/etcdmemberscontroller):
+EtcdMembersDegraded while a member is unhealthy, EtcdMembersAvailable while there is a quorum. Where the kind Etcd
+cannot be had, its ClusterOperator is asked, which unites all of them: healthy, it speaks for the members too; else its
+reason names the controller. A hosted control plane has its etcd elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition, Object
+from kubekit.api.scheme import resource_of
+from runup.api.config_v1 import ClusterOperator, Infrastructure
+from runup.api.operator_v1 import Etcd
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.wording import DOWN_PATIENCE, graver, resource, said
+
+NAME = "EtcdMembersUnhealthy"
+UNKNOWN = f"{NAME}Unknown"
+# The condition of a member, and its status while all is well.
+MEMBERS = (("EtcdMembersAvailable", "True"), ("EtcdMembersDegraded", "False"))
+# How the ClusterOperator's reason names the controller: `EtcdMembers_UnhealthyMembers`, several joined by `::`.
+CONTROLLER = "EtcdMembers_"
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "External":
+        return
+    etcd, why = _etcd(snapshot)
+    if etcd is None:
+        yield from _of_operator(snapshot, context, why)
+        return
+    held = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBERS]
+    bad = [found for found, good in held if found is not None and found.status not in (good, "Unknown")]
+    if bad:
+        yield _unhealthy(etcd, bad[0], context)
+    elif any(found is None or found.status == "Unknown" for found, _ in held):
+        yield _unknown("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
+
+
+def _etcd(snapshot: Snapshot) -> tuple[Etcd | None, str]:
+    """The object, or why there is none to ask."""
+    try:
+        etcd = snapshot.get(Etcd, "cluster")
+    except Unreadable as lacking:
+        return None, str(lacking).rstrip(".")
+    return etcd, "" if etcd else "the cluster has no Etcd named cluster"
+
+
+def _of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Finding]:
+    operator = snapshot.get(ClusterOperator, "etcd")
+    if operator is None:
+        yield _unknown(f"{why}, and no ClusterOperator etcd")
+        return
+    conditions = operator.status.conditions
+    for type_, good in (("Available", "True"), ("Degraded", "False")):
+        found = find(conditions, type_)
+        if found is not None and found.status not in (good, "Unknown") and CONTROLLER in found.reason:
+            yield _unhealthy(operator, found, context)
+            return
+    if (status_of(conditions, "Available"), status_of(conditions, "Degraded")) != ("True", "False"):
+        yield _unknown(f"{why}, and its operator, which is not healthy, does not say whether its members are", operator)
+
+
+def _unhealthy(obj: Object, condition: Condition, context: Context) -> Finding:
+    return Finding(
+        NAME,
+        f"Not every member of etcd is healthy{said(condition)}",
+        reason="EtcdMembers",
+        severity=graver(condition.last_transition_time, context.now, DOWN_PATIENCE, "warning", "critical"),
+        resources=(resource(obj),),
+        remediation="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
+    )
+
+
+def _unknown(why: str, *objects: Object) -> Finding:
+    return Finding(
+        UNKNOWN,
+        f"Whether every member of etcd is healthy could not be told: {why}.",
+        Applies.UNKNOWN,
+        reason="EtcdMembersUnknown",
+        resources=tuple(resource(obj) for obj in objects),
+        remediation="Ask etcd itself: `oc -n openshift-etcd rsh -c etcdctl POD etcdctl endpoint health`.",
+    )
+
+
+CHECK = Check(
+    NAME,
+    "etcd",
+    (resource_of(Etcd), resource_of(ClusterOperator), resource_of(Infrastructure)),
+    _run,
+    unknown_risk=UNKNOWN,
+    severity="critical",
+)

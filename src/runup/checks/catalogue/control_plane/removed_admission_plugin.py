@@ -1,0 +1,39 @@
+"""An admission plug-in is named that the target's API server does not have.
+
+Applies when `unsupportedConfigOverrides` of the API server's operator turns on or off a plug-in that is removed in a
+minor version up to the target's. Where the target is newer than the table, a plug-in that is named is Unknown.
+
+Why it matters the API server ends with `unknown admission plugin`: the roll-out of the control plane stops.
+
+What to do take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
+
+Accepting it means that the API server may not start.
+
+Source of the rule the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, admission_plugins
+from runup.checks.catalogue.control_plane.shared.removed_settings import judge
+from runup.checks.catalogue.declaring import declared
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "RemovedAdmissionPlugin"
+EXAMPLE = """
+apiVersion: operator.openshift.io/v1
+kind: KubeAPIServer
+metadata: {name: cluster}
+spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugins: ["SecurityContextDeny"]}}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    found = admission_plugins(snapshot)
+    rows = "removed-flags"
+    yield from judge(NAME, "Admission plug-in", found, context, rows, lambda row, _: row.get("admission", ()))
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, severity="critical", example=EXAMPLE)

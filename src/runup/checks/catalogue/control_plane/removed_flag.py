@@ -1,0 +1,39 @@
+"""A flag is set that the target's component does not know.
+
+Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager or kube-scheduler
+gives its component a flag that is removed in a minor version up to the target's. Where the target is newer than the
+table, a flag that is set is Unknown.
+
+Why it matters a component that is given an unknown flag prints it and ends: the roll-out of the control plane stops.
+
+What to do take the flag out where the risk says.
+
+Accepting it means that the component may not start.
+
+Source of the rule the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, flags
+from runup.checks.catalogue.control_plane.shared.removed_settings import judge
+from runup.checks.catalogue.declaring import declared
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "RemovedFlag"
+EXAMPLE = """
+apiVersion: operator.openshift.io/v1
+kind: KubeAPIServer
+metadata: {name: cluster}
+spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/cloud.conf]}}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    found = flags(snapshot)
+    yield from judge(NAME, "Flag", found, context, "removed-flags", lambda row, flag: row.get(flag.component, ()))
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,38 @@
+"""A feature gate is set that the target's Kubernetes does not know.
+
+Applies when a KubeletConfig, the FeatureGate's own set or an operator's `unsupportedConfigOverrides` names a gate
+that is removed in a minor version up to the target's. Where the target is newer than the table, a gate that is set is
+Unknown.
+
+Why it matters a component that is given an unknown gate does not start: a kubelet takes its node with it.
+
+What to do take the gate out where the risk says; it has had no effect since it was graduated.
+
+Accepting it means that the component may not start.
+
+Source of the rule the Kubernetes list of removed feature gates, as the table `data/removed-gates.yaml` has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.control_plane.shared.component_settings import GATES, gates
+from runup.checks.catalogue.control_plane.shared.removed_settings import judge
+from runup.checks.catalogue.declaring import declared
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "RemovedFeatureGate"
+EXAMPLE = """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: KubeletConfig
+metadata: {name: workers}
+spec: {kubeletConfig: {featureGates: {AppArmor: true}}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    yield from judge(NAME, "Feature gate", gates(snapshot), context, "removed-gates", lambda row, _: row)
+
+
+CHECK = declared(__doc__, NAME, "kube-apiserver", GATES, _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,88 @@
+"""What administrators set of Kubernetes' own components: gates, flags and admission plug-ins, and where each is
+written.
+
+In OpenShift that is the kubelet's part in a KubeletConfig, a feature set of one's own, and
+`unsupportedConfigOverrides` of the operators of the control plane. What the release itself sets is the release's
+business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from runup.api.config_v1 import FeatureGate
+from runup.api.machineconfig_v1 import KubeletConfig
+from runup.api.operator_v1 import KubeAPIServer, KubeControllerManager, KubeScheduler
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Snapshot
+
+OPERATORS: tuple[tuple[type[KubeAPIServer | KubeControllerManager | KubeScheduler], str], ...] = (
+    (KubeAPIServer, "kube-apiserver"),
+    (KubeControllerManager, "kube-controller-manager"),
+    (KubeScheduler, "kube-scheduler"),
+)
+CONTROL_PLANE: tuple[Resource, ...] = (*(resource_of(kind) for kind, _ in OPERATORS), DEFINITIONS)
+GATES: tuple[Resource, ...] = (resource_of(KubeletConfig), resource_of(FeatureGate), *CONTROL_PLANE)
+# How the operators' configuration calls a component's arguments (openshift/api, kubecontrolplane/v1 and osin).
+_ARGUMENTS = ("apiServerArguments", "extendedArguments", "arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A gate, flag or plug-in by name, of which component, in which object and where in it."""
+
+    name: str
+    component: str
+    holder: Object
+    path: str
+
+
+def gates(snapshot: Snapshot) -> Iterator[Setting]:
+    """Every feature gate that somebody set; raises Unreadable."""
+    for config in all_or_none(snapshot, KubeletConfig):
+        set_here = config.spec.kubelet_config.get("featureGates")
+        for name in set_here if isinstance(set_here, dict) else ():
+            yield Setting(str(name), "kubelet", config, "spec.kubeletConfig.featureGates")
+    for gate in all_or_none(snapshot, FeatureGate):
+        custom = gate.spec.custom_no_upgrade
+        for name in (*custom.enabled, *custom.disabled) if custom else ():
+            yield Setting(name, "every component", gate, "spec.customNoUpgrade")
+    for flag, values in _flags(snapshot):
+        if flag.name == "feature-gates":
+            for value in values:
+                for part in value.split(","):
+                    yield Setting(part.partition("=")[0], flag.component, flag.holder, flag.path)
+
+
+def flags(snapshot: Snapshot) -> Iterator[Setting]:
+    """Every flag that somebody set of a component of the control plane; raises Unreadable."""
+    yield from (flag for flag, _ in _flags(snapshot))
+
+
+def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
+    """Every admission plug-in that somebody turned on or off; raises Unreadable."""
+    for flag, values in _flags(snapshot):
+        if flag.name in ("enable-admission-plugins", "disable-admission-plugins", "admission-control"):
+            for value in values:
+                for name in value.split(","):
+                    yield Setting(name, flag.component, flag.holder, flag.path)
+
+
+def _flags(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
+    for kind, component in OPERATORS:
+        for operator in all_or_none(snapshot, kind):
+            overrides = operator.spec.unsupported_config_overrides
+            for key in _ARGUMENTS if isinstance(overrides, dict) else ():
+                for name, value in _arguments(overrides, key):
+                    path = f"spec.unsupportedConfigOverrides.{key}"
+                    yield Setting(name, component, operator, path), value
+
+
+def _arguments(overrides: Mapping[str, Any], key: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    given = overrides.get(key)
+    for name, value in given.items() if isinstance(given, dict) else ():
+        yield str(name), tuple(map(str, value)) if isinstance(value, list) else (str(value),)

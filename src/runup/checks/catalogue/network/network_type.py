@@ -1,0 +1,52 @@
+"""The cluster's network plug-in is not in the target any more.
+
+Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is 4.17 (4.16) or later.
+
+Why it matters the network operator refuses the update; forced, the pods have no network.
+
+What to do migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration);
+`oc get network cluster -o jsonpath='{.status.networkType}'` says OVNKubernetes then.
+
+Accepting it is supported by nobody.
+
+Source of the rule the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.16 (Kuryr); CVO's readiness checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import Network
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "NetworkTypeRemoved"
+GONE_IN = {"OpenShiftSDN": (4, 17), "Kuryr": (4, 16)}
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Network
+metadata: {name: cluster}
+status: {networkType: OpenShiftSDN}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for network in all_or_none(snapshot, Network):
+        type_ = network.status.network_type or network.spec.network_type
+        if not type_:
+            fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
+            yield unsure(NAME, "the Network does not say of which type it is", [network], fix=fix)
+        elif type_ in GONE_IN and (context.target.major, context.target.minor) >= GONE_IN[type_]:
+            yield risk(
+                NAME,
+                f"The cluster's network is {type_}, which {context.target} does not have.",
+                [network],
+                severity="critical",
+                fix="Migrate to OVN-Kubernetes first; `oc get network cluster -o yaml` shows its networkType.",
+            )
+
+
+CHECK = declared(
+    __doc__, NAME, "cluster-network-operator", (Network, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+)

@@ -1,0 +1,73 @@
+"""The certificate authorities by which the cluster trusts its proxy are missing or over.
+
+Applies when Proxy `cluster` names a ConfigMap of `openshift-config` as trustedCA that is not there, that has no
+certificate, or whose certificates have all ended.
+
+Why it matters images of the target are pulled through that proxy.
+
+What to do give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says
+Degraded=False.
+
+Accepting it means that the target's images may not come.
+
+Source of the rule cluster-network-operator, `pkg/controller/proxyconfig` (trustedCA).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.core_v1 import ConfigMap
+from runup.api.config_v1 import Proxy
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.bundles import BadBundle, ends
+from runup.checks.catalogue.shared.config_maps import BUNDLE, CONFIG
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
+
+NAME = "ProxyTrustBroken"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Proxy
+metadata: {name: cluster}
+spec: {httpsProxy: "http://proxy.example.com:3128", trustedCA: {name: user-ca-bundle}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for proxy in all_or_none(snapshot, Proxy):
+        name = proxy.spec.trusted_ca.name
+        if not name:
+            continue
+        found = snapshot.listed(CONFIG)
+        if why := _wrong(found, name, context):
+            unsure = snapshot.incomplete.get(CONFIG)
+            if unsure and why.startswith("is not there"):
+                raise Unreadable(CONFIG, "; ".join(unsure))
+            yield risk(
+                NAME,
+                f"The cluster trusts its proxy by ConfigMap openshift-config/{name}, which {why}.",
+                [proxy],
+                severity="critical",
+                fix=f"Give `oc -n openshift-config get cm {name}` certificates that are valid, in its key {BUNDLE}.",
+            )
+
+
+def _wrong(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str:
+    config_map = next((each for each in config_maps if each.metadata.name == name), None)
+    if config_map is None:
+        return "is not there"
+    try:
+        last = max(ends(config_map.data.get(BUNDLE, "")), default=None)
+    except BadBundle as bad:
+        return f"has a {BUNDLE} that cannot be read: {bad}"
+    if last is None:
+        return f"has no certificate in {BUNDLE}"
+    return (
+        f"has no certificate that is valid: the last ended at {last:%Y-%m-%dT%H:%M:%SZ}" if last <= context.now else ""
+    )
+
+
+CHECK = declared(
+    __doc__, NAME, "cluster-network-operator", (Proxy, CONFIG, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+)

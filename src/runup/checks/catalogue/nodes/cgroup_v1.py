@@ -1,0 +1,62 @@
+"""The cluster's nodes are told to use cgroup v1, which the target does not.
+
+Applies when the nodes' configuration (nodes.config.openshift.io) says cgroupMode v1 and the target is OpenShift 4.19 or
+later, or its Kubernetes is 1.35 or later. The mode is the cluster's; which
+mode a node runs it does not report.
+
+Why it matters the kubelet of such a node does not start any more.
+
+What to do `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
+pools (`oc get mcp`); old Java and Node.js runtimes may need an update first.
+
+Accepting it is supported by nobody: the nodes do not come back.
+
+Source of the rule openshift/enhancements, `machine-config/mco-cgroupsv2-support.md`; Kubernetes KEP-5573, as the table
+`data/minimums.yaml` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.config_v1 import ConfigNode
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.tables import document
+
+NAME = "CgroupV1"
+EXAMPLE = """
+apiVersion: config.openshift.io/v1
+kind: Node
+metadata: {name: cluster}
+spec: {cgroupMode: v1}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for config in all_or_none(snapshot, ConfigNode):
+        if config.spec.cgroup_mode == "v1" and _needs_v2(context):
+            yield risk(
+                NAME,
+                f"The cluster's nodes use cgroup v1 (cgroupMode), and {context.target} runs on cgroup v2 alone.",
+                [config],
+                severity="critical",
+                fix="Set spec.cgroupMode of nodes.config.openshift.io cluster to v2; `oc get mcp` shows when all "
+                "have it.",
+            )
+
+
+def _needs_v2(context: Context) -> bool:
+    target = context.target
+    for row in document("minimums")["cgroupV2"]:
+        major, _, minor = (row.get("openshift") or row["kubernetes"]).partition(".")
+        if "openshift" in row and (target.major, target.minor) >= (int(major), int(minor)):
+            return True
+        if "kubernetes" in row and (target_minor(context) or 0) >= int(minor):
+            return True
+    return False
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (ConfigNode, DEFINITIONS), _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,181 @@
+"""The cluster has no room for the pods of a node that is drained.
+
+Applies when what the pods of a pool's fullest nodes ask for (as many nodes as the pool takes down at once) is more,
+in cpu or in memory, than all other nodes have left together. Nodes on which nothing may be scheduled (cordoned, not
+ready, or with a taint NoSchedule or NoExecute) have nothing left. Pods of DaemonSets and of the node itself do not
+move, and do not count. A cluster of one node is not drained.
+
+Why it matters pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
+
+What to do add a node, or take load away; the risk is gone with the next look.
+
+Accepting it means that some pods wait while each node is updated.
+
+Source of the rule kubernetes, requests and allocatable; machine-config-operator, maxUnavailable. It is the mildest
+reading: affinities, zones and volumes can only make it worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import nsmallest
+from operator import attrgetter
+
+from kubekit.api.conditions import status_of
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.lang.quantity import parse_quantity
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.nodes.max_unavailable import allowed
+from runup.checks.catalogue.nodes.node_pools import by_pool
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.shared.of_last import of_each, of_groups
+from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
+from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "HeadroomShort"
+EXAMPLE = """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata: {name: worker}
+spec: {nodeSelector: {matchLabels: {node-role.kubernetes.io/worker: ""}}}
+status: {machineCount: 2}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0, labels: {node-role.kubernetes.io/worker: ""}}
+status: {allocatable: {cpu: "4", memory: 16Gi}, conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
+status: {allocatable: {cpu: "4", memory: 16Gi}, conditions: [{type: Ready, status: "True"}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big-0, namespace: shop}
+spec: {nodeName: worker-0, containers: [{name: a, resources: {requests: {cpu: "3"}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: big-1, namespace: shop}
+spec: {nodeName: worker-1, containers: [{name: a, resources: {requests: {cpu: "3"}}}]}
+status: {phase: Running}
+"""
+
+
+@dataclass(slots=True)
+class _Load:
+    """Of a node: milli-cores and bytes that its pods ask for, and the part of it that a drain moves."""
+
+    cpu: int = 0
+    memory: int = 0
+    moved_cpu: int = 0
+    moved_memory: int = 0
+
+
+_NOTHING = _Load()
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":
+        return
+    silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
+    if silent:
+        why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
+        yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
+        return
+    pools = all_pools(snapshot)
+    loads = _loads(by_node(snapshot.listed(PODS)))
+    left = _left(nodes, _capacities(nodes, ()), loads)
+    members = by_pool(nodes, pools)
+    for pool in sorted(pools, key=lambda each: each.metadata.name):
+        yield from _judge(pool.metadata.name, members.get(pool.metadata.name, ()), loads, left, allowed(pool))
+
+
+@of_groups
+def _loads(pods: Sequence[PlacedPod]) -> _Load:
+    load = _Load()
+    for pod in pods:
+        if pod.status.phase in ENDED:
+            continue
+        load.cpu += pod.cpu_milli
+        load.memory += pod.memory_bytes
+        if drained(pod):
+            load.moved_cpu += pod.cpu_milli
+            load.moved_memory += pod.memory_bytes
+    return load
+
+
+def _judge(
+    pool: str, members: Sequence[Node], loads: Mapping[str, _Load], room: _Load, at_once: int
+) -> Iterator[Finding]:
+    on = [(loads.get(node.metadata.name, _NOTHING), node) for node in members]
+    for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
+        moved, has = attrgetter(f"moved_{what}"), attrgetter(what)
+        fullest = nsmallest(at_once, on, key=lambda each: -moved(each[0]))
+        wanted = sum(moved(load) for load, _ in fullest)
+        nodes = [node for _, node in fullest]
+        left = has(room) - has(_left(nodes, map(_capacity, nodes), loads))
+        if wanted > left:
+            yield risk(
+                f"{NAME}-{pool}",
+                f"When {names([node.metadata.name for node in nodes])} of machine config pool {pool} "
+                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {wanted} {unit} of {what}, and all "
+                f"other nodes have {left} left.",
+                nodes,
+                fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "
+                "what is asked.",
+            )
+
+
+def _left(nodes: Iterable[Node], capacities: Iterable[_Load | None], loads: Mapping[str, _Load]) -> _Load:
+    """What the nodes have left of each, together."""
+    room = _Load()
+    for node, capacity in zip(nodes, capacities, strict=True):
+        if capacity is None:
+            continue
+        load = loads.get(node.metadata.name, _NOTHING)
+        # No call for each of thousands; a node with more than it has takes nothing from the others.
+        if capacity.cpu > load.cpu:
+            room.cpu += capacity.cpu - load.cpu
+        if capacity.memory > load.memory:
+            room.memory += capacity.memory - load.memory
+    return room
+
+
+def _capacity(node: Node) -> _Load | None:
+    """What the node has for pods, None where no more may be put there."""
+    if not _takes_pods(node):
+        return None
+    return _Load(_milli(node.status.allocatable["cpu"]), _whole(node.status.allocatable["memory"]))
+
+
+@of_each
+def _capacities(node: Node, _: tuple[()]) -> _Load | None:
+    return _capacity(node)
+
+
+def _takes_pods(node: Node) -> bool:
+    if node.spec.unschedulable or status_of(node.status.conditions, "Ready") not in ("True", None):
+        return False
+    return not any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints)
+
+
+# Nodes are of a few sizes.
+@lru_cache(4096)
+def _milli(quantity: str) -> int:
+    return int(parse_quantity(quantity) * 1000)
+
+
+@lru_cache(4096)
+def _whole(quantity: str) -> int:
+    return int(parse_quantity(quantity))
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, example=EXAMPLE)

@@ -1,0 +1,141 @@
+"""Kernel modules of the cluster have not been verified for the target's kernel.
+
+Applies when a PreflightValidation or PreflightValidationOCP of the Kernel Module Management operator has a module whose
+verification failed; the stage and the reason are told. One that is not finished is Unknown. A cluster with Modules and
+without any validation is told so as information: nobody has looked. Both shapes of the status are read. What concerns
+the target itself is told by KernelModulesNotReady, which also looks at the images.
+
+Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
+
+What to do build or sign the module for the target's kernel (a kernel mapping in its Module); the validation then says
+True, or Success: `oc get preflightvalidationsocp -o yaml`.
+
+Accepting it means that these modules may not load on the target.
+
+Source of the rule kernel-module-management, `api/v1beta1` and `api/v1beta2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.scheme import Resource, resource_of
+from runup.api.kmm_v1beta1 import Module
+from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, listed_any
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.wording import LONGEST_CAUSE, count, names
+
+NAME = "KernelModuleNotVerified"
+GOOD, BAD = ("True", "Success"), ("False", "Failure")
+
+
+def _versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple[Resource, ...]:
+    """By the newer version, else by the older one, which is all that the operator's 1.x and 2.0 have."""
+    new = resource_of(kind)
+    return new, Slim(new.group, "v1beta1", new.kind, new.plural, new.namespaced, type=kind)
+
+
+OCP, PLAIN = _versions(PreflightValidationOCP), _versions(PreflightValidation)
+EXAMPLE = """
+apiVersion: kmm.sigs.x-k8s.io/v1beta2
+kind: PreflightValidationOCP
+metadata: {name: preflight}
+spec: {releaseImage: quay.io/example/release@sha256:0}
+status:
+  modules:
+  - name: simple-kmod
+    namespace: drivers
+    verificationStatus: "False"
+    verificationStage: Image
+    statusReason: the image is not accessible
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    modules = all_or_none(snapshot, Module)
+    every = all_validations(snapshot)
+    of_target = set(of_release(every, context))
+    validations = [each for at, each in enumerate(every) if at not in of_target]
+    looked_at = context.kernel_modules is not None and not context.kernel_modules.why
+    if modules and not every and not looked_at:
+        yield risk(
+            NAME,
+            f"{count(len(modules), 'kernel module')} ({names([named(each) for each in modules])}) of the cluster "
+            f"{'was' if len(modules) == 1 else 'were'} never verified for another kernel: there is no "
+            "PreflightValidation.",
+            modules,
+            severity="info",
+            fix="Create a PreflightValidationOCP for the target's release image, and wait for its status.",
+        )
+    for validation in validations:
+        entries = entries_of(validation)
+        for name, entry in sorted(entries.items()):
+            if entry.verification_status in BAD:
+                why = " ".join(entry.status_reason.split())[:LONGEST_CAUSE].rstrip(".")
+                yield risk(
+                    NAME,
+                    f"Kernel module {name} failed its verification at stage {entry.verification_stage or 'unknown'}"
+                    f"{': ' if why else ''}{why} ({type(validation).__name__} {validation.metadata.name}).",
+                    [validation],
+                    severity="critical",
+                    fix="Build or sign it for the target's kernel; `oc get preflightvalidationsocp -o yaml` shows it.",
+                )
+        open_ = [name for name, entry in sorted(entries.items()) if entry.verification_status not in (*GOOD, *BAD)]
+        if open_ or not entries:
+            what = f"has not verified {names(open_)} yet" if open_ else "says nothing of any module yet"
+            yield unsure(
+                NAME,
+                f"{type(validation).__name__} {validation.metadata.name} {what}",
+                [validation],
+                fix="Wait for it, or see the log of the operator: kmm-operator-controller.",
+            )
+
+
+def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
+    """Those of both kinds, in order; raises Unreadable."""
+    return sorted(
+        (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
+        key=lambda each: (type(each).__name__, each.metadata.name),
+    )
+
+
+def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
+    """The places of those that are about the target: of its image, or of a kernel that it is known to bring."""
+    kernels = {each.kernel for each in context.kernel_modules.found} if context.kernel_modules else set()
+    children = {
+        each.metadata.name
+        for each in validations
+        if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
+    }
+    for at, each in enumerate(validations):
+        if each.metadata.name in children or each.spec.kernel_version in kernels - {""}:
+            yield at
+
+
+def same_image(one: str, other: str) -> bool:
+    """Whether two pull specs name the same image: by digest, wherever it was pulled from, else word for word."""
+    digest = one.partition("@")[2]
+    return bool(one) and (one == other or (digest != "" and digest == other.partition("@")[2]))
+
+
+def entries_of(validation: PreflightValidation | PreflightValidationOCP) -> dict[str, KMMStatusEntry]:
+    """By module, `namespace/name`; the list counts before the map, which has some of them twice."""
+    status = validation.status
+    if status.modules:
+        return {f"{entry.namespace}/{entry.name}": entry for entry in status.modules}
+    full = {key.rpartition("/")[2] for key in status.cr_statuses if "/" in key}
+    return {key: entry for key, entry in status.cr_statuses.items() if "/" in key or key not in full}
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kernel-module-management",
+    (*OCP, *PLAIN, Module, DEFINITIONS),
+    _run,
+    severity="critical",
+    example=EXAMPLE,
+)

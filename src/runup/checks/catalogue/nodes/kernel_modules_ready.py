@@ -1,0 +1,125 @@
+"""A kernel module will not load on the target's kernel.
+
+Applies when a Module of Kernel Module Management has no image with its kernel modules for a kernel that the target
+brings to the nodes that load it: no mapping for that kernel, an image that is not there or may not be read, or one
+without the file below `<dirName>/lib/modules/<kernel>/`. Nothing is built for that: a Module that would be built or
+signed is Unknown, and what it would take is told. Where a PreflightValidationOCP of the target's image has tried it,
+its word counts. Unknown, too, is a registry that does not answer, and a cluster whose release brings no driver toolkit.
+
+Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
+
+What to do build, sign and push the module for the target's kernel; `runup kmod check --to-image IMAGE` shows what is
+looked for, and a PreflightValidationOCP with the target's `releaseImage` tries builds and signatures.
+
+Accepting it means that these modules may not load on the target.
+
+Source of the rule kernel-module-management, the preflight validation of 1.x and 2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import NamespacedName, key_of
+from kubekit.lang.cut import cut
+from runup.api.kmm_v1beta1 import Module
+from runup.api.platform_v1 import KMMStatusEntry
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.nodes.kernel_modules import BAD, GOOD, OCP, PLAIN, all_validations, entries_of, of_release
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import LONGEST_CAUSE
+from runup.kernelmodules.decide.verdict import Readiness, Seen, Status, live
+
+NAME = "KernelModulesNotReady"
+FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."
+LOOK = "`runup kmod check --to-image IMAGE` looks, with the credentials that it is given."
+TRY = "Create a PreflightValidationOCP with the target's releaseImage: it tries the build and the signature."
+NOBODY = Seen(why="the images of its modules were not looked at")
+_LONGEST = 2 * LONGEST_CAUSE
+EXAMPLE = """
+apiVersion: kmm.sigs.x-k8s.io/v1beta1
+kind: Module
+metadata: {name: simple-kmod, namespace: drivers}
+spec:
+  moduleLoader:
+    container:
+      modprobe: {moduleName: simple_kmod}
+      kernelMappings: [{regexp: '.*', containerImage: 'quay.io/example/simple-kmod:$KERNEL_FULL_VERSION'}]
+---
+apiVersion: kmm.sigs.x-k8s.io/v1beta2
+kind: PreflightValidationOCP
+metadata: {name: preflight}
+spec: {releaseImage: quay.io/example/release@sha256:5}
+status:
+  modules:
+  - name: simple-kmod
+    namespace: drivers
+    verificationStatus: "False"
+    verificationStage: Image
+    statusReason: image quay.io/example/simple-kmod:5.14.0-427.el9_4.x86_64 inaccessible or does not exists
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    modules = live(all_or_none(snapshot, Module))
+    if not modules:
+        return
+    snapshot.all(Node)  # which kernels count is known from them alone
+    tried = _tried(snapshot, context)
+    seen = context.kernel_modules or NOBODY
+    for module in modules:
+        name = named(module)
+        entry = tried.get(name)
+        if entry is not None and entry.verification_status in (*GOOD, *BAD):
+            yield from _by_validation(module, entry)
+            continue
+        found = [each for each in seen.found if NamespacedName(each.namespace, each.name) == key_of(module)]
+        if not found:
+            yield unsure(NAME, f"{name}: {seen.why or 'its image is being looked at'}", [module], fix=LOOK)
+        for each in found:
+            yield from _by_image(module, each)
+
+
+def _tried(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
+    """What validations of the target say, by `namespace/name`; of several the one that is not good."""
+    validations = all_validations(snapshot)
+    found: dict[str, KMMStatusEntry] = {}
+    for at in of_release(validations, context):
+        for name, entry in entries_of(validations[at]).items():
+            if name not in found or found[name].verification_status in GOOD:
+                found[name] = entry
+    return found
+
+
+def _by_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
+    if entry.verification_status in BAD:
+        stage, why = entry.verification_stage or "unknown", _short(entry.status_reason)
+        text = f"Kernel module {named(module)} failed its validation for the target at stage {stage}: {why}."
+        yield risk(NAME, text, [module], severity="critical", fix=FIX)
+
+
+def _by_image(module: Module, found: Readiness) -> Iterator[Finding]:
+    name, kernel = named(module), f" on kernel {found.kernel}" if found.kernel else ""
+    if found.status is Status.FALSE:
+        text = f"Kernel module {name} will not load{kernel}, by stage {found.stage}: {_short(found.reason)}."
+        yield risk(NAME, text, [module], severity="critical", fix=FIX)
+    elif found.status is Status.UNKNOWN:
+        text = f"{name}{kernel}, at stage {found.stage}: {_short(found.reason)}"
+        yield unsure(NAME, text, [module], fix=LOOK if found.stage == "Image" else TRY)
+
+
+def _short(reason: str) -> str:
+    return cut(" ".join(reason.split()), _LONGEST).rstrip(".")
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kernel-module-management",
+    (Module, Node, *OCP, *PLAIN, DEFINITIONS),
+    _run,
+    severity="critical",
+    example=EXAMPLE,
+)

@@ -1,0 +1,110 @@
+"""Kubelets that would be too far behind, or ahead of, the API server of the target.
+
+While the control plane is already at the target, every node still runs its present kubelet. How far behind is allowed
+depends on the OpenShift minor version, so that a cluster can skip over releases with its workers paused. The limits are
+those of cluster-kube-apiserver-operator (pkg/operator/kubeletversionskewcontroller): for 4.y one behind for odd y, two
+for even; from 5.0 on one more than y modulo 3. They stay within the three minor versions that Kubernetes supports
+(kubernetes.io/releases/version-skew-policy).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from kubekit.lang.version import Version
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names, resource
+
+NAME = "KubeletSkew"
+# Apart from what is true, so that accepting one does not accept the other.
+UNKNOWN = f"{NAME}Unknown"
+VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+")
+
+
+def allowed_skew(target: Version) -> int:
+    """How many minor versions a kubelet may be behind the API server of the OpenShift release `target`."""
+    if target.major <= 4:
+        return 1 if target.minor % 2 else 2
+    return 1 + target.minor % 3
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    if not nodes:
+        return
+    server = _minor(context.target_kubernetes)
+    if server is None:
+        yield _finding(
+            f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
+            "Kubernetes it ships.",
+            (),
+            "Ask whoever made the release for its `io.openshift.build.versions`, or compare `oc get nodes` yourself.",
+            applies=Applies.UNKNOWN,
+        )
+        return
+    yield from _judge(nodes, server, context)
+
+
+def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
+    allowed = allowed_skew(context.target)
+    kubelets = [(node, _minor(node.status.node_info.kubelet_version)) for node in nodes]
+    unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
+    known = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
+    late = [node for node, minor in known if server[1] - minor > allowed]
+    early = [node for node, minor in known if minor > server[1]]
+    api = f"the API server of {context.target} (Kubernetes {context.target_kubernetes})"
+    if late:
+        yield _finding(
+            f"The kubelets of {_listed(late)} are too old for {api}, which takes kubelets up to "
+            f"{count(allowed, 'minor version')} behind: {_versions(late)}.",
+            late,
+            "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
+        )
+    if early:
+        yield _finding(
+            f"The kubelets of {_listed(early)} are newer than {api}: {_versions(early)}.",
+            early,
+            "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
+        )
+    if unknown:
+        yield _finding(
+            f"Whether the kubelets of {_listed(unknown)} suit {api} could not be told: {_versions(unknown)}.",
+            unknown,
+            "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
+            applies=Applies.UNKNOWN,
+        )
+
+
+# Nodes run a few versions.
+@lru_cache(256)
+def _minor(version: str) -> tuple[int, int] | None:
+    found = VERSION.match(version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _listed(nodes: Sequence[Node]) -> str:
+    return f"{count(len(nodes), 'node')} ({names([node.metadata.name for node in nodes])})"
+
+
+def _versions(nodes: Sequence[Node]) -> str:
+    return names(sorted({node.status.node_info.kubelet_version or "no version reported" for node in nodes}))
+
+
+def _finding(message: str, nodes: Sequence[Node], remediation: str, *, applies: Applies = Applies.YES) -> Finding:
+    return Finding(
+        NAME if applies is Applies.YES else UNKNOWN,
+        message,
+        applies,
+        reason="KubeletVersion",
+        severity="critical" if applies is Applies.YES else "warning",
+        resources=tuple(resource(node) for node in nodes),
+        remediation=remediation,
+    )
+
+
+CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run, unknown_risk=UNKNOWN, severity="critical")

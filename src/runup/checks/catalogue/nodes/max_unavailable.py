@@ -1,0 +1,58 @@
+"""More than one node of the control plane may be taken down at once.
+
+Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines.
+
+Why it matters with two of three members away etcd has no quorum, and the cluster stands still until one is back.
+
+What to do `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
+
+Accepting it is supported by nobody.
+
+Source of the rule the OpenShift documentation of MachineConfigPools (maxUnavailable of the control plane must be 1),
+and machine-config-operator, `pkg/controller/node` (shares are rounded down, and at least 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "MaxUnavailableUnsafe"
+EXAMPLE = """
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineConfigPool
+metadata: {name: master}
+spec: {maxUnavailable: 2}
+status: {machineCount: 3}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for pool in all_pools(snapshot):
+        if pool.metadata.name == "master" and (number := allowed(pool)) > 1:
+            yield risk(
+                NAME,
+                f"Machine config pool master may take {number} machines of {pool.status.machine_count} down at once "
+                f"(maxUnavailable {pool.spec.max_unavailable}): etcd may lose its quorum.",
+                [pool],
+                severity="critical",
+                fix="Set spec.maxUnavailable of mcp/master to 1; `oc get mcp master -o yaml` shows it.",
+            )
+
+
+def allowed(pool: MachineConfigPool) -> int:
+    """How many machines of the pool may be away at once: 1 unless it says more; a share is of its machines."""
+    value = pool.spec.max_unavailable
+    if isinstance(value, str):
+        share = value.removesuffix("%")
+        if not share.isdigit():
+            return 1
+        value = pool.status.machine_count * int(share) // 100 if value.endswith("%") else int(share)
+    return max(1, value or 1)
+
+
+CHECK = declared(__doc__, NAME, "machine-config", READS, _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,130 @@
+"""Nodes that are not ready, and nodes on which nothing may be scheduled: both take away the room that a drain needs.
+
+One risk for all nodes of a kind, with the nodes as its resources: administrators accept a state, not a list that
+changes while they read it. Which node is to be released by hand and which must not be is said by name, because the
+machine-config operator cordons nodes too, and releases them itself (pkg/daemon and pkg/controller/drain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from kubekit.api.meta_v1 import Condition
+from kubekit.api.scheme import resource_of
+from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import count, dated, names, resource
+
+NOT_READY = "NodeNotReady"
+CORDONED = "NodeCordoned"
+UNKNOWN = "NodeHealthUnknown"
+# What the machine-config daemon and its drain controller write on a node that they are updating.
+STATE = "machineconfiguration.openshift.io/state"
+DESIRED_DRAIN = "machineconfiguration.openshift.io/desiredDrain"
+APPLIED_DRAIN = "machineconfiguration.openshift.io/lastAppliedDrain"
+# States that the daemon does not leave by itself.
+STUCK = ("Degraded", "Unreconcilable")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    yield from _not_ready(nodes)
+    yield from _cordoned(nodes)
+
+
+@of_each
+def _ready(node: Node, _: tuple[()]) -> Condition | None:
+    return find(node.status.conditions, "Ready")
+
+
+def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    ready = list(zip(nodes, _ready(nodes, ()), strict=True))
+    silent = [node for node, found in ready if found is None]
+    broken = [(node, found) for node, found in ready if found is not None and found.status != "True"]
+    if broken:
+        nodes_broken = [node for node, _ in broken]
+        reasons = _reasons([found for _, found in broken])
+        earliest = min((found.last_transition_time for _, found in broken if found.last_transition_time), default=None)
+        yield _finding(
+            NOT_READY,
+            f"{_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
+            nodes_broken,
+            "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
+        )
+    if silent:
+        yield _finding(
+            UNKNOWN,
+            f"Whether {count(len(silent), 'node')} ({_listed(silent)}) can run pods could not be told: not reported.",
+            silent,
+            "See whether the kubelet runs on them; it reports the Ready condition.",
+            Applies.UNKNOWN,
+        )
+
+
+def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
+    """By who cordoned them, since that says who may release them; those that somebody must see to come first."""
+    cordoned = [node for node in nodes if node.spec.unschedulable]
+    updating = [node for node in cordoned if _by_an_update(node)]
+    stuck = [node for node in updating if _is_stuck(node)]
+    going = [node for node in updating if not _is_stuck(node)]
+    by_hand = [node for node in cordoned if not _by_an_update(node)]
+    if by_hand:
+        yield _finding(
+            CORDONED,
+            f"{_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
+            by_hand,
+            f"Release {_listed(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
+        )
+    if stuck:
+        yield _finding(
+            CORDONED,
+            f"{_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
+            stuck,
+            f"Do not uncordon {_listed(stuck)}: repair what `oc describe node NAME` says in the annotation "
+            "machineconfiguration.openshift.io/reason; the machine-config operator releases them when it gets on.",
+        )
+    if going:
+        yield _finding(
+            CORDONED,
+            f"{_are(going)} cordoned by the update of a machine config pool.",
+            going,
+            f"Do not uncordon {_listed(going)}: the machine-config operator does when the update has passed.",
+        )
+
+
+def _by_an_update(node: Node) -> bool:
+    """Whether the machine-config operator cordoned the node, or is yet to release it."""
+    annotations = node.metadata.annotations
+    desired = annotations.get(DESIRED_DRAIN, "")
+    releasing = desired.startswith("uncordon-") and annotations.get(APPLIED_DRAIN, "") != desired
+    return desired.startswith("drain-") or releasing or annotations.get(STATE) in ("Working", "Rebooting")
+
+
+def _is_stuck(node: Node) -> bool:
+    return node.metadata.annotations.get(STATE) in STUCK
+
+
+def _are(nodes: Sequence[Node]) -> str:
+    return f"{count(len(nodes), 'node')} ({_listed(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
+
+
+def _listed(nodes: Sequence[Node]) -> str:
+    return names([node.metadata.name for node in nodes])
+
+
+def _reasons(conditions: Sequence[Condition]) -> str:
+    return names(sorted({condition.reason or f"Ready={condition.status}" for condition in conditions}))
+
+
+def _finding(
+    risk: str, message: str, nodes: Sequence[Node], remediation: str, applies: Applies = Applies.YES
+) -> Finding:
+    return Finding(
+        risk, message, applies, reason=risk, resources=tuple(resource(node) for node in nodes), remediation=remediation
+    )
+
+
+CHECK = Check("NodeHealth", "machine-config", (resource_of(Node),), _run, unknown_risk=UNKNOWN)

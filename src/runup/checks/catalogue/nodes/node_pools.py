@@ -1,0 +1,118 @@
+"""Nodes that no machine config pool updates: they are in none, or in several custom ones.
+
+Who belongs to which pool is decided as the machine-config operator does (pkg/helpers, GetPoolsForNode): a pool without
+a selector, or with an empty one, has no nodes; of several pools master goes before a custom pool and that before
+worker; in more than one custom pool a node is an error, and is left alone. Windows nodes are not its business.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
+from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names, resource
+
+CHECK_NAME = "NodePools"
+IN_NONE = "NodeInNoPool"
+IN_SEVERAL = "NodeInSeveralPools"
+BUILT_IN = ("master", "worker")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    if all(_is_windows(node) for node in nodes):
+        return
+    pools = all_pools(snapshot)
+    # Of a pool that could not be read nobody knows which nodes it selects; the engine says that it was not read.
+    kind = resource_of(MachineConfigPool)
+    all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
+    if control_plane(snapshot) == "External" and not pools:
+        return
+    chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
+    none = [node for node, found in chosen if not found.selecting and not _is_windows(node)]
+    several = [(node, found.custom) for node, found in chosen if len(found.custom) > 1 and not _is_windows(node)]
+    if none and all_known:
+        yield _finding(
+            IN_NONE,
+            f"{_are(none)} in no machine config pool: an update leaves {_them(none)}.",
+            none,
+            "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
+        )
+    if several:
+        whose = names([f"{node.metadata.name} in {names(custom)}" for node, custom in several])
+        are = "is" if len(several) == 1 else "are"
+        yield _finding(
+            IN_SEVERAL,
+            f"{count(len(several), 'node')} {are} in more than one custom machine config pool: {whose}. The "
+            f"machine-config operator does not update {'it' if len(several) == 1 else 'them'}.",
+            [node for node, _ in several],
+            "Take the labels off that put them into all but one of these pools.",
+        )
+
+
+def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> dict[str, list[Node]]:
+    """The nodes that each pool updates; the empty name has those that none does, or that are in several custom ones."""
+    members: dict[str, list[Node]] = defaultdict(list)
+    for node, found in zip(nodes, _chosen(nodes, pools), strict=True):
+        members[found.updating].append(node)
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class _Pools:
+    """Of a node: which pools select it, which of them are custom, and which one updates it (see `by_pool`)."""
+
+    selecting: list[str]
+    custom: list[str]
+    updating: str
+
+
+@of_each
+def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
+    found = [pool.metadata.name for pool in pools if _selects(pool, node)]
+    custom = sorted(set(found) - set(BUILT_IN))
+    return _Pools(found, custom, _updating(found, custom))
+
+
+def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
+    if "master" in found:
+        return "master"
+    if custom:
+        return custom[0] if len(custom) == 1 else ""
+    return "worker" if "worker" in found else ""
+
+
+def _is_windows(node: Node) -> bool:
+    return node.metadata.labels.get("kubernetes.io/os") == "windows"
+
+
+def _selects(pool: MachineConfigPool, node: Node) -> bool:
+    selector = pool.spec.node_selector
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return False
+    return selector.matches(node.metadata.labels)
+
+
+def _are(nodes: Sequence[Node]) -> str:
+    listed = names([node.metadata.name for node in nodes])
+    return f"{count(len(nodes), 'node')} ({listed}) {'is' if len(nodes) == 1 else 'are'}"
+
+
+def _them(nodes: Sequence[Node]) -> str:
+    return "it at the release that it runs" if len(nodes) == 1 else "them at the release that they run"
+
+
+def _finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
+    resources = tuple(resource(node) for node in nodes)
+    return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
+
+
+CHECK = Check(CHECK_NAME, "machine-config", (resource_of(Node), *READS), _run, unknown_risk=f"{CHECK_NAME}Unknown")

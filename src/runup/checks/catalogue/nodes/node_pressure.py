@@ -1,0 +1,55 @@
+"""Nodes run out of disk, memory or processes, or have no network.
+
+Applies when a Node says DiskPressure, MemoryPressure, PIDPressure or NetworkUnavailable. All of them are one risk.
+
+Why it matters such a node evicts pods and takes no new ones; the target's images, several gigabytes, do not fit on a
+disk that is full.
+
+What to do make room (`oc adm node-logs`, `oc debug node/NAME -- chroot /host crictl rmi --prune`), or replace the node;
+`oc describe node NAME` shows the condition gone.
+
+Accepting it means that these nodes may not take the update.
+
+Source of the rule kubernetes, node conditions and eviction by the kubelet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.of_last import of_each
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "NodePressure"
+TYPES = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable")
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status: "True"}]}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    nodes = control_plane_first(snapshot.all(Node))
+    pressed = [(node, why) for node, why in zip(nodes, _why(nodes, ()), strict=True) if why]
+    if pressed:
+        told = names([f"{node.metadata.name} ({why})" for node, why in pressed])
+        yield risk(
+            NAME,
+            f"{count(len(pressed), 'node')} {'lacks' if len(pressed) == 1 else 'lack'} room or network: {told}.",
+            [node for node, _ in pressed],
+            fix="Make room on them or replace them; `oc describe node NAME` shows the condition.",
+        )
+
+
+@of_each
+def _why(node: Node, _: tuple[()]) -> str:
+    return ", ".join(each.type for each in node.status.conditions if each.type in TYPES and each.status == "True")
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, example=EXAMPLE)

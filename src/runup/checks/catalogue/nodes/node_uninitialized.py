@@ -1,0 +1,59 @@
+"""Nodes that never came into service: a taint of their first minutes is still there.
+
+Applies when a Node has the taint `node.cloudprovider.kubernetes.io/uninitialized` or
+`node.kubernetes.io/network-unavailable` and is older than an hour.
+
+Why it matters nothing is scheduled there, although the node may say Ready: the room that a drain needs is missing, and
+what removes the taint (the cloud's controller, the network) does not work.
+
+What to do see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows
+the taint gone.
+
+Accepting it means that the cluster has room enough without them.
+
+Source of the rule kubernetes, `cloud-provider/api/well_known_taints.go` and the node lifecycle controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "NodeUninitialized"
+TAINTS = ("node.cloudprovider.kubernetes.io/uninitialized", "node.kubernetes.io/network-unavailable")
+PATIENCE = timedelta(hours=1)
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0, creationTimestamp: "2026-01-10T08:00:00Z"}
+spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: NoSchedule}]}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    held = [node for node in control_plane_first(snapshot.all(Node)) if _is_held(node, context)]
+    if held:
+        yield risk(
+            NAME,
+            f"{count(len(held), 'node')} never came into service, by a taint of {'its' if len(held) == 1 else 'their'} "
+            f"first minutes: {names([node.metadata.name for node in held])}.",
+            held,
+            fix="See the cloud controller manager's and the network's pods there; `oc describe node NAME` shows "
+            "the taint.",
+        )
+
+
+def _is_held(node: Node, context: Context) -> bool:
+    if not any(taint.key in TAINTS for taint in node.spec.taints):
+        return False
+    born = node.metadata.creation_timestamp
+    return born is not None and context.now - born >= PATIENCE
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, example=EXAMPLE)

@@ -1,0 +1,114 @@
+"""Pools that are degraded, or whose machines are still on their way to the pool's newest configuration.
+
+The meaning of the conditions is that of the machine-config operator's status.go: a paused pool that is behind has
+Updated=False and Updating=False, and does not move; the check of paused pools speaks of it. A pool without machines is
+never behind, but can be degraded (its configuration could not be rendered). A degraded pool does not finish by itself,
+so nobody is told to wait for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.conditions import find, status_of
+from kubekit.api.meta_v1 import Condition
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import DEGRADED_PATIENCE, count, graver, resource, said
+from runup.preflight.decide.report import Severity
+
+DEGRADED = "MachineConfigPoolDegraded"
+UPDATING = "MachineConfigPoolUpdating"
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for pool in all_pools(snapshot):
+        yield from _degraded(pool, context)
+        yield from _updating(pool)
+
+
+def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
+    name, status = pool.metadata.name, pool.status
+    held = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
+    true = [condition for condition in held if condition.status == "True"]
+    unknown = [condition for condition in held if condition.status == "Unknown"]
+    machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
+    where = machines if status.degraded_machine_count else ""
+    if true:
+        severity = graver(true[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
+        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{said(true[0])}", severity)
+    elif status.degraded_machine_count:
+        # The condition follows the count within seconds, so this has only just come.
+        yield _finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
+    elif unknown:
+        yield _finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
+    elif not held and status.machine_count:
+        message = f"Machine config pool {name} does not report whether it is degraded."
+        yield _finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
+
+
+def _updating(pool: MachineConfigPool) -> Iterator[Finding]:
+    name, status = pool.metadata.name, pool.status
+    updating = find(status.conditions, "Updating")
+    late = behind(pool)
+    moving = updating is not None and updating.status == "True"
+    if not status.machine_count or (pool.spec.paused and not moving):
+        return
+    if moving or late or status_of(status.conditions, "Updated") == "False":
+        rest = f", {late} still to come" if late else ""
+        words = said(updating) if updating is not None and moving else "."
+        state = "is being updated" if moving else "is behind its newest configuration"
+        yield _finding(UPDATING, pool, f"Machine config pool {name} {state}{rest}{words}")
+    elif updating is None:
+        message = f"Machine config pool {name} does not report whether it is being updated."
+        yield _finding(UPDATING, pool, message, applies=Applies.UNKNOWN)
+    elif updating.status == "Unknown":
+        yield _finding(UPDATING, pool, _unknown_words(pool, updating), applies=Applies.UNKNOWN)
+
+
+def _unknown_words(pool: MachineConfigPool, condition: Condition) -> str:
+    name = pool.metadata.name
+    return f"Machine config pool {name} reports {condition.type}=Unknown{said(condition)}"
+
+
+def _remediation(risk: str, pool: MachineConfigPool, applies: Applies) -> str:
+    name = pool.metadata.name
+    if applies is Applies.UNKNOWN:
+        return f"See with `oc describe mcp {name}` whether the machine-config operator runs; it writes that status."
+    if risk == DEGRADED:
+        return f"Repair what `oc describe mcp {name}` names; an update cannot finish on a degraded pool."
+    if is_degraded(pool):
+        return f"It does not finish while it is degraded: repair what `oc describe mcp {name}` names."
+    return f"Wait until `oc get mcp {name}` says UPDATED=True."
+
+
+def _finding(
+    risk: str,
+    pool: MachineConfigPool,
+    message: str,
+    severity: Severity = "warning",
+    *,
+    applies: Applies = Applies.YES,
+) -> Finding:
+    name = pool.metadata.name
+    degraded = risk == DEGRADED
+    return Finding(
+        f"{risk}-{name}",
+        message,
+        applies,
+        reason="PoolDegraded" if degraded else "PoolUpdating",
+        severity=severity,
+        resources=(resource(pool),),
+        remediation=_remediation(risk, pool, applies),
+    )
+
+
+CHECK = Check(
+    "MachineConfigPoolHealth",
+    "machine-config",
+    READS,
+    _run,
+    unknown_risk="MachineConfigPoolHealthUnknown",
+    severity="critical",
+)

@@ -1,0 +1,35 @@
+"""Pools that are paused: their machines stay on the old release, and on old certificates, until somebody resumes them.
+
+A pool without machines holds nothing back, and is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, behind
+from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import count, resource
+
+NAME = "MachineConfigPoolPaused"
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for pool in all_pools(snapshot):
+        machines = pool.status.machine_count
+        if not pool.spec.paused or not machines:
+            continue
+        name = pool.metadata.name
+        late = behind(pool)
+        already = f" Already behind its newest configuration: {late}." if late else ""
+        yield Finding(
+            f"{NAME}-{name}",
+            f"Machine config pool {name} is paused: its {count(machines, 'machine')} will not be updated to "
+            f"{context.target}.{already}",
+            reason="PoolPaused",
+            resources=(resource(pool),),
+            remediation=f'Resume it: `oc patch mcp/{name} --type=merge -p \'{{"spec":{{"paused":false}}}}\'`.',
+        )
+
+
+CHECK = Check(NAME, "machine-config", READS, _run, unknown_risk=f"{NAME}Unknown")

@@ -1,0 +1,80 @@
+"""The container runtime of some nodes is too old for the target's kubelet.
+
+Applies when a Node runs containerd below the version that the target's Kubernetes asks for. CRI-O comes with the
+release and is not judged.
+
+Why it matters the kubelet does not start with a runtime whose API it does not speak.
+
+What to do update the runtime of these nodes first; `oc get nodes -o wide` shows its version.
+
+Accepting it means that these nodes may not come back.
+
+Source of the rule the Kubernetes blog of the minor versions, as the table `data/minimums.yaml` has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from kubekit.api.core_v1 import Node
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.catalogue.shared.topology import control_plane_first
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.tables import document
+from runup.checks.decide.wording import count, names
+
+NAME = "ContainerRuntimeTooOld"
+_CONTAINERD = re.compile(r"containerd://v?(\d+)\.(\d+)\.(\d+).*")
+Number = tuple[int, ...]
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {containerRuntimeVersion: "containerd://1.7.27", kubeletVersion: v1.36.1}}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    nodes = [node for node in control_plane_first(snapshot.all(Node)) if _version(node) is not None]
+    target = target_minor(context)
+    if target is None and nodes:
+        yield unsure(
+            NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask whoever made the release."
+        )
+        return
+    least = _least(target or 0)
+    old = [node for node in nodes if (found := _version(node)) and found < least]
+    if old:
+        told = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
+        yield risk(
+            NAME,
+            f"The container runtime of {count(len(old), 'node')} is older than containerd "
+            f"{'.'.join(map(str, least))}, which Kubernetes {context.target_kubernetes} asks for: {told}.",
+            old,
+            severity="critical",
+            fix="Update the runtime of these nodes first; `oc get nodes -o wide` shows its version.",
+        )
+
+
+def _least(target: int) -> Number:
+    """The containerd that the minor version asks for; nothing is older than the empty number."""
+    rows = document("minimums")["containerd"]
+    asked = [row["atLeast"] for row in rows if int(row["kubernetes"].partition(".")[2]) <= target]
+    return max((tuple(map(int, version.split("."))) for version in asked), default=())
+
+
+def _version(node: Node) -> Number | None:
+    return _number(node.status.node_info.container_runtime_version)
+
+
+# Nodes run a few versions.
+@lru_cache(256)
+def _number(version: str) -> Number | None:
+    found = _CONTAINERD.fullmatch(version)
+    return tuple(map(int, found.groups())) if found else None
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, severity="critical", example=EXAMPLE)

@@ -1,0 +1,47 @@
+"""What the checks of MachineConfigPools need to know of a pool."""
+
+from __future__ import annotations
+
+from kubekit.api.conditions import status_of
+from kubekit.api.scheme import Resource, resource_of
+from runup.api.config_v1 import Infrastructure
+from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.wording import count
+
+# The particular ones come first: they say what is wrong, Degraded only that something is.
+DEGRADED_TYPES = ("NodeDegraded", "RenderDegraded", "Degraded")
+READS: tuple[Resource, ...] = (resource_of(MachineConfigPool), resource_of(Infrastructure))
+
+
+def all_pools(snapshot: Snapshot) -> tuple[MachineConfigPool, ...]:
+    """Every pool; none where the control plane is hosted and the API is rightly absent; raises Unreadable."""
+    try:
+        return snapshot.all(MachineConfigPool)
+    except Unreadable:
+        if control_plane(snapshot) == "External":
+            return ()
+        raise
+
+
+def is_degraded(pool: MachineConfigPool) -> bool:
+    """Whether the machine-config operator has given up on a machine of the pool, or on its configuration."""
+    conditions = pool.status.conditions
+    return pool.status.degraded_machine_count > 0 or any(status_of(conditions, t) == "True" for t in DEGRADED_TYPES)
+
+
+def behind(pool: MachineConfigPool) -> str:
+    """How many machines lack the configuration that the pool should have, in words; nothing where all have it.
+
+    The pool's status takes over the name of its configuration when the last machine has it. While the names differ
+    some machine is behind, even where the counts are still those of the configuration before.
+    """
+    status = pool.status
+    late = status.machine_count - status.updated_machine_count
+    if not status.machine_count:
+        return ""
+    if late > 0:
+        return f"{late} of {count(status.machine_count, 'machine')}"
+    renamed = pool.spec.configuration.name and pool.spec.configuration.name != status.configuration.name
+    return f"some of {count(status.machine_count, 'machine')}" if renamed else ""

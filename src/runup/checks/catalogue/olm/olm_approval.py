@@ -1,0 +1,58 @@
+"""An update of an installed operator waits for somebody's approval.
+
+Applies when an InstallPlan is in phase RequiresApproval and what it brings is not installed. All of them are one risk.
+
+Why it matters the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
+old a version to go on from.
+
+What to do look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
+'{"spec":{"approved":true}}'`; `oc get csv -n NAMESPACE` shows the new version.
+
+Accepting it is right where the version is held back on purpose.
+
+Source of the rule operator-framework/api, `operators/v1alpha1` (InstallPlanPhase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.olm_v1alpha1 import InstallPlan
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.olm.shared.olm import READS, installed
+from runup.checks.catalogue.shared.presence import all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "OperatorUpdateWaits"
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: InstallPlan
+metadata: {name: install-x7k2, namespace: openshift-logging}
+spec: {approval: Manual, approved: false, clusterServiceVersionNames: [logging.v5.9.0]}
+status: {phase: RequiresApproval}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    there = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
+    waiting = [
+        plan
+        for plan in sorted(all_or_none(snapshot, InstallPlan), key=named)
+        if plan.status.phase == "RequiresApproval"
+        and any((plan.metadata.namespace, name) not in there for name in plan.spec.cluster_service_version_names)
+    ]
+    if waiting:
+        told = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
+        yield risk(
+            NAME,
+            f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {told}.",
+            waiting,
+            severity="info",
+            fix="Approve what is to come, or delete the plan; `oc get installplans -A` shows what waits.",
+        )
+
+
+CHECK = declared(
+    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, severity="info", example=EXAMPLE
+)

@@ -1,0 +1,53 @@
+"""A catalog of operators cannot be reached, so nobody knows which updates there are.
+
+Applies when a CatalogSource's connection is not READY (and not CONNECTING or IDLE, which pass).
+
+Why it matters OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
+update back, also those of other catalogs.
+
+What to do see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
+
+Accepting it means that operators are not updated until it answers.
+
+Source of the rule operator-lifecycle-manager, CatalogSource `status.connectionState` (gRPC connectivity states).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.olm_v1alpha1 import CatalogSource
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "OperatorCatalogUnreachable"
+WELL = ("READY", "CONNECTING", "IDLE", "")
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata: {name: redhat-operators, namespace: openshift-marketplace}
+status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    found = [each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _state(each) not in WELL]
+    if found:
+        told = names([f"{named(each)} ({_state(each)})" for each in found])
+        yield risk(
+            NAME,
+            f"{count(len(found), 'catalog')} of operators cannot be reached: {told}.",
+            found,
+            fix="See its pod with `oc get pods -n openshift-marketplace`; `oc get catalogsources -A -o yaml` "
+            "shows READY.",
+        )
+
+
+def _state(catalog: CatalogSource) -> str:
+    connection = catalog.status.connection_state
+    return connection.last_observed_state if connection else ""
+
+
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (CatalogSource, DEFINITIONS), _run, example=EXAMPLE)

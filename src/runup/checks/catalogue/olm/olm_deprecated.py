@@ -1,0 +1,60 @@
+"""An installed operator, its channel or its version is at the end of its life, as its catalog says.
+
+Applies when a Subscription has the condition PackageDeprecated, ChannelDeprecated or BundleDeprecated with status True.
+
+Why it matters nobody makes updates for it any more; a later release of the cluster may not run it.
+
+What to do what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
+shows the condition gone.
+
+Accepting it means to go on with what nobody maintains.
+
+Source of the rule operator-lifecycle-manager, deprecations of file-based catalogs (`olm.deprecations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.meta_v1 import LooseCondition
+from runup.api.olm_v1alpha1 import Subscription
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import LONGEST_CAUSE
+
+NAME = "OperatorDeprecated"
+TYPES = {"PackageDeprecated": "package", "ChannelDeprecated": "channel", "BundleDeprecated": "installed version"}
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: elasticsearch, namespace: openshift-operators-redhat}
+spec: {name: elasticsearch-operator, channel: stable-5.8}
+status:
+  conditions:
+  - {type: PackageDeprecated, status: "True", message: elasticsearch-operator is no longer supported; use loki-operator}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for sub in sorted(all_or_none(snapshot, Subscription), key=named):
+        held = [each for each in sub.status.conditions if each.type in TYPES and each.status == "True"]
+        if held:
+            yield risk(
+                f"{NAME}-{sub.spec.name or sub.metadata.name}",
+                f"Operator {named(sub)} is at its end: {'; '.join(_said(each, sub) for each in held)}.",
+                [sub],
+                severity="info",
+                fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",
+            )
+
+
+def _said(condition: LooseCondition, sub: Subscription) -> str:
+    what = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
+    words = " ".join(condition.message.split())[:LONGEST_CAUSE].rstrip(".")
+    return f"{what} is deprecated{': ' if words else ''}{words}"
+
+
+CHECK = declared(
+    __doc__, NAME, "operator-lifecycle-manager", (Subscription, DEFINITIONS), _run, severity="info", example=EXAMPLE
+)

@@ -1,0 +1,78 @@
+"""An operator that OLM installed is not in order.
+
+Applies when a ClusterServiceVersion (a copy does not count) is in phase Failed or Unknown, or an InstallPlan that was
+approved is in phase Failed and no later one for the same operator came to its end.
+
+Why it matters an operator that fails before the update does not get better by it, and its webhooks may hold others up.
+
+What to do `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
+
+Accepting it means that this operator stays as it is.
+
+Source of the rule operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.olm.shared.olm import READS, installed
+from runup.checks.catalogue.shared.presence import all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import LONGEST_CAUSE, dated, names
+
+NAME = "OperatorFailed"
+PHASES = ("Failed", "Unknown")
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: logging.v5.8.1, namespace: openshift-logging}
+status:
+  phase: Failed
+  reason: InstallCheckFailed
+  message: "install timeout"
+  lastTransitionTime: "2026-01-14T09:00:00Z"
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    csvs = installed(snapshot)
+    for csv in csvs:
+        status = csv.status
+        if status.phase in PHASES:
+            why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
+            yield risk(
+                f"{NAME}-{csv.metadata.name}",
+                f"Operator {named(csv)} is in phase "
+                f"{status.phase}{': ' if why else ''}{why[:LONGEST_CAUSE].rstrip('.')}"
+                f"{dated(status.last_transition_time)}.",
+                [csv],
+                fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
+            )
+    succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
+    for plan in sorted(all_or_none(snapshot, InstallPlan), key=named):
+        left = _left(plan, succeeded, csvs)
+        if plan.status.phase == "Failed" and left:
+            yield risk(
+                f"{NAME}-{plan.metadata.name}",
+                f"InstallPlan {named(plan)} failed, and {names(left)} did not come{_because(plan.status.message)}.",
+                [plan],
+                fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
+                "to retry.",
+            )
+
+
+def _because(message: str) -> str:
+    words = " ".join(message.split())[:LONGEST_CAUSE].rstrip(".")
+    return f": {words}" if words else ""
+
+
+def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:
+    """What the plan was to bring and neither is there nor was passed by a later version."""
+    passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}
+    return [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
+
+
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, example=EXAMPLE)

@@ -1,0 +1,70 @@
+"""An installed operator says that it does not run on the target's minor version.
+
+Applies when a ClusterServiceVersion that OLM installed has the property `olm.maxOpenShiftVersion` below the target's
+minor version. Each is a risk of its own. A value that is no version is named, and Unknown. The target is judged, not
+the next minor version alone: an operator that allows the next does not hold back that one, but may a jump.
+
+Why it matters OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
+
+What to do update the operator first to a version that allows the target, if need be out of another channel;
+`oc get csv -n NAMESPACE` shows the new one Succeeded.
+
+Accepting it means that this operator may fail on the target.
+
+Source of the rule operator-lifecycle-manager, `pkg/controller/operators/openshift/helpers.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.olm.shared.olm import (
+    CSVS,
+    PROPERTIES,
+    READS,
+    BadMaximum,
+    allows,
+    installed,
+    maximum,
+    target_name,
+)
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "OperatorMaxOpenShiftVersion"
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: logging.v5.8.1
+  namespace: openshift-logging
+  annotations: {operatorframework.io/properties: '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.0"}]}'}
+status: {phase: Succeeded}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for csv in installed(snapshot):
+        name, namespace = csv.metadata.name, csv.metadata.namespace
+        try:
+            highest = maximum(csv.metadata.annotations.get(PROPERTIES, ""))
+        except BadMaximum as bad:
+            yield unsure(
+                NAME,
+                f"operator {named(csv)} has {bad}",
+                [csv],
+                fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
+            )
+            continue
+        if highest is not None and not allows(highest, context.target):
+            yield risk(
+                f"{NAME}-{name}",
+                f"Operator {named(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
+                f"{target_name(context)}.",
+                [csv],
+                fix=f"Update it first, if need be from another channel; `oc get csv -n {namespace}` shows the new one.",
+                kind=CSVS,
+            )
+
+
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, updates=MINOR, example=EXAMPLE)

@@ -1,0 +1,58 @@
+"""An installed operator says that it needs an API that the target does not serve.
+
+Applies when a ClusterServiceVersion's `spec.nativeAPIs` names a version of a built-in group that is removed in the
+target's Kubernetes.
+
+Why it matters OLM finds the requirement missing after the update and sets the operator to Pending; it is not run.
+
+What to do update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
+
+Accepting it means that the operator may not run on the target.
+
+Source of the rule operator-framework/api, `operators/v1alpha1` (NativeAPIs are requirements), and the deprecation
+guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.olm.shared.olm import READS, installed
+from runup.checks.catalogue.shared.kubernetes import target_minor
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.tables import removed_versions
+from runup.checks.decide.wording import names
+
+NAME = "OperatorNeedsRemovedAPI"
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: shop.v1.2.0, namespace: shop}
+spec: {nativeAPIs: [{group: policy, version: v1beta1, kind: PodDisruptionBudget}]}
+status: {phase: Succeeded}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    needing = [csv for csv in installed(snapshot) if csv.spec.native_apis]
+    target = target_minor(context)
+    if target is None and needing:
+        why = "the target does not say which Kubernetes it ships"
+        yield unsure(NAME, why, needing, fix="Ask whoever made the release.")
+        return
+    removed = removed_versions(0, target or 0)
+    for csv in needing:
+        gone = [api for api in csv.spec.native_apis if (api.group, api.version, api.kind) in removed]
+        if gone:
+            told = names([f"{api.kind} in {api.group}/{api.version}" for api in gone])
+            yield risk(
+                f"{NAME}-{csv.metadata.name}",
+                f"Operator {named(csv)} needs {told}, which {context.target} does not serve.",
+                [csv],
+                fix=f"Update it first; `oc get csv {csv.metadata.name} -n {csv.metadata.namespace} -o yaml` names "
+                "its needs.",
+            )
+
+
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, example=EXAMPLE)

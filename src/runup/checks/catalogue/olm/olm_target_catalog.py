@@ -1,0 +1,149 @@
+"""An installed operator has no way on in the catalog that comes with the target.
+
+Applies when the package of a Subscription is not in the target's catalog, its channel is not, or nothing in that
+channel is or follows the installed version; and when the catalog says that one of them is at the end of its life.
+Each Subscription is a risk of its own. Which image its CatalogSource will have then is said by the target's own
+manifests, by the annotation `olm.catalogImageTemplate` for the target's Kubernetes, and for the four catalogs of the
+platform's marketplace by their tag, which is the release's minor version: `redhat-operator-index:v4.17`. A catalog that
+none of these changes stays as it is, and takes no way away. In a cluster the target reads the image itself
+([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or is told by
+`--target-catalog SOURCE=IMAGE`. What could not be read is Unknown, for the operators of that catalog alone.
+
+Why it matters once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
+them gets no update any more, and one whose channel is gone stays where it is without a word.
+
+What to do change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
+updated; `oc get packagemanifest NAME -o yaml` shows those of today, `oc get subscription NAME -o yaml` what it has.
+
+Accepting it means that this operator stays at its version.
+
+Source of the rule operator-registry, `alpha/declcfg` (file-based catalogs); operator-lifecycle-manager,
+`pkg/controller/registry/resolver` (replaces, skips, skipRange) and `pkg/controller/registry/catalogtemplate`;
+operator-marketplace, `defaults/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.lang.cut import cut
+from runup.api.olm_v1alpha1 import CatalogSource, Subscription
+from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.olm.shared.olm import target_name
+from runup.checks.catalogue.olm.shared.olm_catalog_images import UNTOUCHED, of_subscription
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.file_based_catalog import Entry, Package
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.target_catalogs import TargetCatalog
+from runup.checks.decide.wording import LONGEST_CAUSE, names
+
+NAME = "OperatorNotInTargetCatalog"
+DEPRECATED = "OperatorDeprecatedInTarget"
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: CatalogSource
+metadata:
+  name: redhat-operators
+  namespace: openshift-marketplace
+  annotations: {operatorframework.io/managed-by: marketplace-operator}
+spec: {image: 'registry.example/redhat-operator-index:v5.0'}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: logging, namespace: openshift-logging}
+spec: {name: logging, channel: stable-5.8, source: redhat-operators, sourceNamespace: openshift-marketplace}
+status: {state: AtLatestKnown, installedCSV: logging.v5.8.1, currentCSV: logging.v5.8.1}
+---
+# what registry.example/redhat-operator-index:v5.2 has
+schema: olm.package
+name: logging
+defaultChannel: stable-6.2
+---
+schema: olm.channel
+package: logging
+name: stable-6.2
+entries: [{name: logging.v6.2.0}]
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    # What is not installed cannot be left behind.
+    subs = [each for each in sorted(all_or_none(snapshot, Subscription), key=named) if each.status.installed_csv]
+    unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
+    sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
+    for sub in subs:
+        expected = of_subscription(sub, sources, context)
+        if expected.problem:
+            yield _unknown(sub, expected.problem)
+        elif expected != UNTOUCHED:
+            catalog = context.catalogs.of(expected.image, sub.spec.name)
+            yield from [_unknown(sub, _why(catalog))] if catalog.problem else _judged(sub, catalog, context)
+
+
+def _why(catalog: TargetCatalog) -> str:
+    return f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
+
+
+def _unknown(sub: Subscription, why: str) -> Finding:
+    option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
+    fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
+    return unsure(NAME, f"{named(sub)}: {why}", [sub], fix=fix)
+
+
+def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
+    package = catalog.packages.get(sub.spec.name)
+    lack = _lack(sub, package)
+    if lack:
+        yield risk(
+            f"{NAME}-{sub.metadata.name}",
+            f"Operator {named(sub)} has no way on in the catalog of {target_name(context)} ({catalog.image}): {lack}.",
+            [sub],
+            fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan without it.",
+        )
+    elif package is not None:
+        yield from _deprecations(sub, package, context)
+
+
+def _lack(sub: Subscription, package: Package | None) -> str:
+    """What keeps the installed version from going on, empty where nothing does."""
+    if package is None or not package.channels:
+        return f"it has no package {sub.spec.name}"
+    channel = sub.spec.channel or package.default_channel
+    entries = package.channels.get(channel)
+    if entries is None:
+        there = names(sorted(package.channels))
+        return f"it has no channel {channel}, but {there} (by default {package.default_channel})"
+    if not any(_follows(entry, sub.status.installed_csv) for entry in entries):
+        return f"nothing in its channel {channel} is or follows {sub.status.installed_csv}"
+    return ""
+
+
+def _follows(entry: Entry, installed: str) -> bool:
+    # A skipRange is of versions, and says nothing that a name could be compared with: it counts as a way on.
+    return installed in (entry.name, entry.replaces, *entry.skips) or bool(entry.skip_range)
+
+
+def _deprecations(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
+    channel = sub.spec.channel or package.default_channel
+    what = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
+    said = [f"{key}: {package.deprecated[key]}" for key in what if key in package.deprecated]
+    if said:
+        yield risk(
+            f"{DEPRECATED}-{sub.metadata.name}",
+            f"Operator {named(sub)} is at the end of its life in the catalog of {target_name(context)}: "
+            f"{'; '.join(said)}.",
+            [sub],
+            fix="Do what the catalog says: another channel, or another operator.",
+            severity="info",
+        )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "operator-lifecycle-manager",
+    (Subscription, CatalogSource, DEFINITIONS),
+    _run,
+    updates=MINOR,
+    example=EXAMPLE,
+)

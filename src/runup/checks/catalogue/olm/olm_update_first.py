@@ -1,0 +1,201 @@
+"""Operators must be updated before the cluster, and in this order.
+
+Applies when an operator's installed version does not allow the target's minor version, and its Subscription knows a
+newer one that is not installed yet. The order is that of their needs: who owns a kind comes before who requires it.
+Where the plan that brings the newer version says up to which minor version that one runs, it is said, too. For an
+operator whose Subscription knows nothing newer it says what the other channels of its catalog have, as the catalogs on
+the cluster are now; only the newest version of a channel is looked at.
+
+Why it matters the update of the cluster is refused until these are done, and the other order may fail.
+
+What to do approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the
+next version may need another. Where nothing newer is known, change the Subscription's channel to one that is named, or
+plan without the operator.
+
+Accepting it means that these operators may fail on the target.
+
+Source of the rule operator-lifecycle-manager: Subscription `status.installedCSV` and `currentCSV`, InstallPlan
+`status.bundleLookups[].properties`, `olm.maxOpenShiftVersion`; PackageManifest `status.channels[].currentCSV` and its
+annotation `olm.properties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageChannel, PackageManifest, Subscription
+from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.olm.shared.olm import (
+    PACKAGES,
+    PROPERTIES,
+    READS,
+    BadMaximum,
+    allows,
+    brought,
+    head_maximum,
+    installed,
+    maximum,
+    of_subscription,
+    packages_of,
+    target_name,
+)
+from runup.checks.catalogue.shared.presence import all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.wording import count, names
+
+NAME = "OperatorUpdateFirst"
+EXAMPLE = """
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: logging, namespace: openshift-logging}
+spec: {name: logging, channel: stable-5.9, source: redhat-operators, installPlanApproval: Manual}
+status: {state: UpgradePending, installedCSV: logging.v5.8.1, currentCSV: logging.v5.9.0}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: logging.v5.8.1
+  namespace: openshift-logging
+  annotations: {operatorframework.io/properties: '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.0"}]}'}
+status: {phase: Succeeded}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: tracing, namespace: openshift-tracing}
+spec: {name: tracing, channel: stable-3, source: redhat-operators}
+status: {state: AtLatestKnown, installedCSV: tracing.v3.4.0, currentCSV: tracing.v3.4.0}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: tracing.v3.4.0
+  namespace: openshift-tracing
+  annotations: {operatorframework.io/properties: '{"properties":[{"type":"olm.maxOpenShiftVersion","value":"5.1"}]}'}
+status: {phase: Succeeded}
+---
+apiVersion: packages.operators.coreos.com/v1
+kind: PackageManifest
+metadata: {name: tracing, namespace: openshift-tracing}
+status:
+  catalogSource: redhat-operators
+  channels:
+  - {name: stable-3, currentCSV: tracing.v3.4.0}
+  - name: stable-4
+    currentCSV: tracing.v4.0.1
+    currentCSVDesc: {annotations: {olm.properties: '[{"type":"olm.maxOpenShiftVersion","value":"5.3"}]'}}
+"""
+Step = tuple[Subscription, ClusterServiceVersion]
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    csvs = installed(snapshot)
+    subs = sorted(all_or_none(snapshot, Subscription), key=named)
+    old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _is_too_old(csv, context)]
+    steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
+    yield from _in_order(steps, snapshot, context)
+    yield from _out_of_catalogs([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
+
+
+def _in_order(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    if not steps:
+        return
+    plans = all_or_none(snapshot, InstallPlan)
+    told = [f"{number}. {_step(sub, csv, plans)}" for number, (sub, csv) in enumerate(_ordered(steps), 1)]
+    yield risk(
+        NAME,
+        f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(told)}.",
+        [sub for sub, _ in _ordered(steps)],
+        fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
+    )
+
+
+def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Where the others could go: nothing newer is on its way to them."""
+    if not subs:
+        return
+    try:
+        packages = snapshot.listed(PACKAGES)
+    except Unreadable as lacking:
+        which = names([named(sub) for sub in subs])
+        why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
+        yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
+        return
+    told = "; ".join(f"{named(sub)}: {_choice(sub, packages, context)}" for sub in subs)
+    one = len(subs) == 1
+    yield risk(
+        NAME,
+        f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
+        f"{'it' if one else 'them'} is on its way: {told}.",
+        subs,
+        fix="Change the Subscription's channel to one that has a version for the target, and let it update first; "
+        "where there is none, plan without the operator.",
+    )
+
+
+def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
+    found = packages_of(packages, sub)
+    if not found:
+        return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
+    heads = sorted(found[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
+    ways = [way for head in heads if head.current_csv != sub.status.installed_csv and (way := _way(head, context))]
+    if not ways:
+        return f"no channel of its catalog {sub.spec.source} ends with a version that runs there"
+    return f"its catalog {sub.spec.source} has {names(ways)}"
+
+
+def _way(head: PackageChannel, context: Context) -> str:
+    """The newest version in a channel, if it may run on the target."""
+    try:
+        highest = head_maximum(head)
+    except BadMaximum as bad:
+        return f"{head.current_csv} in channel {head.name}, with {bad}"
+    if not allows(highest, context.target):
+        return ""
+    until = f" (runs up to {highest[0]}.{highest[1]})" if highest else " (names no highest version)"
+    return f"{head.current_csv} in channel {head.name}{until}"
+
+
+def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
+    try:
+        return not allows(maximum(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
+    except BadMaximum:
+        return False  # the check of the maximum says so
+
+
+def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
+    properties = brought(plans, sub.metadata.namespace, sub.status.current_csv)
+    until = ""
+    try:
+        highest = maximum(properties) if properties is not None else None
+        until = f", which runs up to {highest[0]}.{highest[1]}" if highest else ""
+    except BadMaximum as bad:
+        until = f", which has {bad}"
+    return f"{named(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
+
+
+def _ordered(steps: Sequence[Step]) -> list[Step]:
+    """Who owns a kind before who requires it; a circle is broken by name."""
+    left, done = list(steps), []
+    while left:
+        owned = {kind.name: sub for sub, csv in left for kind in csv.spec.customresourcedefinitions.owned}
+        free = next((step for step in left if not _needs(step, owned)), left[0])
+        left.remove(free)
+        done.append(free)
+    return done
+
+
+def _needs(step: Step, owned: dict[str, Subscription]) -> bool:
+    sub, csv = step
+    required = (owned.get(kind.name) for kind in csv.spec.customresourcedefinitions.required)
+    return any(owner is not None and owner is not sub for owner in required)
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "operator-lifecycle-manager",
+    (*READS, Subscription, InstallPlan, PACKAGES),
+    _run,
+    updates=MINOR,
+    example=EXAMPLE,
+)

@@ -1,0 +1,169 @@
+"""Operators that administrators installed by OLM, as all checks of them read them.
+
+OLM copies a ClusterServiceVersion into every namespace that its operator watches; the copies are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kubekit.api.meta_v1 import ObjectMeta
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang.version import Version
+from runup.api.olm_v1alpha1 import (
+    ClusterServiceVersion,
+    HeadDescription,
+    InstallPlan,
+    PackageChannel,
+    PackageManifest,
+    Properties,
+    Subscription,
+)
+from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
+from runup.checks.decide.model import Context, Snapshot
+from runup.checks.decide.reads import Lookup, Slim
+
+# operator-framework/api, PropertiesAnnotationKey; OLM writes it on what it installs.
+PROPERTIES = "operatorframework.io/properties"
+# The same as their makers write it in a version, and as a catalog shows it: a list without the object around it.
+HEAD_PROPERTIES = "olm.properties"
+MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
+
+
+def _slim(csv: ClusterServiceVersion) -> ClusterServiceVersion:
+    """Without the annotations that hold pictures and examples."""
+    metadata = csv.metadata
+    kept = {PROPERTIES: metadata.annotations[PROPERTIES]} if PROPERTIES in metadata.annotations else {}
+    slim = ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        labels=metadata.labels,
+        annotations=kept,
+    )
+    return msgspec.structs.replace(csv, metadata=slim)
+
+
+_CSV = resource_of(ClusterServiceVersion)
+CSVS = Slim(
+    _CSV.group,
+    _CSV.version,
+    _CSV.kind,
+    _CSV.plural,
+    namespaced=True,
+    type=ClusterServiceVersion,
+    keep=_slim,
+    label_selector="!olm.copiedFrom",
+)
+READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
+
+
+def _head(channel: PackageChannel) -> PackageChannel:
+    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
+    kept = {HEAD_PROPERTIES: said} if said is not None else {}
+    return msgspec.structs.replace(channel, current_csv_desc=HeadDescription(annotations=kept))
+
+
+def _slim_package(package: PackageManifest) -> PackageManifest:
+    """Without the descriptions, examples and pictures of every version."""
+    status = package.status
+    slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
+    channels = tuple(_head(channel) for channel in status.channels)
+    return PackageManifest(metadata=slim, status=msgspec.structs.replace(status, channels=channels))
+
+
+# A list of all of them has tens of megabytes, so only those are asked for that are installed.
+PACKAGES = Lookup(
+    "packages.operators.coreos.com",
+    "v1",
+    "PackageManifest",
+    "packagemanifests",
+    namespaced=True,
+    type=PackageManifest,
+    keep=_slim_package,
+    of=resource_of(Subscription),
+    names=lambda sub: (sub.metadata.namespace, sub.spec.name),
+)
+
+
+class BadMaximum(ValueError):
+    """`olm.maxOpenShiftVersion` is there and cannot be read; the message is what it says."""
+
+
+def installed(snapshot: Snapshot) -> Sequence[ClusterServiceVersion]:
+    """Every operator's version, in a fixed order; none where OLM is not there; raises Unreadable."""
+    found: Iterable[ClusterServiceVersion] = listed_or_none(snapshot, CSVS)
+    return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
+
+
+def maximum(properties: str) -> tuple[int, int] | None:
+    """The highest OpenShift minor version that the properties (JSON) allow, None for any; raises BadMaximum.
+
+    As OLM reads it (operator-lifecycle-manager, pkg/controller/operators/openshift/helpers.go): the highest counts, an
+    empty one does not, and one that is no version is an error.
+    """
+    if not properties:
+        return None
+    try:
+        found = msgspec.json.decode(properties, type=Properties)
+    except msgspec.DecodeError as error:
+        raise BadMaximum(f"properties that are no JSON ({properties[:60]!r})") from error
+    values = [each.value for each in found.properties if each.type == MAX_OPENSHIFT and each.value != ""]
+    return max((_minor(value) for value in values), default=None)
+
+
+def _minor(value: object) -> tuple[int, int]:
+    match = _VERSION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise BadMaximum(f"{MAX_OPENSHIFT} {str(value)[:60]!r}, which is no version in quotes")
+    return int(match[1]), int(match[2] or 0)
+
+
+def allows(highest: tuple[int, int] | None, target: Version) -> bool:
+    """Whether that maximum takes the target."""
+    return highest is None or (target.major, target.minor) <= highest
+
+
+def of_subscription(csvs: Iterable[ClusterServiceVersion], sub: Subscription) -> ClusterServiceVersion | None:
+    """What a Subscription has installed."""
+    name = sub.status.installed_csv
+    return next(
+        (csv for csv in csvs if (csv.metadata.name, csv.metadata.namespace) == (name, sub.metadata.namespace)), None
+    )
+
+
+def head_maximum(channel: PackageChannel) -> tuple[int, int] | None:
+    """The highest OpenShift minor version that the newest version in a channel names, or None; raises BadMaximum."""
+    said = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES, "")
+    return maximum(f'{{"properties":{said}}}' if said else "")
+
+
+def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple[PackageManifest, ...]:
+    """What the catalog of a Subscription has of its package: one, or none."""
+    return tuple(
+        each
+        for each in packages
+        if (each.metadata.name, each.metadata.namespace) == (sub.spec.name, sub.metadata.namespace)
+        and each.status.catalog_source == sub.spec.source
+        and sub.spec.source_namespace in ("", each.status.catalog_source_namespace)
+    )
+
+
+def brought(plans: Iterable[InstallPlan], namespace: str, csv: str) -> str | None:
+    """The properties with which a plan brings `csv`, or None where no plan says."""
+    for plan in plans:
+        if plan.metadata.namespace == namespace:
+            for lookup in plan.status.bundle_lookups:
+                if lookup.identifier == csv:
+                    return lookup.properties
+    return None
+
+
+def target_name(context: Context) -> str:
+    """The target's minor version, as operators name it: 4.16."""
+    return f"{context.target.major}.{context.target.minor}"

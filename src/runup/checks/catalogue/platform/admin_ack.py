@@ -1,0 +1,83 @@
+"""The release asks an administrator to acknowledge something before the next minor version, and nobody has.
+
+Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a gate for the minor version that the
+cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
+under the name that the cluster-version operator gives it. A gate without a text, or whose name is none, is Unknown.
+
+Why it matters the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
+breaks applications.
+
+What to do what the gate's text says, then acknowledge it:
+`oc -n openshift-config patch cm admin-acks --type=merge -p '{"data":{"GATE":"true"}}'`.
+
+Accepting it does not acknowledge the gate: the operator refuses the update all the same.
+
+Source of the rule cluster-version-operator, `pkg/risk/adminack`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubekit.api.core_v1 import ConfigMap
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.catalogue.shared.config_maps import ACKS, CONFIG, GATES, MANAGED
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "AdminAck"
+_GATE = re.compile(r"ack-([4-9])\.(\d+)-[^-].*")
+EXAMPLE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: admin-gates, namespace: openshift-config-managed}
+data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see https://example.com/removed."}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    gates = dict(_of_target(context))
+    for found in snapshot.listed(MANAGED):
+        if found.metadata.name == GATES:
+            gates |= found.data
+    if not gates:
+        return
+    acks = _acknowledged(snapshot.listed(CONFIG))
+    for gate, text in sorted(gates.items()):
+        match = _GATE.fullmatch(gate)
+        if match is None:
+            yield unsure(NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it.")
+        elif not _is_passed(int(match[1]), int(match[2]), context) or acks.get(gate) == "true":
+            continue
+        elif not text.strip():
+            yield unsure(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
+        else:
+            yield risk(
+                f"{NAME}-{gate}",
+                f"Gate {gate} is not acknowledged: {' '.join(text.split()).rstrip('.')}.",
+                fix=f'Do what it asks for, then set {gate} to "true" in ConfigMap openshift-config/{ACKS}.',
+            )
+
+
+def _of_target(context: Context) -> Iterator[tuple[str, str]]:
+    for manifest in context.manifests or ():
+        if manifest.get("kind") == "ConfigMap" and _name(manifest) == GATES:
+            yield from ((str(gate), str(text)) for gate, text in (manifest.get("data") or {}).items())
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    return str((manifest.get("metadata") or {}).get("name"))
+
+
+def _acknowledged(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str]:
+    return next((found.data for found in config_maps if found.metadata.name == ACKS), {})
+
+
+def _is_passed(major: int, minor: int, context: Context) -> bool:
+    """Whether the update leaves that minor version: it runs now, or is a hop on the way."""
+    source, target = context.source, context.target
+    return (source.major, source.minor) <= (major, minor) < (target.major, target.minor)
+
+
+CHECK = declared(__doc__, NAME, "cluster-version-operator", (MANAGED, CONFIG), _run, updates=MINOR, example=EXAMPLE)

@@ -1,0 +1,82 @@
+"""Accounts at the cloud are made by hand, and the target's have not been made yet.
+
+Applies when CloudCredential says credentialsMode Manual and its annotation
+`cloudcredential.openshift.io/upgradeable-to` names no version as new as the target. The target's CredentialsRequests
+that the cluster does not have are named, where its manifests can be read.
+
+Why it matters a component of the target that needs a new account, or a new right, does not start.
+
+What to do make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
+--credentials-requests`), then set the annotation to the target's version.
+
+Accepting it is right where the target needs nothing new.
+
+Source of the rule cloud-credential-operator, `pkg/operator/status` (upgradeable), and the OpenShift documentation of
+clusters with manually maintained credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.lang.version import parse
+from runup.api.operator_v1 import CloudCredential, CredentialsRequest
+from runup.checks.catalogue.declaring import MINOR, declared, named, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import names
+
+NAME = "CloudCredentialsNotReady"
+ANNOTATION = "cloudcredential.openshift.io/upgradeable-to"
+EXAMPLE = """
+apiVersion: operator.openshift.io/v1
+kind: CloudCredential
+metadata: {name: cluster}
+spec: {credentialsMode: Manual}
+"""
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    for config in all_or_none(snapshot, CloudCredential):
+        told = config.metadata.annotations.get(ANNOTATION, "")
+        if config.spec.credentials_mode != "Manual" or _reaches(told, context):
+            continue
+        new = _new(snapshot, context)
+        says = f"says {told!r}" if told else "is not set"
+        yield risk(
+            NAME,
+            f"Credentials are maintained by hand, and annotation {ANNOTATION} {says}, so nobody has confirmed those of "
+            f"{context.target}{f'; new are {names(new)}' if new else ''}.",
+            [config],
+            fix=f"Make the accounts that {context.target} asks for, then annotate CloudCredential cluster with it.",
+        )
+
+
+def _reaches(told: str, context: Context) -> bool:
+    """As the operator compares: by minor version, with or without a `v`, the patch left out or not."""
+    text = told.removeprefix("v")
+    version = parse(text) or parse(f"{text}.0")
+    target = context.target
+    return version is not None and (version.major, version.minor) >= (target.major, target.minor)
+
+
+def _new(snapshot: Snapshot, context: Context) -> list[str]:
+    """The target's requests that the cluster does not have."""
+    there = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
+    wanted = [
+        f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
+        for manifest in context.manifests or ()
+        if manifest.get("kind") == "CredentialsRequest"
+    ]
+    return sorted(set(wanted) - there)
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "cloud-credential-operator",
+    (CloudCredential, CredentialsRequest, DEFINITIONS),
+    _run,
+    updates=MINOR,
+    example=EXAMPLE,
+)

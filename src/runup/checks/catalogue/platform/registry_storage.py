@@ -1,0 +1,46 @@
+"""The cluster's image registry keeps its images where the next drain deletes them.
+
+Applies when the registry's configuration says managementState Managed and storage emptyDir.
+
+Why it matters its pod moves when its node is drained, and all images that were pushed to it are gone: what was built
+from source cannot be pulled any more.
+
+What to do give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io
+cluster`).
+
+Accepting it is right where nobody pushes images to it.
+
+Source of the rule openshift/cluster-image-registry-operator, documentation of `storage.emptyDir` (not for production).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.operator_v1 import ImageRegistryConfig
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+
+NAME = "ImageRegistryEphemeral"
+EXAMPLE = """
+apiVersion: imageregistry.operator.openshift.io/v1
+kind: Config
+metadata: {name: cluster}
+spec: {managementState: Managed, storage: {emptyDir: {}}}
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    for config in all_or_none(snapshot, ImageRegistryConfig):
+        if config.spec.management_state == "Managed" and config.spec.storage.empty_dir is not None:
+            yield risk(
+                NAME,
+                "The image registry keeps its images in an emptyDir, which is gone when its node is drained.",
+                [config],
+                fix="Give it a volume or an object store: `oc edit configs.imageregistry.operator.openshift.io "
+                "cluster`.",
+            )
+
+
+CHECK = declared(__doc__, NAME, "image-registry", (ImageRegistryConfig, DEFINITIONS), _run, example=EXAMPLE)

@@ -1,0 +1,136 @@
+"""A volume is in a zone that has one node, and cannot follow its pod to another.
+
+Applies when an attached PersistentVolume must be in a zone (`nodeAffinity` on keys of zones or regions alone) and no
+other node than the one that it is attached to has that zone's labels. Volumes that are bound to one machine by design,
+and clusters of one node, are not told.
+
+Why it matters while that node is updated its pod has no place to go: it is down until the node is back, whatever a
+disruption budget of other pods promises.
+
+What to do add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows
+where the volume can be.
+
+It is for information: clusters of one node a zone are like that by design, and a workload of several pods, each with a
+volume in a zone of its own, is drained one after the other where it has a budget.
+
+Accepting it means that these pods are down while their node is updated.
+
+Source of the rule Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` ("node(s) had volume node affinity
+conflict"); core/v1 (PersistentVolume `spec.nodeAffinity`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import resource_of
+from runup.api.platform_v1 import PersistentVolume, VolumeAttachment
+from runup.checks.catalogue.declaring import declared, risk
+from runup.checks.catalogue.storage.shared.volumes import AFFINITY, VOLUMES
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "ZoneLockedVolumes"
+NODES = resource_of(Node)
+# topology.kubernetes.io/zone, topology.ebs.csi.aws.com/zone, topology.csi.vmware.com/openshift-zone, ...
+_ZONES = ("zone", "region")
+EXAMPLE = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv-orders}
+spec:
+  csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: topology.ebs.csi.aws.com/zone, operator: In, values: [eu-1a]}]
+---
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: csi-1f}
+spec: {attacher: ebs.csi.aws.com, nodeName: worker-0, source: {persistentVolumeName: pv-orders}}
+status: {attached: true}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0, labels: {topology.ebs.csi.aws.com/zone: eu-1a}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1, labels: {topology.ebs.csi.aws.com/zone: eu-1b}}
+"""
+
+Terms = Sequence[Mapping[str, Any]]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    attached = {
+        each.spec.source.persistent_volume_name: each.spec.node_name
+        for each in snapshot.all(VolumeAttachment)
+        if each.status.attached
+    }
+    zoned = [(each, terms) for each in snapshot.listed(VOLUMES) if (terms := _zones(each))]
+    zoned = [(each, terms) for each, terms in zoned if each.metadata.name in attached]
+    if not zoned:
+        return
+    nodes = {node.metadata.name: node.metadata.labels for node in snapshot.all(Node)}
+    if snapshot.incomplete.get(NODES) or snapshot.undecoded.get(NODES):
+        return  # one that is not in the list may be in the zone; that the list is not whole is told for every check
+    places: dict[str, frozenset[str]] = {}
+    locked: list[PersistentVolume] = []
+    for volume, terms in zoned:
+        key = repr(terms)
+        if key not in places:
+            places[key] = frozenset(name for name, labels in nodes.items() if _fits(terms, labels))
+        if len(nodes) > 1 and places[key] == {attached[volume.metadata.name]}:
+            locked.append(volume)
+    yield from _told(sorted(locked, key=lambda each: each.metadata.name), attached)
+
+
+def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
+    if not locked:
+        return
+    told = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])
+    only = "its zone" if len(locked) == 1 else "their zones"
+    yield risk(
+        NAME,
+        f"{count(len(locked), 'volume')} can be on no other node, since {only} has one alone: {told}. "
+        "The pods are down while that node is updated.",
+        locked,
+        severity="info",
+        fix="Add a node to the zone, or plan for it; `oc get pv NAME -o yaml` shows where the volume can be.",
+        kind=VOLUMES,
+    )
+
+
+def _zones(volume: PersistentVolume) -> Terms:
+    """Where a volume can be, if zones alone decide that; else nothing."""
+    required = _map(_map(volume.spec.get(AFFINITY)).get("required"))
+    terms = [_map(each) for each in _list(required.get("nodeSelectorTerms"))]
+    expressions = [_map(each) for term in terms for each in _list(term.get("matchExpressions"))]
+    plain = all(set(term) == {"matchExpressions"} and term["matchExpressions"] for term in terms)
+    of_zones = all(str(each.get("key", "")).endswith(_ZONES) and each.get("operator") == "In" for each in expressions)
+    return terms if terms and plain and of_zones else ()
+
+
+def _fits(terms: Terms, labels: Mapping[str, str]) -> bool:
+    """Whether a node fits one of the terms, which takes all of its expressions."""
+    return any(
+        all(labels.get(each.get("key", "")) in _list(each.get("values")) for each in term["matchExpressions"])
+        for term in terms
+    )
+
+
+def _map(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, list) else ()
+
+
+CHECK = declared(
+    __doc__, NAME, "cluster-storage-operator", (VOLUMES, VolumeAttachment, Node), _run, severity="info", example=EXAMPLE
+)

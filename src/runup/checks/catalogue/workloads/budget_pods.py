@@ -1,0 +1,157 @@
+"""Pods that no eviction can move although their budget would let one go: all unready, or under two budgets.
+
+The eviction API (kubernetes, pkg/registry/core/pod/storage/eviction.go) lets an unready pod go only while enough others
+are healthy, unless the budget says `unhealthyPodEvictionPolicy: AlwaysAllow`; of a pod under several budgets it evicts
+none and answers with an error. It asks no budget about pods that have not started, have ended or are being deleted, and
+a drain leaves the pods of DaemonSets and of the node itself where they are.
+
+Pods are read slim and looked at only where a budget gives cause: a large cluster has tens of thousands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.shared.of_last import of_groups
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, graver, names, resource
+
+CHECK_NAME = "PodDisruptionBudgetPods"
+UNKNOWN = f"{CHECK_NAME}Unknown"
+UNREADY = "PodDisruptionBudgetPodsUnready"
+OVERLAP = "PodDisruptionBudgetsOverlap"
+
+Budgets = Sequence[PodDisruptionBudget]
+# Labels, and how many pods have them.
+Labelled = list[tuple[dict[str, str], int]]
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    budgets = in_order(snapshot.all(PodDisruptionBudget))
+    if not budgets or control_plane(snapshot) == "SingleReplica":
+        return
+    unready = [pdb for pdb in budgets if _has_no_healthy_pod(pdb)]
+    by_namespace = groupby(budgets, key=lambda pdb: pdb.metadata.namespace)
+    shared = [group for _, found in by_namespace if len(group := list(found)) > 1]
+    try:
+        pods = _pods(snapshot, {pdb.metadata.namespace for group in (unready, *shared) for pdb in group})
+    except Unreadable as lacking:
+        yield _unknown([*unready, *(pdb for group in shared for pdb in group)], lacking)
+        return
+    yield from _unready([pdb for pdb in unready if any(_selects(pdb, each) for each, _ in _of(pods, pdb))], context)
+    yield from _overlapping(shared, pods)
+
+
+def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
+    status = pdb.status
+    pinned = bool(status.expected_pods) and not status.current_healthy and not status.disruptions_allowed
+    return pinned and pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow" and not not_computed(pdb)
+
+
+def _pods(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
+    """Of each namespace the pods that a drain would have to evict; without namespaces none are asked for."""
+    return _evicted(by_namespace(snapshot.listed(PODS))) if namespaces else {}
+
+
+@of_groups
+def _evicted(pods: Sequence[PlacedPod]) -> Labelled:
+    # Pods of one workload share their labels as one object (`catalogue.pods`): a selector is asked once for all.
+    labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
+    times = Counter(map(id, labels))
+    return [(each, times[number]) for number, each in {id(each): each for each in labels}.items()]
+
+
+def _may_block(pod: PlacedPod) -> bool:
+    if not pod.spec.node_name or pod.status.phase != "Running" or pod.metadata.deletion_timestamp:
+        return False
+    return not stays(pod)
+
+
+def _of(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
+    return pods.get(pdb.metadata.namespace, [])
+
+
+def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
+    """Without a selector a budget has no pods; an empty one selects all of its namespace (policy/v1)."""
+    return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
+
+
+def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
+    if not budgets:
+        return
+    since = {named(pdb): _since(pdb) for pdb in budgets}
+    told = names([f"{named(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
+    earliest = min((time for time in since.values() if time), default=None)
+    yield Finding(
+        UNREADY,
+        f"No pod of {count(len(budgets), 'PodDisruptionBudget')} is ready, so none can be evicted and "
+        f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {told}{dated(earliest)}.",
+        reason="NoPodReady",
+        severity=graver(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
+        resources=tuple(resource(pdb) for pdb in budgets),
+        remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
+        "AlwaysAllow.",
+    )
+
+
+def _since(pdb: PodDisruptionBudget) -> datetime | None:
+    allowed = find(pdb.status.conditions, "DisruptionAllowed")
+    return allowed.last_transition_time if allowed else None
+
+
+def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
+    found: Counter[tuple[str, ...]] = Counter()
+    seen: dict[str, PodDisruptionBudget] = {}
+    for budgets in shared:
+        for labels, times in _of(pods, budgets[0]):
+            over = [pdb for pdb in budgets if _selects(pdb, labels)]
+            if len(over) > 1:
+                found[tuple(named(pdb) for pdb in over)] += times
+                seen |= {named(pdb): pdb for pdb in over}
+    if not found:
+        return
+    number = sum(found.values())
+    told = names([f"{names(key)} ({count(times, 'pod')})" for key, times in sorted(found.items())])
+    yield Finding(
+        OVERLAP,
+        f"{count(number, 'pod')} {'is' if number == 1 else 'are'} under more than one PodDisruptionBudget, and no such "
+        f"pod can be evicted: {told}.",
+        reason="SeveralBudgets",
+        severity="critical",
+        resources=tuple(resource(pdb) for _, pdb in sorted(seen.items())),
+        remediation="Leave each pod one budget: narrow the selectors, or delete the budgets that are not needed.",
+    )
+
+
+def _unknown(budgets: Budgets, lacking: Unreadable) -> Finding:
+    distinct = list({named(pdb): pdb for pdb in budgets}.values())
+    why = str(lacking).rstrip(".")
+    return Finding(
+        UNKNOWN,
+        f"Whether the pods of {count(len(distinct), 'PodDisruptionBudget')} can be evicted could not be told: {why}.",
+        Applies.UNKNOWN,
+        reason="PodsUnknown",
+        resources=tuple(resource(pdb) for pdb in distinct),
+        remediation="Let the check read Pods, then look at the preflight again; or accept the risk by name.",
+    )
+
+
+CHECK = Check(
+    CHECK_NAME,
+    "machine-config",
+    (resource_of(PodDisruptionBudget), PODS, resource_of(Infrastructure)),
+    _run,
+    unknown_risk=UNKNOWN,
+    severity="critical",
+)

@@ -1,0 +1,106 @@
+"""PodDisruptionBudgets that never let a node be drained, however healthy their pods are.
+
+A budget that allows nothing at this moment is not one of them: a pod may just be starting. Judged is what the spec
+demands of the pods that the budget selects, by the arithmetic of Kubernetes' disruption controller (shares are rounded
+up). On a single-node control plane the machine-config daemon does not drain, so there is nothing to block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kubekit.api.scheme import resource_of
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names, resource
+
+NAME = "PodDisruptionBudgetBlocksDrain"
+UNKNOWN = f"{NAME}Unknown"
+SHARE = re.compile(r"[0-9]+%")
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    budgets = in_order(snapshot.all(PodDisruptionBudget))
+    if not budgets or control_plane(snapshot) == "SingleReplica":
+        return
+    blocking = [pdb for pdb in budgets if _never_allows(pdb)]
+    if blocking:
+        yield Finding(
+            NAME,
+            f"{_allow(len(blocking))} pods cannot be drained: {names([_described(pdb) for pdb in blocking])}.",
+            reason="NoDisruptionsAllowed",
+            severity="critical",
+            resources=tuple(resource(pdb) for pdb in blocking),
+            remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
+            "minAvailable, or delete it for the time of the update.",
+        )
+    unknown = [(pdb, why) for pdb in budgets if (why := _unknown(pdb))]
+    if unknown:
+        yield Finding(
+            UNKNOWN,
+            f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
+            f"{names([f'{named(pdb)} ({why})' for pdb, why in unknown])}.",
+            Applies.UNKNOWN,
+            reason="BudgetStatusUnknown",
+            resources=tuple(resource(pdb) for pdb, _ in unknown),
+            remediation="See with `oc describe pdb` what keeps the disruption controller from computing their status; "
+            "maxUnavailable and minAvailable are numbers, or shares such as 50%.",
+        )
+
+
+def _allow(budgets: int) -> str:
+    if budgets == 1:
+        return "1 PodDisruptionBudget never allows an eviction, so the nodes of its"
+    return f"{budgets} PodDisruptionBudgets never allow an eviction, so the nodes of their"
+
+
+def _never_allows(pdb: PodDisruptionBudget) -> bool:
+    status = pdb.status
+    if _unknown(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
+        return False
+    return _demanded(pdb) >= status.expected_pods
+
+
+def _demanded(pdb: PodDisruptionBudget) -> int:
+    """How many healthy pods the spec demands of those expected."""
+    expected = pdb.status.expected_pods
+    if pdb.spec.max_unavailable is not None:
+        return expected - _scaled(pdb.spec.max_unavailable, expected)
+    return _scaled(pdb.spec.min_available, expected) if pdb.spec.min_available is not None else 0
+
+
+def _scaled(value: int | str, total: int) -> int:
+    """A number, or a share of `total` rounded up."""
+    return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
+
+
+def _unknown(pdb: PodDisruptionBudget) -> str:
+    """Why it cannot be told what the budget allows, or nothing."""
+    for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
+        if isinstance(value, str) and not SHARE.fullmatch(value):
+            return f"{name} {value!r} is neither a number nor a share"
+    return not_computed(pdb)
+
+
+def _described(pdb: PodDisruptionBudget) -> str:
+    spec = pdb.spec
+    rule = (
+        f"maxUnavailable {spec.max_unavailable}"
+        if spec.max_unavailable is not None
+        else f"minAvailable {spec.min_available}"
+    )
+    return f"{named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
+
+
+CHECK = Check(
+    NAME,
+    "machine-config",
+    (resource_of(PodDisruptionBudget), resource_of(Infrastructure)),
+    _run,
+    unknown_risk=UNKNOWN,
+    severity="critical",
+)

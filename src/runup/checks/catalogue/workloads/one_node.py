@@ -1,0 +1,135 @@
+"""All pods of a workload are on one node, and are gone together when it is drained.
+
+Applies when a ReplicaSet or StatefulSet outside the platform's namespaces has two pods or more, all of them are on one
+node, and no PodDisruptionBudget selects them: with one, a drain takes them one after the other. All such workloads are
+one risk. On a cluster of one node it says nothing.
+
+Why it matters somebody asked for more than one pod so that one is always there; while that node is updated none is.
+
+What to do spread them (`topologySpreadConstraints` or anti-affinity by `kubernetes.io/hostname`), or give them a
+PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows where they are.
+
+Accepting it is right where these workloads may be down for as long as new pods take to start.
+
+Source of the rule kubectl drain (pkg/drain: all evictions of a node are asked for at once) and policy/v1 (a budget
+holds an eviction up; without one there is none to ask).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kubekit.api.codec import Undecodable
+from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.workloads_v1 import PodDisruptionBudget
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.of_last import of_groups
+from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.workloads.system_pods import is_system
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "SpreadOnOneNode"
+WORKLOADS = ("ReplicaSet", "StatefulSet")
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web-0, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, namespace: shop, labels: {app: web}, ownerReferences: [{kind: StatefulSet, name: web}]}
+spec: {nodeName: worker-0, hostname: web-1}
+status: {phase: Running}
+"""
+
+# Kind and name of a workload, which its namespace comes before.
+Workload = tuple[str, str]
+Key = tuple[str, str, str]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    found = _together(by_namespace(snapshot.listed(PODS))).values()
+    together = {key: pods for of_namespace in found for key, pods in of_namespace.items()}
+    if not together or snapshot.incomplete.get(PODS):
+        return  # one that is not in the list may be on another node; that the list is not whole is told for every check
+    unread = snapshot.undecoded.get(PODS, ())
+    together = {key: pods for key, pods in together.items() if not any(_may_be(bad, key) for bad in unread)}
+    budgets = snapshot.all(PodDisruptionBudget)
+    alone = {key: pods for key, pods in together.items() if not any(_over(budget, pods[0]) for budget in budgets)}
+    if alone:
+        told = names([_told(key, pods) for key, pods in sorted(alone.items())])
+        yield risk(
+            NAME,
+            f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {told}.",
+            [pod for _, pods in sorted(alone.items()) for pod in pods],
+            severity="info",
+            fix="Spread them, or give them a PodDisruptionBudget; `oc get pods -n NAMESPACE -o wide` shows them.",
+            kind=PODS,
+        )
+
+
+def _may_be(bad: Undecodable, key: Key) -> bool:
+    """Whether a pod that cannot be read may be the workload's, by its name; it may be anywhere."""
+    namespace, _, name = key
+    return bad.namespace == namespace and bad.name.startswith(f"{name}-")
+
+
+def _told(key: Key, pods: Sequence[PlacedPod]) -> str:
+    namespace, kind, name = key
+    return f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
+
+
+def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
+    if budget.metadata.namespace != pod.metadata.namespace or budget.spec.selector is None:
+        return False
+    return budget.spec.selector.matches(pod.metadata.labels)
+
+
+@of_groups
+def _together(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
+    """The workloads of a namespace with pods on one node alone; a pod that has no node yet may come to another one."""
+    namespace = pods[0].metadata.namespace
+    if is_system(namespace):
+        return {}
+    # Asked of hundreds of thousands, of which hardly any is alone: the node of each workload, none where it is spread.
+    where: dict[Workload, str] = {}
+    again: set[Workload] = set()
+    for pod in pods:
+        owners = pod.metadata.owner_references
+        if not owners or owners[0].kind not in WORKLOADS or not _stays_up(pod):
+            continue
+        workload, node = (owners[0].kind, owners[0].name), pod.spec.node_name
+        if workload not in where:
+            where[workload] = node
+        elif where[workload] == node:
+            again.add(workload)
+        else:
+            where[workload] = ""
+    found: dict[Workload, list[PlacedPod]] = {workload: [] for workload in again if where[workload]}
+    for pod in pods if found else ():
+        for owner in pod.metadata.owner_references[:1]:
+            if (owner.kind, owner.name) in found and _stays_up(pod):
+                found[owner.kind, owner.name].append(pod)
+    return {(namespace, *workload): tuple(sorted(of_it, key=named)) for workload, of_it in found.items()}
+
+
+def _stays_up(pod: PlacedPod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in ENDED
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "machine-config",
+    (PODS, PodDisruptionBudget, Infrastructure),
+    _run,
+    severity="info",
+    example=EXAMPLE,
+)

@@ -1,0 +1,70 @@
+"""Objects are being deleted and do not go.
+
+Applies when a namespace has been on its way out for an hour or more, or a pod on a node an hour longer than the time
+that it was given to end.
+
+Why it matters a pod that does not go holds up the drain of its node, and a namespace that does not go may be one that
+the update deletes or makes again.
+
+What to do `oc get namespace NAME -o yaml` names the kinds and finalizers that are left; for a pod see whether its
+node is there, and a finalizer on it. `oc get namespaces` shows it gone.
+
+Accepting it means that a drain may wait for these pods.
+
+Source of the rule kubernetes, `pkg/controller/namespace` and the kubelet's termination of pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from kubekit.api.core_v1 import Namespace, PlacedPod
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS, those
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import at, count, names
+
+NAME = "StuckTerminating"
+PATIENCE = timedelta(hours=1)
+EXAMPLE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: old-shop, deletionTimestamp: "2026-01-10T12:00:00Z"}
+"""
+
+
+@those
+def _ending(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    namespaces = [each for each in snapshot.all(Namespace) if _is_stuck(each.metadata.deletion_timestamp, context)]
+    if namespaces:
+        namespaces.sort(key=named)
+        told = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
+        yield risk(
+            NAME,
+            f"{count(len(namespaces), 'namespace')} cannot be deleted: {told}.",
+            namespaces,
+            fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
+        )
+    pods = [each for each in _ending(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)]
+    if pods:
+        told = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
+        yield risk(
+            NAME,
+            f"{count(len(pods), 'pod')} should have ended: {told}.",
+            pods,
+            fix="See whether their nodes are there, and which finalizers they have: `oc get pod NAME -o yaml`.",
+            kind=PODS,
+        )
+
+
+def _is_stuck(deleted: datetime | None, context: Context) -> bool:
+    """A deletionTimestamp is the moment by which the object was to be gone."""
+    return deleted is not None and context.now - deleted >= PATIENCE
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (Namespace, PODS), _run, example=EXAMPLE)

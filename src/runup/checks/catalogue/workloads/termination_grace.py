@@ -1,0 +1,60 @@
+"""Pods may take longer to end than a drain waits.
+
+Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of more than an hour: the machine-config
+operator gives up a drain after that time, reports the node, and begins again.
+
+Why it matters a node that such a pod is on can hold up its pool for hours.
+
+What to do make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
+custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
+
+Accepting it is right where the pods end sooner than they may.
+
+Source of the rule machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import PlacedPod
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS, drained, those
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "LongTerminationGrace"
+DRAIN_TIMEOUT_S = 3600
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: db-0, namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, uid: "1"}]}
+spec: {nodeName: worker-0, terminationGracePeriodSeconds: 7200}
+status: {phase: Running}
+"""
+
+
+@those
+def _slow(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    slow = _slow(snapshot.listed(PODS))
+    if slow:
+        told = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
+        yield risk(
+            NAME,
+            f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {told}.",
+            slow,
+            severity="info",
+            fix="Shorten terminationGracePeriodSeconds, or move these pods before their nodes are drained.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)

@@ -1,0 +1,65 @@
+"""Pods that nothing brings back: a drain deletes them for good.
+
+Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
+those of the node itself, do not count. All of them are one risk.
+
+Why it matters the machine-config operator drains with force: such a pod is deleted with its node's update, and with it
+whatever it kept on the node.
+
+What to do give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
+
+Accepting it is right where nobody needs these pods any more.
+
+Source of the rule kubectl drain (pkg/drain, unmanaged pods) and machine-config-operator, `pkg/controller/drain`
+(Force).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubekit.api.core_v1 import PlacedPod
+from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.pods import PODS, drained, those
+from runup.checks.catalogue.shared.topology import control_plane
+from runup.checks.catalogue.workloads.system_pods import is_system
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "UnmanagedPods"
+EXAMPLE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: debug, namespace: shop}
+spec: {nodeName: worker-0}
+status: {phase: Running}
+"""
+
+
+@those
+def _lost(pods: list[PlacedPod]) -> list[PlacedPod]:
+    return [
+        pod
+        for pod in pods
+        if not pod.metadata.owner_references and drained(pod) and not is_system(pod.metadata.namespace)
+    ]
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    if control_plane(snapshot) == "SingleReplica":
+        return
+    lost = _lost(snapshot.listed(PODS))
+    if lost:
+        yield risk(
+            NAME,
+            f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
+            f"{'it' if len(lost) == 1 else 'them'} back after a drain: {names([named(pod) for pod in lost])}.",
+            lost,
+            severity="info",
+            fix="Give them a Deployment, StatefulSet or Job, or delete them; `oc get pods -A` shows what is left.",
+            kind=PODS,
+        )
+
+
+CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)

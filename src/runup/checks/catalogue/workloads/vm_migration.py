@@ -1,0 +1,66 @@
+"""Virtual machines that must move when their node is drained, and cannot.
+
+Applies when a VirtualMachineInstance that runs has evictionStrategy LiveMigrate (its own, or as its status says) and
+the condition LiveMigratable is False.
+
+Why it matters KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
+and with it its pool, stands still.
+
+What to do shut the machine down before its node is drained, or mend what the condition names (a volume that only one
+node can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
+
+Accepting it means that these nodes are not drained by themselves.
+
+Source of the rule kubevirt, `pkg/virt-controller/watch/drain` and the condition VMCannotBeEvicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from runup.api.platform_v1 import VirtualMachineInstance
+from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.wording import count, names
+
+NAME = "VirtualMachineNotMigratable"
+EXAMPLE = """
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: billing, namespace: vms}
+spec: {evictionStrategy: LiveMigrate}
+status:
+  phase: Running
+  nodeName: worker-0
+  conditions: [{type: LiveMigratable, status: "False", reason: DisksNotLiveMigratable}]
+"""
+
+
+def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    held = [(each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _why(each))]
+    if held:
+        held.sort(key=lambda pair: named(pair[0]))
+        told = names([f"{named(each)} on {each.status.node_name} ({why})" for each, why in held])
+        yield risk(
+            NAME,
+            f"{count(len(held), 'virtual machine')} must move when {'its' if len(held) == 1 else 'their'} node is "
+            "drained, "
+            f"and cannot: {told}.",
+            [each for each, _ in held],
+            severity="critical",
+            fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
+        )
+
+
+def _why(machine: VirtualMachineInstance) -> str:
+    strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
+    if strategy != "LiveMigrate" or machine.status.phase != "Running":
+        return ""
+    found = next((each for each in machine.status.conditions if each.type == "LiveMigratable"), None)
+    return (found.reason or "LiveMigratable=False") if found is not None and found.status == "False" else ""
+
+
+CHECK = declared(
+    __doc__, NAME, "kubevirt", (VirtualMachineInstance, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+)
