@@ -105,10 +105,11 @@ def _check_folder(given: Path) -> None:
 
 def _reads() -> bytes:
     """What an image's builder stores as `preflight-checks/reads`."""
+    from runup.checks.catalogue.own_rights import own_rights
     from runup.checks.decide import rights
     from runup.preflight.control.release import python_checks
 
-    return rights.to_file(rights.own(), rights.of_checks(python_checks()))
+    return rights.to_file(own_rights(), rights.of_checks(python_checks()))
 
 
 async def _run(flags: Mapping[str, Any]) -> int:

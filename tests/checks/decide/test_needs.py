@@ -14,6 +14,7 @@ from tests.factories import context
 
 from kubekit.api.scheme import Resource
 from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide import page, rights
 from runup.checks.decide.engine import CheckOutcome, run_check
@@ -109,7 +110,7 @@ def test_a_right_that_a_check_does_not_declare_is_none_of_its_business() -> None
 
 def test_the_account_is_given_what_checks_read_and_no_more() -> None:
     """The rules are made of the reads: each is there, none is forbidden, and none comes from elsewhere."""
-    given = rights.own()
+    given = own_rights()
     granted = {(right.group, right.resource, right.namespace) for right in given}
     wide = {(group, plural) for group, plural, namespace in granted if not namespace}
     for check in CHECKS:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runup.checks.catalogue import CHECKS
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import packing, rights
 from runup.preflight.decide import accounts
 from runup.preflight.decide.accounts import Right
@@ -38,7 +39,7 @@ def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
 
 def test_what_a_release_packs_is_what_is_read_back() -> None:
     """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
-    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"})
+    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
     found, refused = rights.of_file(files[rights.FILE])
     assert refused == ()
     assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
@@ -48,7 +49,8 @@ def test_what_a_release_packs_is_what_is_read_back() -> None:
 
 def test_python_of_the_image_below_counts_and_not_the_own() -> None:
     """A release that is built upon another operator's image has that one's Python."""
-    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, declared({"group": "x", "resource": "ys"}))
+    below = declared({"group": "x", "resource": "ys"})
+    files = packing.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
     found, _ = rights.of_file(files[rights.FILE])
     assert Right("x", "ys") in found
     assert Right("", "nodes") not in found
@@ -57,7 +59,7 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
 
 def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
     """Whoever brings it knows better."""
-    assert packing.with_reads({rights.FILE: b"theirs"}) == {rights.FILE: b"theirs"}
+    assert packing.with_reads({rights.FILE: b"theirs"}, own_rights()) == {rights.FILE: b"theirs"}
 
 
 def test_a_check_that_cannot_be_used_reads_nothing() -> None:

@@ -26,6 +26,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
 from kubekit.kube.errors import NotFound
 from kubekit.kube.reviews import token_request
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.preflight.decide import accounts, settings, workloads
 from runup.release.control.build import build_release
@@ -234,7 +235,7 @@ async def test_an_image_that_declares_nothing_gets_what_our_own_checks_read(tmp_
         await set_to(at.world, serviceAccount="dedicated")
         await at.world.ask({"mode": "Preflight", "image": release(at)})
         await at.world.started("5.3.7")
-        assert await role(at.world, accounts.CLUSTER_ROLE) == accounts.read_rules(rights.own())
+        assert await role(at.world, accounts.CLUSTER_ROLE) == accounts.read_rules(own_rights())
 
 
 async def _grant(world: Cluster) -> set[tuple[str, str, str]]:

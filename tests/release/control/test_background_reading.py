@@ -22,6 +22,7 @@ from kubekit.oci.errors import Unverified
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.signatures import Verified
 from runup.advice.control import update_service
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.preflight.decide.steps import Trust
 from runup.release.control import release_images, signature_stores
@@ -139,7 +140,7 @@ async def test_what_the_checks_of_a_release_read(
     state = scene.checks.states[image]
     named = {(right.group, right.resource) for right in state.rights or ()}
     assert (("g", "things") in named, ("", "secrets") in named) == (known, False)
-    assert (state.rights == rights.own(), state.asking) == (not known, False)
+    assert (state.rights == own_rights(), state.asking) == (not known, False)
     assert state.rights_until == (None if known else scene.clock.now() + RIGHTS_AGAIN)
     events = ["not given" if "is not given" in line["event"] else "as this release's" for line in logs]
     assert (events, manifests(scene.asked), scene.told) == (logged, 1, [1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from runup.checks.decide import rights
 from runup.checks.decide.declarative import DeclarativeError, declared_check
@@ -11,14 +11,15 @@ from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import CHECKS, is_cases
 
 
-def with_reads(files: Mapping[str, bytes], base: bytes | None = None) -> dict[str, bytes]:
-    """A release's `files` with the file of reads; one that they bring stays. `base` is that of the image below.
+def with_reads(files: Mapping[str, bytes], own: Iterable[Right], base: bytes | None = None) -> dict[str, bytes]:
+    """A release's `files` with the file of reads; one that they bring stays. `own` is what the checks of this release's
+    Python read, `base` the file of the image below, whose Python counts in its place.
 
     Raises BadReads for a base's that cannot be used.
     """
     if rights.FILE in files:
         return dict(files)
-    python = rights.own() if base is None else rights.of_file(base)[0]
+    python = own if base is None else rights.of_file(base)[0]
     return {**files, rights.FILE: rights.to_file(python, of_files(files))}
 
 

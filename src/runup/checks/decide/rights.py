@@ -16,7 +16,6 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.checks.catalogue import CHECKS
 from runup.checks.decide.model import Check
 from runup.checks.decide.reads import namespace_of
 from runup.preflight.decide.accounts import Right
@@ -63,11 +62,6 @@ class _Reads(Wire, frozen=True):
 def of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
     """What `checks` read, and what every preflight does."""
     return _sorted(_right(resource) for check in checks for resource in check.reads)
-
-
-def own() -> tuple[Right, ...]:
-    """What the checks of this very release's Python read; also what an image without the file is given."""
-    return of_checks(CHECKS)
 
 
 def to_file(*rights: Iterable[Right]) -> bytes:

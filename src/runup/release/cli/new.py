@@ -21,6 +21,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.places import LayoutPlace, copy_of, destination_of, files_in, place_of, put
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import packing, rights
 from runup.cli.errors import CommandError
 from runup.cli.named_files import read_file
@@ -118,7 +119,7 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
     """`files` and what the release's checks read; an image below knows that of its own Python."""
     below = read_folders(base, (CHECKS,)).get(rights.FILE) if base is not None else None
     try:
-        return packing.with_reads(files, below)
+        return packing.with_reads(files, own_rights(), below)
     except rights.BadReads as error:
         raise CommandError(f"--base: {error}") from error
 

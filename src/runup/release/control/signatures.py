@@ -20,6 +20,7 @@ from kubekit.kube.clock import Clock
 from kubekit.oci.errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.steps import Trust
@@ -132,7 +133,7 @@ class ReleaseChecks:
 
     async def _read_rights(self, image: str) -> None:
         """What cannot be read is what this release's own checks read: a check that needs more says so."""
-        found, read = rights.own(), False
+        found, read = own_rights(), False
         try:
             found, refused = rights.of_file(await self._images.reads(image))
             read = True

@@ -20,6 +20,7 @@ from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.volumes import write
+from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import packing
 from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
 from runup.release.decide import documentation
@@ -90,7 +91,7 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
             files |= _below(folder)
-    return packing.with_reads(files)
+    return packing.with_reads(files, own_rights())
 
 
 def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
