@@ -1,21 +1,41 @@
 """How a check of the catalogue is put together: its page is its module's docstring, its example stands beside it.
 
 A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters`, `What to do`,
-`Accepting it` and `Source of the rule`. Out of them and of what the check reads `domain.checks.pages` makes the page.
+`Accepting it` and `Source of the rule`. Out of them and of what the check reads `runup.checks.decide.page` makes the
+page. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with `BY_HAND` in the
+place of the docstring, and have no example.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from runup.checks.decide.model import Applies, Check, CheckFunction, Finding
+from runup.checks.decide.model import Applies, Check, CheckFunction, Context, Finding
 from runup.checks.decide.wording import minor_or_major
 from runup.preflight.decide.report import ReportedResource, Severity
 
+# In the place of a docstring: the check's page, and those of its risks, are written by hand.
+BY_HAND = ""
 ALL, MINOR = "all", "minor and major updates"
+_APPLIES_TO: dict[str, Callable[[Context], bool]] = {ALL: lambda _context: True, MINOR: minor_or_major}
+# As `unknown_risk`: what the check cannot tell is reported under the check's own name.
+OWN_NAME = ""
+# Behind all that have a rank.
+LAST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueCheck(Check):
+    """A check as the catalogue finds it: `declared` makes it.
+
+    `rank` is its place in lists and reports: lower first, equal ones by name.
+    """
+
+    rank: int = LAST
 
 
 def declared(
@@ -25,22 +45,29 @@ def declared(
     reads: tuple[type[Object] | Resource, ...],
     run: CheckFunction,
     *,
-    example: str,
+    rank: int = LAST,
     severity: Severity = "warning",
     updates: str = ALL,
-) -> Check:
-    """The check whose page is `about`; what it cannot tell is the risk `<name>Unknown`."""
-    return Check(
+    applies_to: Callable[[Context], bool] | None = None,
+    unknown_risk: str | None = None,
+    example: str = "",
+) -> CatalogueCheck:
+    """The check whose page is `about`; what it cannot tell is the risk `<name>Unknown`, or `unknown_risk`.
+
+    `applies_to` is for updates other than `ALL` and `MINOR`, which `updates` then says in words.
+    """
+    return CatalogueCheck(
         name,
         component,
         tuple(read if isinstance(read, Resource) else resource_of(read) for read in reads),
         run,
-        minor_or_major if updates == MINOR else lambda _context: True,
-        unknown_risk=f"{name}Unknown",
+        applies_to or _APPLIES_TO[updates],
+        unknown_risk=f"{name}Unknown" if unknown_risk is None else unknown_risk,
         severity=severity,
         updates=updates,
         about=inspect.cleandoc(about or ""),
         example=example,
+        rank=rank,
     )
 
 

@@ -84,6 +84,7 @@ CHECK = declared(
     "kube-apiserver",
     (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, DEFINITIONS),
     _run,
+    rank=220,
     severity="critical",
     example=EXAMPLE,
 )

@@ -47,4 +47,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (APIService,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (APIService,), _run, rank=330, example=EXAMPLE)

@@ -60,4 +60,6 @@ def _service(crd: CustomResourceDefinition) -> ServiceReference | None:
     return config.service if config else None
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS, *READS), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "kube-apiserver", (DEFINITIONS, *READS), _run, rank=310, severity="critical", example=EXAMPLE
+)

@@ -52,4 +52,4 @@ def _why(crd: CustomResourceDefinition) -> str:
     return ", ".join(f"{type_}={status}" for type_, status in held if (type_, status) in BAD)
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (DEFINITIONS,), _run, rank=320, example=EXAMPLE)

@@ -82,4 +82,6 @@ def _versions(manifest: object) -> tuple[str, frozenset[str]] | None:
     return name, frozenset(str(each["name"]) for each in versions if isinstance(each, dict) and "name" in each)
 
 
-CHECK = declared(__doc__, NAME, "cluster-version-operator", (DEFINITIONS,), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-version-operator", (DEFINITIONS,), _run, rank=300, severity="critical", example=EXAMPLE
+)

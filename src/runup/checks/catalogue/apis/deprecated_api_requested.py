@@ -71,5 +71,5 @@ def _soon(count: APIRequestCount, target: int) -> bool:
 
 
 CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, severity="info", example=EXAMPLE
+    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, rank=250, severity="info", example=EXAMPLE
 )

@@ -76,5 +76,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "kube-apiserver", (APIRequestCount, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (APIRequestCount, DEFINITIONS),
+    _run,
+    rank=230,
+    severity="critical",
+    example=EXAMPLE,
 )

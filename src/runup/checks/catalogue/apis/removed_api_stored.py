@@ -135,4 +135,4 @@ def _judge(
 
 
 _ALL: tuple[Resource, ...] = tuple(version for versions in KINDS for version in versions)
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*_ALL, *READS, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (*_ALL, *READS, DEFINITIONS), _run, rank=240, example=EXAMPLE)

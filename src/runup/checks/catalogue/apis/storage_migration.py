@@ -48,5 +48,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "kube-storage-version-migrator", (StorageVersionMigration, DEFINITIONS), _run, example=EXAMPLE
+    __doc__,
+    NAME,
+    "kube-storage-version-migrator",
+    (StorageVersionMigration, DEFINITIONS),
+    _run,
+    rank=340,
+    example=EXAMPLE,
 )

@@ -56,4 +56,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *BACKENDS), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "kube-apiserver", (*READS, *BACKENDS), _run, rank=200, severity="critical", example=EXAMPLE
+)

@@ -76,4 +76,4 @@ def _is_dead(rule: RuleWithOperations, gone: set[tuple[str, str]]) -> bool:
     return bool(pairs) and all(pair in gone for pair in pairs)
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE)

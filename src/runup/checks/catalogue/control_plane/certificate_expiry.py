@@ -71,4 +71,4 @@ def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", (MANAGED,), _run, rank=180, severity="critical", example=EXAMPLE)

@@ -50,4 +50,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "etcd", (EtcdBackup, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "etcd", (EtcdBackup, DEFINITIONS), _run, rank=690, example=EXAMPLE)

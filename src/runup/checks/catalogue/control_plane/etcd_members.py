@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition, Object
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator, Infrastructure
 from runup.api.operator_v1 import Etcd
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import DOWN_PATIENCE, graver, resource, said
 
 NAME = "EtcdMembersUnhealthy"
@@ -88,11 +88,4 @@ def _unknown(why: str, *objects: Object) -> Finding:
     )
 
 
-CHECK = Check(
-    NAME,
-    "etcd",
-    (resource_of(Etcd), resource_of(ClusterOperator), resource_of(Infrastructure)),
-    _run,
-    unknown_risk=UNKNOWN,
-    severity="critical",
-)
+CHECK = declared(BY_HAND, NAME, "etcd", (Etcd, ClusterOperator, Infrastructure), _run, rank=60, severity="critical")

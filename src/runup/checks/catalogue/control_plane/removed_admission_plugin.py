@@ -36,4 +36,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from judge(NAME, "Admission plug-in", found, context, rows, lambda row, _: row.get("admission", ()))
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=280, severity="critical", example=EXAMPLE)

@@ -36,4 +36,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from judge(NAME, "Flag", found, context, "removed-flags", lambda row, flag: row.get(flag.component, ()))
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=270, severity="critical", example=EXAMPLE)

@@ -35,4 +35,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from judge(NAME, "Feature gate", gates(snapshot), context, "removed-gates", lambda row, _: row)
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", GATES, _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", GATES, _run, rank=260, severity="critical", example=EXAMPLE)

@@ -47,4 +47,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 )
 
 
-CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=290, example=EXAMPLE)

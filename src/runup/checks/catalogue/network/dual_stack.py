@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_network
 
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Network
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import resource
 
 NAME = "DualStackIncompatible"
@@ -62,12 +62,15 @@ def _unknown(why: str) -> Finding:
     )
 
 
-CHECK = Check(
+CHECK = declared(
+    BY_HAND,
     NAME,
     "network",
-    (resource_of(Network),),
+    (Network,),
     _run,
-    _applies_to,
+    rank=10,
     severity="critical",
     updates="from below 5.2 to 5.2 and later",
+    applies_to=_applies_to,
+    unknown_risk=OWN_NAME,
 )

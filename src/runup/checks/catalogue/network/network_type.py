@@ -48,5 +48,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-network-operator", (Network, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-network-operator",
+    (Network, DEFINITIONS),
+    _run,
+    rank=370,
+    severity="critical",
+    example=EXAMPLE,
 )

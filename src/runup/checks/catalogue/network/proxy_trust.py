@@ -69,5 +69,12 @@ def _wrong(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-network-operator", (Proxy, CONFIG, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-network-operator",
+    (Proxy, CONFIG, DEFINITIONS),
+    _run,
+    rank=680,
+    severity="critical",
+    example=EXAMPLE,
 )

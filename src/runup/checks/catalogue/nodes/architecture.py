@@ -63,5 +63,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-version-operator", (Node, ClusterVersion), _run, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-version-operator",
+    (Node, ClusterVersion),
+    _run,
+    rank=390,
+    severity="critical",
+    example=EXAMPLE,
 )

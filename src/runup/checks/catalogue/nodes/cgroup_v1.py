@@ -59,4 +59,6 @@ def _needs_v2(context: Context) -> bool:
     return False
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (ConfigNode, DEFINITIONS), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "machine-config", (ConfigNode, DEFINITIONS), _run, rank=350, severity="critical", example=EXAMPLE
+)

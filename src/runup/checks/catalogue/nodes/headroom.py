@@ -178,4 +178,4 @@ def _whole(quantity: str) -> int:
     return int(parse_quantity(quantity))
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node, PODS, *READS), _run, rank=520, example=EXAMPLE)

@@ -136,6 +136,7 @@ CHECK = declared(
     "kernel-module-management",
     (*OCP, *PLAIN, Module, DEFINITIONS),
     _run,
+    rank=490,
     severity="critical",
     example=EXAMPLE,
 )

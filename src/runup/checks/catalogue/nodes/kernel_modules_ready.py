@@ -120,6 +120,7 @@ CHECK = declared(
     "kernel-module-management",
     (Module, Node, *OCP, *PLAIN, DEFINITIONS),
     _run,
+    rank=500,
     severity="critical",
     example=EXAMPLE,
 )

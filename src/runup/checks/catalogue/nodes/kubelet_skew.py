@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
-from kubekit.api.scheme import resource_of
 from kubekit.lang.version import Version
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
 NAME = "KubeletSkew"
@@ -107,4 +107,4 @@ def _finding(message: str, nodes: Sequence[Node], remediation: str, *, applies: 
     )
 
 
-CHECK = Check(NAME, "kube-apiserver", (resource_of(Node),), _run, unknown_risk=UNKNOWN, severity="critical")
+CHECK = declared(BY_HAND, NAME, "kube-apiserver", (Node,), _run, rank=110, severity="critical")

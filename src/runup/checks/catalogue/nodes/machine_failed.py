@@ -44,4 +44,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "machine-api", (Machine, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-api", (Machine, DEFINITIONS), _run, rank=570, example=EXAMPLE)

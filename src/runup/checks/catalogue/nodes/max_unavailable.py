@@ -55,4 +55,4 @@ def allowed(pool: MachineConfigPool) -> int:
     return max(1, value or 1)
 
 
-CHECK = declared(__doc__, NAME, "machine-config", READS, _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", READS, _run, rank=530, severity="critical", example=EXAMPLE)

@@ -82,4 +82,4 @@ def _judge(pool: str, nodes: list[Node]) -> Iterator[Finding]:
     )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node, *READS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node, *READS), _run, rank=190, example=EXAMPLE)

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
-from kubekit.api.scheme import resource_of
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.of_last import of_each
 from runup.checks.catalogue.shared.topology import control_plane_first
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, dated, names, resource
 
 NOT_READY = "NodeNotReady"
@@ -127,4 +127,4 @@ def _finding(
     )
 
 
-CHECK = Check("NodeHealth", "machine-config", (resource_of(Node),), _run, unknown_risk=UNKNOWN)
+CHECK = declared(BY_HAND, "NodeHealth", "machine-config", (Node,), _run, rank=90)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.of_last import of_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
-from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
 CHECK_NAME = "NodePools"
@@ -115,4 +116,4 @@ def _finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -
     return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
 
 
-CHECK = Check(CHECK_NAME, "machine-config", (resource_of(Node), *READS), _run, unknown_risk=f"{CHECK_NAME}Unknown")
+CHECK = declared(BY_HAND, CHECK_NAME, "machine-config", (Node, *READS), _run, rank=100)

@@ -52,4 +52,4 @@ def _why(node: Node, _: tuple[()]) -> str:
     return ", ".join(each.type for each in node.status.conditions if each.type in TYPES and each.status == "True")
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=540, example=EXAMPLE)

@@ -56,4 +56,4 @@ def _is_held(node: Node, context: Context) -> bool:
     return born is not None and context.now - born >= PATIENCE
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=550, example=EXAMPLE)

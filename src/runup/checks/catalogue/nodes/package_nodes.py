@@ -76,4 +76,6 @@ def _minor(version: Version) -> tuple[int, int]:
     return version.major, version.minor
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, severity="critical", updates=MINOR, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "machine-config", (Node,), _run, rank=560, severity="critical", updates=MINOR, example=EXAMPLE
+)

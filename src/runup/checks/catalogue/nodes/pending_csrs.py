@@ -56,4 +56,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "machine-approver", (CertificateSigningRequest,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-approver", (CertificateSigningRequest,), _run, rank=170, example=EXAMPLE)

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, count, graver, resource, said
 from runup.preflight.decide.report import Severity
 
@@ -104,11 +105,4 @@ def _finding(
     )
 
 
-CHECK = Check(
-    "MachineConfigPoolHealth",
-    "machine-config",
-    READS,
-    _run,
-    unknown_risk="MachineConfigPoolHealthUnknown",
-    severity="critical",
-)
+CHECK = declared(BY_HAND, "MachineConfigPoolHealth", "machine-config", READS, _run, rank=80, severity="critical")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, behind
-from runup.checks.decide.model import Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, resource
 
 NAME = "MachineConfigPoolPaused"
@@ -32,4 +33,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(NAME, "machine-config", READS, _run, unknown_risk=f"{NAME}Unknown")
+CHECK = declared(BY_HAND, NAME, "machine-config", READS, _run, rank=70)

@@ -77,4 +77,4 @@ def _number(version: str) -> Number | None:
     return tuple(map(int, found.groups())) if found else None
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=360, severity="critical", example=EXAMPLE)

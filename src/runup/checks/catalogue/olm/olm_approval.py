@@ -54,5 +54,5 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, severity="info", example=EXAMPLE
+    __doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, rank=430, severity="info", example=EXAMPLE
 )

@@ -50,4 +50,6 @@ def _state(catalog: CatalogSource) -> str:
     return connection.last_observed_state if connection else ""
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (CatalogSource, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "operator-lifecycle-manager", (CatalogSource, DEFINITIONS), _run, rank=450, example=EXAMPLE
+)

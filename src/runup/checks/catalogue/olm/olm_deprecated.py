@@ -56,5 +56,12 @@ def _said(condition: LooseCondition, sub: Subscription) -> str:
 
 
 CHECK = declared(
-    __doc__, NAME, "operator-lifecycle-manager", (Subscription, DEFINITIONS), _run, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "operator-lifecycle-manager",
+    (Subscription, DEFINITIONS),
+    _run,
+    rank=440,
+    severity="info",
+    example=EXAMPLE,
 )

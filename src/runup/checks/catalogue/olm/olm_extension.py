@@ -48,4 +48,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 )
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (ClusterExtension, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "operator-lifecycle-manager", (ClusterExtension, DEFINITIONS), _run, rank=480, example=EXAMPLE
+)

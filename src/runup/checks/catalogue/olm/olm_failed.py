@@ -75,4 +75,4 @@ def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceV
     return [name for name in plan.spec.cluster_service_version_names if name not in succeeded | passed]
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", (*READS, InstallPlan), _run, rank=420, example=EXAMPLE)

@@ -67,4 +67,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, updates=MINOR, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, rank=400, updates=MINOR, example=EXAMPLE)

@@ -55,4 +55,4 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "operator-lifecycle-manager", READS, _run, rank=460, example=EXAMPLE)

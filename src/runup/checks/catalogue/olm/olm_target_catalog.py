@@ -144,6 +144,7 @@ CHECK = declared(
     "operator-lifecycle-manager",
     (Subscription, CatalogSource, DEFINITIONS),
     _run,
+    rank=470,
     updates=MINOR,
     example=EXAMPLE,
 )

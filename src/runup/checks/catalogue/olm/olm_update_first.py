@@ -196,6 +196,7 @@ CHECK = declared(
     "operator-lifecycle-manager",
     (*READS, Subscription, InstallPlan, PACKAGES),
     _run,
+    rank=410,
     updates=MINOR,
     example=EXAMPLE,
 )

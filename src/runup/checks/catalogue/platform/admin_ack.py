@@ -80,4 +80,6 @@ def _is_passed(major: int, minor: int, context: Context) -> bool:
     return (source.major, source.minor) <= (major, minor) < (target.major, target.minor)
 
 
-CHECK = declared(__doc__, NAME, "cluster-version-operator", (MANAGED, CONFIG), _run, updates=MINOR, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-version-operator", (MANAGED, CONFIG), _run, rank=160, updates=MINOR, example=EXAMPLE
+)

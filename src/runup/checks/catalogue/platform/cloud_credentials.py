@@ -77,6 +77,7 @@ CHECK = declared(
     "cloud-credential-operator",
     (CloudCredential, CredentialsRequest, DEFINITIONS),
     _run,
+    rank=380,
     updates=MINOR,
     example=EXAMPLE,
 )

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find
-from kubekit.api.scheme import resource_of
 from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, NO_REASONS, at, graver, minor_or_major, names, resource, said
 
 CHECK_NAME = "ClusterVersionHealth"
@@ -136,11 +136,4 @@ def _version(entry: UpdateHistory) -> Version | None:
         return None
 
 
-CHECK = Check(
-    CHECK_NAME,
-    "cluster-version-operator",
-    (resource_of(ClusterVersion),),
-    _run,
-    unknown_risk=UNKNOWN,
-    severity="critical",
-)
+CHECK = declared(BY_HAND, CHECK_NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=50, severity="critical")

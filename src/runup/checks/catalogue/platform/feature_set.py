@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import FeatureGate
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
-from runup.checks.decide.wording import minor_or_major, resource
+from runup.checks.catalogue.declaring import BY_HAND, MINOR, OWN_NAME, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
+from runup.checks.decide.wording import resource
 
 NAME = "FeatureSetForbidsUpdates"
 FORBIDDING = frozenset({"TechPreviewNoUpgrade", "DevPreviewNoUpgrade", "CustomNoUpgrade"})
@@ -39,12 +39,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     )
 
 
-CHECK = Check(
+CHECK = declared(
+    BY_HAND,
     NAME,
     "config-operator",
-    (resource_of(FeatureGate),),
+    (FeatureGate,),
     _run,
-    minor_or_major,
+    rank=140,
     severity="critical",
-    updates="minor and major updates",
+    updates=MINOR,
+    unknown_risk=OWN_NAME,
 )

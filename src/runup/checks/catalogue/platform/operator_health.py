@@ -13,9 +13,9 @@ from datetime import timedelta
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ConditionStatus
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.catalogue.declaring import BY_HAND, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, graver, resource, said
 from runup.preflight.decide.report import Severity
 
@@ -74,11 +74,6 @@ def _judge(operator: ClusterOperator, expected: _Expectation, context: Context) 
     )
 
 
-CHECK = Check(
-    "ClusterOperatorHealth",
-    "cluster-version-operator",
-    (resource_of(ClusterOperator),),
-    _run,
-    unknown_risk="ClusterOperatorHealthUnknown",
-    severity="critical",
+CHECK = declared(
+    BY_HAND, "ClusterOperatorHealth", "cluster-version-operator", (ClusterOperator,), _run, rank=30, severity="critical"
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.conditions import find
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterOperator
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
-from runup.checks.decide.wording import NO_REASONS, minor_or_major, resource, said
+from runup.checks.catalogue.declaring import BY_HAND, MINOR, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
+from runup.checks.decide.wording import NO_REASONS, resource, said
 
 NAME = "ClusterOperatorUpgradeable"
 
@@ -41,12 +41,4 @@ def _remediation(name: str, *, explained: bool) -> str:
     return f"It does not say why: see its other conditions (`oc describe clusteroperator {name}`) and its pods' logs."
 
 
-CHECK = Check(
-    NAME,
-    "cluster-version-operator",
-    (resource_of(ClusterOperator),),
-    _run,
-    minor_or_major,
-    unknown_risk=f"{NAME}Unknown",
-    updates="minor and major updates",
-)
+CHECK = declared(BY_HAND, NAME, "cluster-version-operator", (ClusterOperator,), _run, rank=20, updates=MINOR)

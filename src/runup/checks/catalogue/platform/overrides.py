@@ -49,4 +49,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "cluster-version-operator", (ClusterVersion,), _run, updates=MINOR, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=150, updates=MINOR, example=EXAMPLE
+)

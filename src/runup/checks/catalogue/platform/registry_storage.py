@@ -43,4 +43,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-CHECK = declared(__doc__, NAME, "image-registry", (ImageRegistryConfig, DEFINITIONS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "image-registry", (ImageRegistryConfig, DEFINITIONS), _run, rank=670, example=EXAMPLE)

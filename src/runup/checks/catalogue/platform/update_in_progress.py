@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import at, cause, minor_or_major, resource, said
 
 NAME = "ClusterVersionUpdating"
@@ -72,4 +72,4 @@ def _unknown(cluster: ClusterVersion) -> Finding:
     )
 
 
-CHECK = Check(NAME, "cluster-version-operator", (resource_of(ClusterVersion),), _run)
+CHECK = declared(BY_HAND, NAME, "cluster-version-operator", (ClusterVersion,), _run, rank=40, unknown_risk=OWN_NAME)

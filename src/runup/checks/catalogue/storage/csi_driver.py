@@ -58,4 +58,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment, CSINode), _run, example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-storage-operator", (VolumeAttachment, CSINode), _run, rank=650, example=EXAMPLE
+)

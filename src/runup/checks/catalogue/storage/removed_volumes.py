@@ -54,4 +54,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VOLUMES,), _run, severity="critical", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "cluster-storage-operator", (VOLUMES,), _run, rank=630, severity="critical", example=EXAMPLE
+)

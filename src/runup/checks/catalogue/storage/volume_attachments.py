@@ -52,4 +52,4 @@ def _error(attachment: VolumeAttachment, context: Context) -> VolumeError | None
     return error
 
 
-CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "cluster-storage-operator", (VolumeAttachment,), _run, rank=640, example=EXAMPLE)

@@ -132,5 +132,12 @@ def _list(found: Any) -> Sequence[Any]:
 
 
 CHECK = declared(
-    __doc__, NAME, "cluster-storage-operator", (VOLUMES, VolumeAttachment, Node), _run, severity="info", example=EXAMPLE
+    __doc__,
+    NAME,
+    "cluster-storage-operator",
+    (VOLUMES, VolumeAttachment, Node),
+    _run,
+    rank=660,
+    severity="info",
+    example=EXAMPLE,
 )

@@ -17,14 +17,14 @@ from itertools import groupby
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
-from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.of_last import of_groups
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, graver, names, resource
 
 CHECK_NAME = "PodDisruptionBudgetPods"
@@ -147,11 +147,12 @@ def _unknown(budgets: Budgets, lacking: Unreadable) -> Finding:
     )
 
 
-CHECK = Check(
+CHECK = declared(
+    BY_HAND,
     CHECK_NAME,
     "machine-config",
-    (resource_of(PodDisruptionBudget), PODS, resource_of(Infrastructure)),
+    (PodDisruptionBudget, PODS, Infrastructure),
     _run,
-    unknown_risk=UNKNOWN,
+    rank=130,
     severity="critical",
 )

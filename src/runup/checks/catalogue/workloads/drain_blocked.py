@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
+from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
-from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
 
 NAME = "PodDisruptionBudgetBlocksDrain"
@@ -96,11 +96,6 @@ def _described(pdb: PodDisruptionBudget) -> str:
     return f"{named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
 
 
-CHECK = Check(
-    NAME,
-    "machine-config",
-    (resource_of(PodDisruptionBudget), resource_of(Infrastructure)),
-    _run,
-    unknown_risk=UNKNOWN,
-    severity="critical",
+CHECK = declared(
+    BY_HAND, NAME, "machine-config", (PodDisruptionBudget, Infrastructure), _run, rank=120, severity="critical"
 )

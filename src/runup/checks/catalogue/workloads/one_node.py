@@ -130,6 +130,7 @@ CHECK = declared(
     "machine-config",
     (PODS, PodDisruptionBudget, Infrastructure),
     _run,
+    rank=620,
     severity="info",
     example=EXAMPLE,
 )

@@ -63,4 +63,4 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "cluster-version-operator", (PODS,), _run, rank=580, example=EXAMPLE)

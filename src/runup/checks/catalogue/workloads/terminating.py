@@ -67,4 +67,4 @@ def _is_stuck(deleted: datetime | None, context: Context) -> bool:
     return deleted is not None and context.now - deleted >= PATIENCE
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (Namespace, PODS), _run, example=EXAMPLE)
+CHECK = declared(__doc__, NAME, "machine-config", (Namespace, PODS), _run, rank=590, example=EXAMPLE)

@@ -57,4 +57,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "machine-config", (PODS, Infrastructure), _run, rank=600, severity="info", example=EXAMPLE
+)

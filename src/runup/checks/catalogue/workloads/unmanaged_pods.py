@@ -62,4 +62,6 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-CHECK = declared(__doc__, NAME, "machine-config", (PODS, Infrastructure), _run, severity="info", example=EXAMPLE)
+CHECK = declared(
+    __doc__, NAME, "machine-config", (PODS, Infrastructure), _run, rank=610, severity="info", example=EXAMPLE
+)

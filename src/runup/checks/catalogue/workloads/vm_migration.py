@@ -62,5 +62,12 @@ def _why(machine: VirtualMachineInstance) -> str:
 
 
 CHECK = declared(
-    __doc__, NAME, "kubevirt", (VirtualMachineInstance, DEFINITIONS), _run, severity="critical", example=EXAMPLE
+    __doc__,
+    NAME,
+    "kubevirt",
+    (VirtualMachineInstance, DEFINITIONS),
+    _run,
+    rank=510,
+    severity="critical",
+    example=EXAMPLE,
 )
