@@ -1,153 +1,17 @@
-"""The checks that every release carries, one module each. A new one is a new module and a line in `CHECKS`."""
+"""The checks that every release carries: one file each, found by itself.
+
+A file in an area's folder has a docstring (the check's page), an EXAMPLE, a function, and `CHECK = declared(...)`:
+
+- `platform/`: ClusterVersion, ClusterOperators, acknowledgements, credentials, registry; `olm/`: what OLM installs
+- `control_plane/`: etcd, certificates, gates and flags of Kubernetes; `network/`: network types, Ingress, the proxy
+- `nodes/`: nodes, pools, machines, kernel modules, room; `workloads/`: pods, budgets, VMs; `storage/`: volumes
+- `apis/`: removed and deprecated APIs, definitions, webhooks, admission; any `shared/`: helpers, which are no checks
+- a declaration's `rank` is the check's place in lists and reports; without one it comes last
+"""
 
 from __future__ import annotations
 
-from runup.checks.catalogue.apis import (
-    admission_policy,
-    api_service,
-    crd_conversion,
-    crd_established,
-    crd_stored_versions,
-    deprecated_api_requested,
-    removed_api_requested,
-    removed_api_stored,
-    storage_migration,
-    webhook_blocks,
-    webhook_removed_version,
-)
-from runup.checks.catalogue.control_plane import (
-    certificate_expiry,
-    etcd_backup,
-    etcd_members,
-    removed_admission_plugin,
-    removed_flag,
-    removed_gate,
-    unsupported_overrides,
-)
-from runup.checks.catalogue.network import dual_stack, network_type, proxy_trust
-from runup.checks.catalogue.nodes import (
-    architecture,
-    cgroup_v1,
-    headroom,
-    kernel_modules,
-    kernel_modules_ready,
-    kubelet_skew,
-    machine_failed,
-    max_unavailable,
-    mixed_releases,
-    node_health,
-    node_pools,
-    node_pressure,
-    node_uninitialized,
-    package_nodes,
-    pending_csrs,
-    pool_health,
-    pool_paused,
-    runtime_version,
-)
-from runup.checks.catalogue.olm import (
-    olm_approval,
-    olm_catalog,
-    olm_deprecated,
-    olm_extension,
-    olm_failed,
-    olm_max_version,
-    olm_removed_api,
-    olm_target_catalog,
-    olm_update_first,
-)
-from runup.checks.catalogue.platform import (
-    admin_ack,
-    cloud_credentials,
-    cluster_version_health,
-    feature_set,
-    operator_health,
-    operator_upgradeable,
-    overrides,
-    registry_storage,
-    update_in_progress,
-)
-from runup.checks.catalogue.storage import csi_driver, removed_volumes, volume_attachments, zone_locked
-from runup.checks.catalogue.workloads import (
-    budget_pods,
-    drain_blocked,
-    one_node,
-    system_pods,
-    terminating,
-    termination_grace,
-    unmanaged_pods,
-    vm_migration,
-)
+from runup.checks.catalogue.discovery import find_checks
 from runup.checks.decide.model import Check
 
-CHECKS: tuple[Check, ...] = (
-    dual_stack.CHECK,
-    operator_upgradeable.CHECK,
-    operator_health.CHECK,
-    update_in_progress.CHECK,
-    cluster_version_health.CHECK,
-    etcd_members.CHECK,
-    pool_paused.CHECK,
-    pool_health.CHECK,
-    node_health.CHECK,
-    node_pools.CHECK,
-    kubelet_skew.CHECK,
-    drain_blocked.CHECK,
-    budget_pods.CHECK,
-    feature_set.CHECK,
-    overrides.CHECK,
-    admin_ack.CHECK,
-    pending_csrs.CHECK,
-    certificate_expiry.CHECK,
-    mixed_releases.CHECK,
-    webhook_blocks.CHECK,
-    webhook_removed_version.CHECK,
-    admission_policy.CHECK,
-    removed_api_requested.CHECK,
-    removed_api_stored.CHECK,
-    deprecated_api_requested.CHECK,
-    removed_gate.CHECK,
-    removed_flag.CHECK,
-    removed_admission_plugin.CHECK,
-    unsupported_overrides.CHECK,
-    crd_stored_versions.CHECK,
-    crd_conversion.CHECK,
-    crd_established.CHECK,
-    api_service.CHECK,
-    storage_migration.CHECK,
-    cgroup_v1.CHECK,
-    runtime_version.CHECK,
-    network_type.CHECK,
-    cloud_credentials.CHECK,
-    architecture.CHECK,
-    olm_max_version.CHECK,
-    olm_update_first.CHECK,
-    olm_failed.CHECK,
-    olm_approval.CHECK,
-    olm_deprecated.CHECK,
-    olm_catalog.CHECK,
-    olm_removed_api.CHECK,
-    olm_target_catalog.CHECK,
-    olm_extension.CHECK,
-    kernel_modules.CHECK,
-    kernel_modules_ready.CHECK,
-    vm_migration.CHECK,
-    headroom.CHECK,
-    max_unavailable.CHECK,
-    node_pressure.CHECK,
-    node_uninitialized.CHECK,
-    package_nodes.CHECK,
-    machine_failed.CHECK,
-    system_pods.CHECK,
-    terminating.CHECK,
-    termination_grace.CHECK,
-    unmanaged_pods.CHECK,
-    one_node.CHECK,
-    removed_volumes.CHECK,
-    volume_attachments.CHECK,
-    csi_driver.CHECK,
-    zone_locked.CHECK,
-    registry_storage.CHECK,
-    proxy_trust.CHECK,
-    etcd_backup.CHECK,
-)
+CHECKS: tuple[Check, ...] = find_checks(__name__, __path__)

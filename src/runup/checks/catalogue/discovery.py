@@ -1,0 +1,60 @@
+"""Finds the checks of the catalogue by their files, so that a new check is a new file and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from runup.checks.catalogue.declaring import CatalogueCheck
+
+# The folder, of the catalogue or of an area, for modules that checks share and that declare none.
+SHARED = "shared"
+
+
+class BadCatalogue(Exception):
+    """A module of the catalogue is not as the others are; the text names it and says what to do."""
+
+
+def find_checks(package: str, path: Iterable[str]) -> tuple[CatalogueCheck, ...]:
+    """Returns the check of every module in the area folders of `package`, by rank, then by name.
+
+    `path` is the package's `__path__`. Raises BadCatalogue for a module without a check and for a name that is taken.
+    """
+    declared = {module: _check_of(module) for module in _modules(package, path)}
+    _refuse_duplicates(declared)
+    return tuple(sorted(declared.values(), key=lambda check: (check.rank, check.name)))
+
+
+def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
+    for area in iter_modules(path):
+        if not area.ispkg or area.name == SHARED:
+            continue
+        name = f"{package}.{area.name}"
+        for module in iter_modules(import_module(name).__path__):
+            if not module.ispkg:
+                yield f"{name}.{module.name}"
+            elif module.name != SHARED:
+                raise BadCatalogue(
+                    f"{name}.{module.name}: the only folder of an area is {SHARED}; put its checks above it"
+                )
+
+
+def _check_of(module: str) -> CatalogueCheck:
+    check = getattr(import_module(module), "CHECK", None)
+    if check is None:
+        area = module.rpartition(".")[0]
+        raise BadCatalogue(f"{module} declares no CHECK; if it is there to help others, move it to {area}.{SHARED}")
+    if not isinstance(check, CatalogueCheck):
+        raise BadCatalogue(f"{module}: CHECK is a {type(check).__name__}; make it with catalogue.declaring.declared")
+    return check
+
+
+def _refuse_duplicates(declared: dict[str, CatalogueCheck]) -> None:
+    """A report, a page and an acceptance go by names: no two checks share one, also of what they cannot tell."""
+    taken: dict[str, str] = {}
+    for module, check in declared.items():
+        for name in {check.name, check.unknown_risk} - {""}:
+            if name in taken:
+                raise BadCatalogue(f"{module} and {taken[name]} both declare {name}")
+            taken[name] = module
