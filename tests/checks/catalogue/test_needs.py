@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.checks.decide import examples
+from tests.checks.catalogue import examples
 from tests.factories import context
 
 from kubekit.api.scheme import Resource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checks.decide.rows import MINOR, PATCH, SKIP, Row, judge
+from tests.checks.catalogue.rows import MINOR, PATCH, SKIP, Row, judge
 from tests.factories import (
     SINCE,
     cluster_operator,

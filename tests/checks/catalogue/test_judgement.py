@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.checks.decide.rows import FORBIDDEN, PATCH, SKIP, Row, judge
+from tests.checks.catalogue.rows import FORBIDDEN, PATCH, SKIP, Row, judge
 from tests.factories import (
     NOW,
     SINCE,
