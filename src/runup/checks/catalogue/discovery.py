@@ -35,9 +35,7 @@ def _modules(package: str, path: Iterable[str]) -> Iterator[str]:
             if not module.ispkg:
                 yield f"{name}.{module.name}"
             elif module.name != SHARED:
-                raise BadCatalogue(
-                    f"{name}.{module.name}: the only folder of an area is {SHARED}; put its checks above it"
-                )
+                raise BadCatalogue(f"{name}.{module.name}: an area has no other folder than {SHARED}")
 
 
 def _check_of(module: str) -> CatalogueCheck:
