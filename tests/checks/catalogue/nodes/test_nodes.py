@@ -1,29 +1,14 @@
-"""Findings as a whole: their risk, whether they apply, how grave they are, and whom they name."""
+"""Nodes, their kubelets, machines and room: the risk, whether it applies, how grave it is, and whom it names."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from tests.checks.catalogue.asking import JSON, Told, findings
 from tests.factories import context
 
-from runup.checks.catalogue import CHECKS
-from runup.checks.decide.engine import run_check
-from runup.checks.decide.model import Applies, Context
-from runup.checks.decide.objects import snapshot_of
-from runup.checks.decide.payload import unusable
-
-BY_NAME = {check.name: check for check in CHECKS}
-JSON = dict[str, Any]
-Told = tuple[str, str, Applies, list[str]]
-"""The risk, how grave, whether it applies, and the names of what it is about."""
-
-
-def told(name: str, *objects: JSON, to: Context | None = None) -> list[Told]:
-    """What a check finds in a cluster of these objects."""
-    check = BY_NAME[name]
-    found = run_check(check, snapshot_of(check.reads, objects), to or context()).findings
-    return [(each.name, each.severity or "", each.applies, [it.name for it in each.resources]) for each in found]
+from runup.checks.decide.model import Applies
 
 
 def kubelet(name: str, version: str, role: str = "worker") -> JSON:
@@ -37,6 +22,8 @@ def kubelet(name: str, version: str, role: str = "worker") -> JSON:
 
 
 LATE: Told = ("KubeletSkew", "critical", Applies.YES, ["a"])
+
+
 UNKNOWN: Told = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
 
 
@@ -65,86 +52,19 @@ UNKNOWN: Told = ("KubeletSkewUnknown", "warning", Applies.UNKNOWN, ["a"])
 def test_how_far_a_kubelet_may_be_behind(target: str, kubernetes: str, version: str, said: list[Told]) -> None:
     """By the target, and what is not known is less grave than what is."""
     to = context(target=target, kubernetes=kubernetes)
-    assert told("KubeletSkew", kubelet("a", version), to=to) == said
+    assert findings("KubeletSkew", kubelet("a", version), to=to) == said
 
 
 def test_kubelets_are_told_by_what_is_wrong_with_them() -> None:
     """The control plane's first."""
     nodes = [("a", "1.30.0", "worker"), ("b", "1.39.0", "worker"), ("c", "", "worker"), ("d", "1.31.0", "master")]
     to = context(target="5.1.0", kubernetes="1.36.0")
-    found = told("KubeletSkew", *(kubelet(*each) for each in nodes), to=to)
+    found = findings("KubeletSkew", *(kubelet(*each) for each in nodes), to=to)
     assert [(risk, names) for risk, _, _, names in found] == [
         ("KubeletSkew", ["d", "a"]),
         ("KubeletSkew", ["b"]),
         ("KubeletSkewUnknown", ["c"]),
     ]
-
-
-def csv(name: str, phase: str, namespace: str = "ns", **spec: Any) -> JSON:
-    """An operator's version."""
-    return {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "ClusterServiceVersion",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-        "status": {"phase": phase},
-    }
-
-
-def plan(name: str, *names: str, phase: str = "Failed") -> JSON:
-    """An InstallPlan of these versions."""
-    return {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "InstallPlan",
-        "metadata": {"name": name, "namespace": "ns"},
-        "spec": {"approved": True, "approval": "Automatic", "clusterServiceVersionNames": [*names]},
-        "status": {"phase": phase},
-    }
-
-
-@pytest.mark.parametrize(
-    ("objects", "said"),
-    [
-        pytest.param([plan("p", "a.v1")], ["p"], id="nothing came"),
-        pytest.param([plan("p", "a.v1", phase="Complete")], [], id="not failed"),
-        pytest.param([plan("p", "a.v1", phase="Aborted")], [], id="in an earlier phase"),
-        pytest.param([plan("p", "a.v1", phase="Installing")], [], id="under way"),
-        pytest.param([plan("p")], [], id="of nothing"),
-        pytest.param([plan("p", "a.v1"), csv("a.v1", "Succeeded")], [], id="what it was to bring is there"),
-        pytest.param([plan("p", "a.v1"), csv("a.v1", "Pending")], ["p"], id="it came and is not done"),
-        pytest.param([plan("p", "a.v1"), csv("a.v1", "Zzz")], ["p"], id="it came in a phase nobody knows"),
-        pytest.param([plan("p", "a.v1"), csv("a.v1", "Failed")], ["a.v1", "p"], id="it came and failed"),
-        pytest.param([plan("p", "a.v1", "b.v1"), csv("a.v1", "Succeeded")], ["p"], id="one of two is there"),
-        pytest.param([plan("p", "a.v1"), csv("a.v2", "Succeeded", replaces="a.v1")], [], id="passed by a later one"),
-        pytest.param([plan("p", "a.v1"), csv("a.v2", "Pending", replaces="a.v1")], ["p"], id="not passed yet"),
-        pytest.param([plan("q", "a.v1"), plan("p", "a.v1")], ["p", "q"], id="two, by name"),
-        pytest.param([csv("a.v1", "Unknown"), csv("b.v1", "Replacing")], ["a.v1"], id="an operator in Unknown"),
-        pytest.param(
-            [csv("z", "Failed", "n1"), csv("a", "Failed", "n2")], ["z", "a"], id="two operators, by namespace"
-        ),
-    ],
-)
-def test_operators_that_are_not_in_order(objects: list[JSON], said: list[str]) -> None:
-    """Each by its risk's name."""
-    assert [risk for risk, *_ in told("OperatorFailed", *objects)] == [f"OperatorFailed-{name}" for name in said]
-
-
-@pytest.mark.parametrize(
-    ("phase", "reason", "message", "why"),
-    [
-        pytest.param("Failed", "", "", "Failed", id="nothing said"),
-        pytest.param("Failed", "Broken", "", "Failed: Broken", id="a reason"),
-        pytest.param("Unknown", "", "it\n is so. ", "Unknown: it is so", id="a message"),
-        pytest.param("Failed", "Broken", "it is so", "Failed: Broken: it is so", id="both"),
-    ],
-)
-def test_why_an_operator_is_not_in_order(phase: str, reason: str, message: str, why: str) -> None:
-    """As OLM says it."""
-    one = csv("a.v1", phase)
-    one["status"] |= {"reason": reason, "message": message}
-    check = BY_NAME["OperatorFailed"]
-    (found,) = run_check(check, snapshot_of(check.reads, [one]), context()).findings
-    assert found.message == f"Operator ns/a.v1 is in phase {why}."
 
 
 def machine(name: str, phase: str) -> JSON:
@@ -160,8 +80,8 @@ def machine(name: str, phase: str) -> JSON:
 @pytest.mark.parametrize("phase", ["", "Deleting", "Provisioned", "Running"])
 def test_a_machine_that_did_not_fail(phase: str) -> None:
     """Whatever else it is about."""
-    assert told("MachineFailed", machine("a", phase)) == []
-    assert [names for *_, names in told("MachineFailed", machine("a", phase), machine("b", "Failed"))] == [["b"]]
+    assert findings("MachineFailed", machine("a", phase)) == []
+    assert [names for *_, names in findings("MachineFailed", machine("a", phase), machine("b", "Failed"))] == [["b"]]
 
 
 def node(name: str, *, role: str = "worker", cpu: str = "4", memory: str = "4Gi", **more: Any) -> JSON:
@@ -189,8 +109,8 @@ def pool(name: str = "worker", **spec: Any) -> JSON:
 @pytest.mark.parametrize("kind", ["DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable"])
 def test_what_presses_a_node(kind: str, status: str) -> None:
     """Only what is true does."""
-    assert told("NodePressure", node("a", conditions={kind: status})) == []
-    said = told("NodePressure", node("a", conditions={kind: status}), node("b", conditions={kind: "True"}))
+    assert findings("NodePressure", node("a", conditions={kind: status})) == []
+    said = findings("NodePressure", node("a", conditions={kind: status}), node("b", conditions={kind: "True"}))
     assert [names for *_, names in said] == [["b"]]
 
 
@@ -209,7 +129,9 @@ def test_releases_of_one_pool(versions: list[str], fewest: list[str]) -> None:
     """By the version alone; the fewest are named."""
     nodes = [node(f"n{number}", version=version) for number, version in enumerate(versions)]
     found = [
-        names for name, _, _, names in told("NodeReleasesMixed", *nodes, pool()) if name == "NodeReleasesMixed-worker"
+        names
+        for name, _, _, names in findings("NodeReleasesMixed", *nodes, pool())
+        if name == "NodeReleasesMixed-worker"
     ]
     assert found == ([fewest] if fewest else [])
 
@@ -227,6 +149,8 @@ def pod(name: str, on: str, cpu: str, phase: str = "Running", **metadata: Any) -
 
 
 BUSY = [pod("p", "a", "3")]
+
+
 TAINT = {"key": "k", "effect": "NoSchedule"}
 
 
@@ -259,49 +183,4 @@ TAINT = {"key": "k", "effect": "NoSchedule"}
 )
 def test_room_for_what_a_drain_moves(nodes: list[JSON], pods: list[JSON], short: bool) -> None:
     """On nodes that take pods, and no other."""
-    assert ("HeadroomShort-worker" in [name for name, *_ in told("HeadroomShort", *nodes, *pods, pool())]) is short
-
-
-def webhooks(*policies: str, resources: str = "pods", group: str = "") -> JSON:
-    """A configuration of webhooks without backends, one a policy."""
-    rule = {"operations": ["CREATE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [resources]}
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "policies"},
-        "webhooks": [
-            {
-                "name": f"w{number}.example.com",
-                "failurePolicy": policy,
-                "clientConfig": {"service": {"namespace": "policies", "name": "webhook"}},
-                "rules": [rule],
-            }
-            for number, policy in enumerate(policies)
-        ],
-    }
-
-
-@pytest.mark.parametrize(
-    ("configuration", "times"),
-    [
-        pytest.param(webhooks("Fail"), 1, id="one"),
-        pytest.param(webhooks("Ignore", "Fail"), 1, id="after one that may be ignored"),
-        pytest.param(webhooks("Fail", "Ignore", "Fail"), 2, id="two"),
-        pytest.param(webhooks("Fail", resources="*"), 1, id="of every resource"),
-        pytest.param(webhooks("Fail", resources="*/*"), 1, id="of every resource and all beneath"),
-        pytest.param(webhooks("Fail", resources="jobs"), 0, id="of what is not of this group"),
-        pytest.param(webhooks("Fail", group="*", resources="jobs"), 1, id="of every group"),
-        pytest.param(webhooks("Fail", group="batch", resources="*"), 1, id="of another group"),
-        pytest.param(webhooks("Fail", group="example.com", resources="*"), 0, id="of its own group"),
-    ],
-)
-def test_webhooks_in_the_way(configuration: JSON, times: int) -> None:
-    """Each that an update's writes must pass, and whose backend is not there."""
-    assert [name for name, *_ in told("WebhookBlocksUpdate", configuration)] == ["WebhookBlocksUpdate"] * times
-
-
-@pytest.mark.parametrize(("name", "risk"), [("a" * 300, "a" * 233), ("x/y z!", "y-z-"), ("a.b-C", "a.b-C")])
-def test_the_risk_of_a_check_that_could_not_be_loaded(name: str, risk: str) -> None:
-    """By the end of its name, in the characters of risks, and no longer than one may be."""
-    assert unusable(name, "why").unknown_risk == f"PreflightCheckUnusable-{risk}"
-    assert len(unusable("a" * 300, "why").unknown_risk) == 256
+    assert ("HeadroomShort-worker" in [name for name, *_ in findings("HeadroomShort", *nodes, *pods, pool())]) is short

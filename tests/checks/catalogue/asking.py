@@ -1,0 +1,37 @@
+"""What a check says of a cluster that is given as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.factories import context
+
+from runup.checks.catalogue import CHECKS
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.model import Applies, Context
+from runup.checks.decide.objects import snapshot_of
+
+BY_NAME = {check.name: check for check in CHECKS}
+# The namespaces of the cluster's configuration.
+MANAGED, CONFIG = "openshift-config-managed", "openshift-config"
+JSON = dict[str, Any]
+# The risk, how grave, whether it applies, and the names of what it is about.
+Told = tuple[str, str, Applies, list[str]]
+
+
+def told(name: str, *objects: JSON, to: Context | None = None) -> list[str]:
+    """What a check says of a cluster of these objects, in its words."""
+    check = BY_NAME[name]
+    return [found.message for found in run_check(check, snapshot_of(check.reads, objects), to or context()).findings]
+
+
+def findings(name: str, *objects: JSON, to: Context | None = None) -> list[Told]:
+    """What a check finds in a cluster of these objects."""
+    check = BY_NAME[name]
+    found = run_check(check, snapshot_of(check.reads, objects), to or context()).findings
+    return [(each.name, each.severity or "", each.applies, [it.name for it in each.resources]) for each in found]
+
+
+def config_map(name: str, namespace: str, **data: str) -> JSON:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}

@@ -1,0 +1,123 @@
+"""What validations say of kernel modules, and which images are one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.checks.catalogue.asking import BY_NAME
+from tests.factories import context
+
+from runup.checks.catalogue.nodes.kernel_modules import same_image
+from runup.checks.decide.engine import run_check
+from runup.checks.decide.objects import snapshot_of
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param("a/b@sha256:1", "a/b@sha256:1", True, id="word for word"),
+        pytest.param("a/b@sha256:1", "mirror/b@sha256:1", True, id="from a mirror"),
+        pytest.param("a/b@sha256:1", "a/b@sha256:2", False, id="a later digest"),
+        pytest.param("a/b@sha256:2", "a/b@sha256:1", False, id="an earlier digest"),
+        pytest.param("a/b:1", "a/b:1", True, id="one tag"),
+        pytest.param("a/b:1", "c/b:1", False, id="one tag of two"),
+        pytest.param("a/b:1", "a/b@sha256:1", False, id="a tag and a digest"),
+        pytest.param("", "", False, id="none"),
+    ],
+)
+def test_two_pull_specs_of_one_image(one: str, other: str, same: bool) -> None:
+    """By digest, wherever it was pulled from."""
+    assert same_image(one, other) is same
+
+
+def validation(kind: str = "PreflightValidationOCP", name: str = "v", /, **status: Any) -> dict[str, Any]:
+    """A validation of another kernel."""
+    spec = {"releaseImage": "other@sha256:9"} if kind.endswith("OCP") else {"kernelVersion": "6.1.0"}
+    metadata = {"name": name}
+    return {
+        "apiVersion": "kmm.sigs.x-k8s.io/v1beta2",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+
+
+def entry(status: str, **changes: Any) -> dict[str, Any]:
+    """What a validation says of Module `drivers/kmod`."""
+    return {"name": "kmod", "namespace": "drivers", "verificationStatus": status, **changes}
+
+
+FAILED = "Kernel module drivers/kmod failed its verification at stage "
+
+
+SAID: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "verified": ([validation(modules=[entry("True")])], []),
+    "verified, in the older word": ([validation(modules=[entry("Success")])], []),
+    "failed": (
+        [validation(modules=[entry("False", verificationStage="Build", statusReason="no gcc.")])],
+        [f"{FAILED}Build: no gcc (PreflightValidationOCP v)."],
+    ),
+    "failed, in the older word, and nobody says why": (
+        [validation(modules=[entry("Failure")])],
+        [f"{FAILED}unknown (PreflightValidationOCP v)."],
+    ),
+    "under way": (
+        [validation(modules=[entry("", verificationStage="Image")])],
+        [
+            "Whether KernelModuleNotVerified applies could not be told: PreflightValidationOCP v has not verified "
+            "drivers/kmod yet."
+        ],
+    ),
+    "nothing yet": (
+        [validation("PreflightValidation")],
+        [
+            "Whether KernelModuleNotVerified applies could not be told: PreflightValidation v says nothing of any "
+            "module yet."
+        ],
+    ),
+    "two failed, in order": (
+        [
+            validation("PreflightValidation", "b", modules=[entry("False")]),
+            validation("PreflightValidation", "a", modules=[entry("False", name="z"), entry("False", name="y")]),
+        ],
+        [
+            FAILED.replace("kmod", "y") + "unknown (PreflightValidation a).",
+            FAILED.replace("kmod", "z") + "unknown (PreflightValidation a).",
+            f"{FAILED}unknown (PreflightValidation b).",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "told"), SAID.values(), ids=SAID.keys())
+def test_what_a_validation_says_of_modules(objects: list[dict[str, Any]], told: list[str]) -> None:
+    """Each that failed, with its stage and why; what is not decided is not fine."""
+    check = BY_NAME["KernelModuleNotVerified"]
+    outcome = run_check(check, snapshot_of(check.reads, objects), context())
+    assert [finding.message for finding in outcome.findings] == told
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        pytest.param("a", "1 kernel module (drivers/a) of the cluster was never verified", id="one"),
+        pytest.param("ab", "2 kernel modules (drivers/a and drivers/b) of the cluster were never verified", id="two"),
+    ],
+)
+def test_modules_that_nobody_verified(names: str, told: str) -> None:
+    """Told as long as nobody has looked at their images either."""
+    check = BY_NAME["KernelModuleNotVerified"]
+    objects = [
+        {
+            "apiVersion": "kmm.sigs.x-k8s.io/v1beta1",
+            "kind": "Module",
+            "metadata": {"name": name, "namespace": "drivers"},
+            "spec": {},
+        }
+        for name in names
+    ]
+    (found,) = run_check(check, snapshot_of(check.reads, objects), context()).findings
+    assert found.message.startswith(told)
+    assert run_check(check, snapshot_of(check.reads, ()), context()).result == "Clear"
