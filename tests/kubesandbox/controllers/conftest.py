@@ -26,7 +26,7 @@ from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.runner_process import ProcessRunner
-from runup.sandbox.processes import control_plane
+from kubesandbox.controllers import control_plane
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -12,7 +12,7 @@ from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubesandbox.controllers.scheduler import explanation, why_not
 from kubesandbox.controllers.workloads import PODS
-from runup.sandbox.processes.control_plane import NODES
+from kubesandbox.controllers.control_plane import NODES
 
 JSON = dict[str, Any]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}

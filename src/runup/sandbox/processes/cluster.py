@@ -34,7 +34,7 @@ from kubesandbox.node.place import Place
 from kubesandbox.node.runner import choose
 from kubesandbox.node.runners import runners
 from runup.dump import load
-from runup.sandbox.processes import control_plane
+from kubesandbox.controllers import control_plane
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
 from runup.sandbox.scenario import as_scenario, releases
