@@ -7,14 +7,14 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import runup
 from kubekit.kube.clock import OFFSET
 
-PACKAGE_ROOT = Path(runup.__file__).resolve().parent.parent
+# The folder that holds kubesandbox and the packages installed with it.
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def folders() -> tuple[Path, ...]:
-    """The interpreter, its libraries, its virtual environment and the folder that holds runup, outermost first."""
+    """The interpreter, its libraries, its virtual environment and the folder that holds our packages, outermost first."""
     executable = Path(sys.executable)
     found = {
         Path(sys.prefix),
@@ -50,7 +50,7 @@ def is_python_script(path: Path) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """What a thin image's process needs to find runup, and to leave nothing beside the code."""
+    """What a thin image's process needs to find our packages, and to leave nothing beside the code."""
     found = {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # The nodes' clock is the cluster's, also where that is not the machine's.
     return found | ({OFFSET: os.environ[OFFSET]} if os.environ.get(OFFSET) else {})

@@ -146,7 +146,7 @@ def missing(program: str) -> str:
 
 
 def root_binds(interpreter: tuple[Path, ...]) -> tuple[Bind, ...]:
-    """What a thin image needs of the host: system libraries and tools, and the Python that runs runup; read only."""
+    """What a thin image needs of the host: system libraries and tools, and the Python that runs its code; read only."""
     wanted = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
     binds = [Bind(path, str(path), read_only=True) for path in wanted if path.exists()]
     for path in interpreter:

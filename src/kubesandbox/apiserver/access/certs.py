@@ -62,7 +62,7 @@ def write_private(path: Path, data: bytes) -> None:
 def new_ca(now: datetime) -> KeyPair:
     """A new self-signed authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("runup-sandbox-ca")
+    name = _name("kubesandbox-ca")
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     cert = (
         _builder(name, name, key.public_key(), now)

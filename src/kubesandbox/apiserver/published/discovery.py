@@ -21,7 +21,7 @@ VERSION: JSON = {
     "emulationMinor": "34",
     "minCompatibilityMajor": "1",
     "minCompatibilityMinor": "33",
-    "gitVersion": "v1.34.0+runup",
+    "gitVersion": "v1.34.0+kubesandbox",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
