@@ -30,10 +30,14 @@ from kubesandbox.controllers.namespaces import NamespaceController
 from kubesandbox.controllers.replica_sets import ReplicaSets
 from kubesandbox.controllers.runner import Loop, follow
 from kubesandbox.controllers.scheduler import Scheduler
+from kubesandbox.node.tasks import first
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"
-# How often new CustomResourceDefinitions are looked for by the garbage collector.
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+# How often the garbage collector asks which kinds are served where no CustomResourceDefinition changed.
 _DISCOVERY_S = 5.0
 # How long a Job waits after its first failure; elsewhere it is 10 s, longer than anybody wants to watch a sandbox.
 _JOB_BACKOFF_S = 1.0
@@ -169,7 +173,14 @@ def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
 
 
 async def _discover(graph: Graph, clock: Clock) -> None:
+    """Ask which kinds are served, at once when a definition comes, changes or goes.
+
+    A namespace whose objects are of a kind that is not known yet would be let go before them.
+    """
+    changed = asyncio.Event()
+    graph.listen(lambda resource, _old, _new: changed.set() if resource == DEFINITIONS else None)
     while True:
+        changed.clear()
         with contextlib.suppress(KubeError):
             await graph.discover()
-        await clock.sleep(_DISCOVERY_S)
+        await first(clock.sleep(_DISCOVERY_S), changed.wait())

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO, cast
@@ -26,6 +25,8 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import KubeError
 from kubekit.lang.lossy import Lossy
+from kubesandbox.cluster import end, until_over
+from kubesandbox.controllers import control_plane
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.backoff import Limits
@@ -34,7 +35,6 @@ from kubesandbox.node.place import Place
 from kubesandbox.node.runner import choose
 from kubesandbox.node.runners import runners
 from runup.dump import load
-from kubesandbox.controllers import control_plane
 from runup.sandbox.processes.registry import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service import UpdateService
 from runup.sandbox.scenario import as_scenario, releases
@@ -132,7 +132,7 @@ class Cluster:
         stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
         own_nodes = (imports.own_node(),) if imported else ()
         tasks = control_plane.start(stack, client, watched, self._clock, own_nodes=own_nodes)
-        stack.push_async_callback(_end, tasks)
+        stack.push_async_callback(end, tasks)
         return tasks
 
     def _place(self, client: Client, wanted: Scenario, registry: str) -> Place:
@@ -176,27 +176,6 @@ class Cluster:
             ),
         )
         log.info("ready", scenario=wanted.name, runner=place.runner.name)
-
-
-async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for `stop`; raises what ended one of `tasks`, none of which ends by itself.
-
-    A cluster without its garbage collector looks well and is not: better the supervisor starts all of it anew.
-    """
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-    for task in done - {stopping}:
-        task.result()
-        raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
-
-
-async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def serve(data: Path) -> None:

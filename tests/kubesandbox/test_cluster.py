@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from kubesandbox.cluster import until_over
 from kubesandbox.errors import SandboxError
-from runup.sandbox.processes.cluster import until_over
 
 
 async def _for_ever() -> None:

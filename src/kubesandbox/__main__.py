@@ -1,0 +1,153 @@
+"""`python -m kubesandbox`: a Kubernetes API server with its controllers, in one process, for as long as it runs."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import shlex
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kubesandbox.manifests import Document
+
+_HELP = """\
+Start a Kubernetes API server on this machine and print the KUBECONFIG to use.
+
+It behaves as kube-apiserver 1.34 does and needs neither a container nor root. Controllers run in the same process:
+namespaces that are deleted are emptied, owned objects are collected, Deployments, ReplicaSets and Jobs get their pods.
+With --node there is a node, too, on which every pod is declared ready without being run.
+"""
+_EXAMPLE = """\
+example:
+  python -m kubesandbox --crds config/crd/bases --node
+
+It ends on Ctrl-C or SIGTERM.
+"""
+
+
+def main() -> None:
+    """Serve until SIGINT or SIGTERM; exits 1 with one line where it cannot start."""
+    arguments = _parser().parse_args()
+    # What follows takes its time to import: --help and wrong options are answered without it.
+    import structlog
+    import uvloop
+
+    from kubekit.errors import RunupError
+    from kubekit.kube.errors import KubeError
+    from kubesandbox.apiserver.store import StoreError
+
+    logger = structlog.PrintLoggerFactory(sys.stderr)
+    structlog.configure(logger_factory=logger, wrapper_class=structlog.make_filtering_bound_logger("warning"))
+    try:
+        uvloop.run(_serve(arguments))
+    except (RunupError, KubeError) as error:
+        sys.exit(f"error: {error.message}")
+    except StoreError as error:
+        sys.exit(f"error: {error}; give another folder with --data")
+    except OSError as error:
+        sys.exit(f"error: {_in_words(error, arguments)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
+    option = parser.add_argument
+    option("--data", type=Path, metavar="DIR", help="keep objects, certificates and logs here (default: a temporary folder)")
+    option("--port", type=_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
+    option("--crds", type=Path, nargs="+", action="extend", default=[], metavar="DIR",
+           help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
+    option("--audit", type=Path, metavar="FILE", help="audit log of every request (default: audit.log in the data folder)")
+    option("--node", action="store_true", help="add a node; pods are scheduled to it and declared ready")
+    option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
+    option("--stop-with-stdin", action="store_true", help="end when standard input is closed, for programs that start it")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; give a number from 0 (any free port) to 65535")
+    return int(text)
+
+
+async def _serve(arguments: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if arguments.stop_with_stdin:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
+    if arguments.node and not arguments.controllers:
+        from kubesandbox.errors import SandboxError
+
+        raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
+    definitions = _read(arguments.crds)
+    with contextlib.ExitStack() as stack:
+        data = arguments.data
+        if data is None:
+            data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesandbox-")))
+        await _run(arguments, data.resolve(), definitions, stop)
+
+
+async def _run(arguments: argparse.Namespace, data: Path, definitions: list[Document], stop: asyncio.Event) -> None:
+    from kubekit.kube.clock import SystemClock
+    from kubesandbox import cluster
+    from kubesandbox.apiserver.server import ApiServer
+
+    clock = SystemClock()
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ApiServer(data, arguments.port, audit=arguments.audit, clock=clock))
+        if definitions:
+            await asyncio.to_thread(_load, server.kubeconfig, definitions)
+        tasks: list[asyncio.Task[None]] = []
+        if arguments.controllers:
+            tasks = await stack.enter_async_context(cluster.controllers(data, clock, node=arguments.node))
+        _say_ready(server.url, server.kubeconfig)
+        await cluster.until_over(stop, tasks)
+
+
+def _read(paths: list[Path]) -> list[Document]:
+    """The definitions of all folders; what cannot be used is an error before anything is started."""
+    if not paths:
+        return []
+    from kubesandbox import manifests
+
+    return [document for path in paths for document in manifests.definitions(path)]
+
+
+def _load(kubeconfig: Path, definitions: list[Document]) -> None:
+    from kubekit.kube.client_sync import SyncClient
+    from kubekit.kube.config import load as load_kubeconfig
+    from kubesandbox import manifests
+
+    with SyncClient(load_kubeconfig(str(kubeconfig))) as client:
+        manifests.load(client, definitions)
+
+
+def _say_ready(url: str, kubeconfig: Path) -> None:
+    sys.stdout.write(f"Kubernetes API server at {url}; Ctrl-C ends it\nexport KUBECONFIG={shlex.quote(str(kubeconfig))}\n")
+    sys.stdout.flush()
+
+
+def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+        loop.remove_reader(sys.stdin.fileno())
+        stop.set()
+
+
+def _in_words(error: OSError, arguments: argparse.Namespace) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {arguments.port} is in use; give another with --port, or end what uses it"
+    if error.errno == errno.EACCES and not error.filename:
+        return f"port {arguments.port} may not be used; give another with --port"
+    option = "--audit" if arguments.audit and error.filename == str(arguments.audit) else "--data"
+    return f"{error.filename or arguments.data}: {error.strerror}; give another place with {option}"
+
+
+if __name__ == "__main__":
+    main()

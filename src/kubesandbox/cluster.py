@@ -1,0 +1,99 @@
+"""What runs around an API server so that it behaves as a cluster: the controllers, and a node where one is wanted.
+
+Goes in: a server that listens. Comes out: the tasks that keep it a cluster. All of them are clients of the server over HTTPS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from kubekit.kube import calls
+from kubekit.kube.client import Client
+from kubekit.kube.clock import Clock
+from kubekit.kube.config import load as load_kubeconfig
+from kubekit.kube.errors import AlreadyExists
+from kubesandbox.controllers import control_plane
+from kubesandbox.errors import SandboxError
+from kubesandbox.node.agent import NodeAgent
+from kubesandbox.node.images import ImageStore
+from kubesandbox.node.place import Place
+from kubesandbox.node.runner_process import ProcessRunner
+
+JSON = dict[str, Any]
+NODE = "node-1"
+# The agent runs images of this registry and declares all others ready; nothing is there, so it runs none.
+_NO_REGISTRY = "registry.invalid"
+
+
+@contextlib.asynccontextmanager
+async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Run the controllers of the server on the folder `data` until the block ends, and a node with `node`."""
+    async with contextlib.AsyncExitStack() as stack:
+        config = load_kubeconfig(str(data / "controllers.kubeconfig"))
+        client = await stack.enter_async_context(Client(config, clock=clock))
+        watched = control_plane.Watched()
+        if node:
+            agent = NodeAgent(client, watched.pods, _place(data, client), clock)
+            stack.push_async_callback(agent.close)
+            await _register(client, clock)
+        tasks = control_plane.start(stack, client, watched, clock)
+        stack.push_async_callback(end, tasks)
+        yield tasks
+
+
+async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for `stop`; raises what ended one of `tasks`, none of which ends by itself.
+
+    A cluster without its garbage collector looks well and is not, so it ends as a whole.
+    """
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+    for task in done - {stopping}:
+        task.result()
+        raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
+
+
+async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel `tasks` and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _place(data: Path, client: Client) -> Place:
+    return Place(
+        data=data,
+        runner=ProcessRunner(),
+        images=ImageStore(data / "images", _NO_REGISTRY),
+        server=client.config.server,
+        ca=data / "pki" / "ca.crt",
+    )
+
+
+async def _register(client: Client, clock: Clock) -> None:
+    """Create the Node as a kubelet registers itself; one of an earlier start stays as it is."""
+    with contextlib.suppress(AlreadyExists):
+        await client.send(calls.create(control_plane.NODES, {"metadata": _labelled(NODE)}))
+        status = {"conditions": [_ready(clock)], "capacity": _SIZE, "allocatable": _SIZE}
+        await client.send(calls.merge_patch(control_plane.NODES, NODE, {"status": status}, subresource="status"))
+
+
+_SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+
+
+def _labelled(name: str) -> JSON:
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    return {"name": name, "labels": labels}
+
+
+def _ready(clock: Clock) -> JSON:
+    now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
+    said = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now, **said}

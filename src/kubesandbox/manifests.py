@@ -1,0 +1,175 @@
+"""Objects from YAML and JSON files, created on a server: definitions first, each served before anything else is created.
+
+`read` and `definitions` take files and return documents; `load` sends them. Errors name the file, or the object where
+there is no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, discovery
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock, SystemClock
+from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
+from kubekit.lang import files, yaml
+from kubesandbox.errors import SandboxError
+
+JSON = dict[str, Any]
+DEFINITION = "CustomResourceDefinition"
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", DEFINITION, "customresourcedefinitions", namespaced=False)
+MANAGER = "kubesandbox"
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_ORDER = {DEFINITION: 0, "Namespace": 1}
+_SERVED_S = 15.0
+_LOOK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object, and the file that it was read from (empty where it was given as an object)."""
+
+    object: JSON
+    file: str = ""
+
+    def __str__(self) -> str:
+        metadata = self.object.get("metadata") or {}
+        named = f"{self.object.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+        return f"{self.file}: {named}" if self.file else named
+
+
+def read(path: Path) -> list[Document]:
+    """Every object of a file, or of the files below a folder in the order of their names. Raises SandboxError."""
+    documents = list(_documents(path))
+    for document in documents:
+        if not isinstance(document.object.get("kind"), str) or not isinstance(document.object.get("apiVersion"), str):
+            raise _bad(f"{document.file}: a document has no apiVersion or no kind", "NotAnObject")
+    return documents
+
+
+def definitions(path: Path) -> list[Document]:
+    """The CustomResourceDefinitions of a file, or of the files below a folder; other documents are ignored.
+
+    A folder of an operator often holds its kustomization beside them. Raises SandboxError where there is none.
+    """
+    documents = [document for document in _documents(path) if document.object.get("kind") == DEFINITION]
+    if not documents:
+        raise _bad(f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them", "NoDefinition")
+    return documents
+
+
+def load(
+    client: SyncClient, documents: Iterable[Document], *, namespace: str = "default", clock: Clock | None = None
+) -> list[JSON]:
+    """Create the objects and return them as the server has them. Raises SandboxError.
+
+    One that exists is replaced, as `kubectl replace` does. `namespace` is for those that need one and name none.
+    """
+    clock = clock or SystemClock()
+    ordered = sorted(documents, key=lambda document: _ORDER.get(document.object.get("kind", ""), 2))
+    first = [document for document in ordered if document.object.get("kind") == DEFINITION]
+    made = [_put(client, document, "") for document in first]
+    for document, definition in zip(first, made, strict=True):
+        _await_served(client, document, definition, clock)
+    return [*made, *(_put(client, document, namespace) for document in ordered[len(first) :])]
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    if not path.exists():
+        raise _bad(f"{path}: there is no such file or folder", "NotFound")
+    if path.is_file():
+        yield from _objects_of(path)
+        return
+    for file in sorted(path.rglob("*")):
+        if file.suffix in _SUFFIXES and file.is_file():
+            yield from _objects_of(file)
+
+
+def _objects_of(file: Path) -> Iterator[Document]:
+    try:
+        documents = yaml.load_all(files.contents(file), name=str(file))
+    except yaml.YamlError as error:
+        raise _bad(f"{error}; it must be YAML or JSON", "NotYaml") from error
+    except OSError as error:
+        raise _bad(f"{file}: cannot be read ({error.strerror})", "NotReadable") from error
+    for document in documents:
+        if document is None:
+            continue
+        if not isinstance(document, dict):
+            raise _bad(f"{file}: a document is not an object but {type(document).__name__}", "NotAnObject")
+        for obj in _items(document):
+            yield Document(obj, str(file))
+
+
+def _items(document: JSON) -> list[JSON]:
+    """The objects of a `kind: List`, or the object itself."""
+    items = document.get("items")
+    if document.get("kind") == "List" and isinstance(items, list):
+        return [item for item in items if isinstance(item, dict)]
+    return [document]
+
+
+def _put(client: SyncClient, document: Document, namespace: str) -> JSON:
+    try:
+        resource = _resource(client, document)
+        obj = document.object
+        metadata = dict(obj.get("metadata") or {})
+        if resource.namespaced:
+            metadata.setdefault("namespace", namespace)
+        try:
+            return client.send(calls.create(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
+        except AlreadyExists:
+            before = client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
+            metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+            return client.send(calls.replace(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
+    except KubeError as error:
+        raise _bad(f"{document}: {error.message}", error.reason) from error
+
+
+def _resource(client: SyncClient, document: Document) -> Resource:
+    api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
+    try:
+        served = client.send(discovery.served(api_version))
+    except NotFound:
+        served = ()
+    found = next((resource for resource in served if resource.kind == kind), None)
+    if found is None:
+        raise _bad(f"{document}: the server has no kind {kind} of {api_version}", "UnknownKind")
+    return found
+
+
+def _await_served(client: SyncClient, document: Document, definition: JSON, clock: Clock) -> None:
+    """Wait until every version of the kind can be listed: a server takes a moment for a definition."""
+    deadline = clock.monotonic() + _SERVED_S
+    while not _is_served(client, definition["spec"]):
+        problem = _name_problem(client, definition["metadata"]["name"])
+        if problem or clock.monotonic() > deadline:
+            raise _bad(f"{document}: {problem or f'was not served within {_SERVED_S:g} s'}", "NotServed")
+        clock.pause(_LOOK_S)
+
+
+def _is_served(client: SyncClient, spec: JSON) -> bool:
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    try:
+        for version in spec["versions"]:
+            if version["served"]:
+                resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                client.send(calls.list_raw(resource, limit=1))
+    except NotFound:
+        return False
+    return True
+
+
+def _name_problem(client: SyncClient, name: str) -> str:
+    """Why the server does not accept the names of a definition; empty where it does."""
+    conditions = client.send(calls.get_raw(DEFINITIONS, name)).get("status", {}).get("conditions") or ()
+    refused = (each for each in conditions if each["type"] == "NamesAccepted" and each["status"] == "False")
+    return next((str(each.get("message")) for each in refused), "")
+
+
+def _bad(message: str, reason: str) -> SandboxError:
+    return SandboxError(message, reason=reason)
