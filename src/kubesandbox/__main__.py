@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import errno
+import os
 import shlex
 import signal
 import sys
@@ -58,14 +59,23 @@ def _parser() -> argparse.ArgumentParser:
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
     option = parser.add_argument
-    option("--data", type=Path, metavar="DIR", help="keep objects, certificates and logs here (default: a temporary folder)")
+    option(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="keep objects, certificates and logs here (default: a temporary folder)",
+    )
     option("--port", type=_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
     option("--crds", type=Path, nargs="+", action="extend", default=[], metavar="DIR",
            help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
-    option("--audit", type=Path, metavar="FILE", help="audit log of every request (default: audit.log in the data folder)")
+    option(
+        "--audit", type=Path, metavar="FILE", help="audit log of every request (default: audit.log in the data folder)"
+    )
     option("--node", action="store_true", help="add a node; pods are scheduled to it and declared ready")
     option("--no-controllers", dest="controllers", action="store_false", help="only the API server, as with envtest")
-    option("--stop-with-stdin", action="store_true", help="end when standard input is closed, for programs that start it")
+    option(
+        "--stop-with-stdin", action="store_true", help="end when standard input is closed, for programs that start it"
+    )
     return parser
 
 
@@ -130,12 +140,14 @@ def _load(kubeconfig: Path, definitions: list[Document]) -> None:
 
 
 def _say_ready(url: str, kubeconfig: Path) -> None:
-    sys.stdout.write(f"Kubernetes API server at {url}; Ctrl-C ends it\nexport KUBECONFIG={shlex.quote(str(kubeconfig))}\n")
+    sys.stdout.write(
+        f"Kubernetes API server at {url}; Ctrl-C ends it\nexport KUBECONFIG={shlex.quote(str(kubeconfig))}\n"
+    )
     sys.stdout.flush()
 
 
 def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    if not sys.stdin.buffer.raw.read(4096):  # type: ignore[attr-defined]
+    if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         stop.set()
 

@@ -1,6 +1,6 @@
 """What runs around an API server so that it behaves as a cluster: the controllers, and a node where one is wanted.
 
-Goes in: a server that listens. Comes out: the tasks that keep it a cluster. All of them are clients of the server over HTTPS.
+Goes in: the folder of a server that listens. Comes out: the tasks that keep it a cluster, clients of the server over HTTPS.
 """
 
 from __future__ import annotations
@@ -18,10 +18,6 @@ from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import AlreadyExists
 from kubesandbox.controllers import control_plane
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.images import ImageStore
-from kubesandbox.node.place import Place
-from kubesandbox.node.runner_process import ProcessRunner
 
 JSON = dict[str, Any]
 NODE = "node-1"
@@ -37,9 +33,7 @@ async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[
         client = await stack.enter_async_context(Client(config, clock=clock))
         watched = control_plane.Watched()
         if node:
-            agent = NodeAgent(client, watched.pods, _place(data, client), clock)
-            stack.push_async_callback(agent.close)
-            await _register(client, clock)
+            await _start_node(stack, data, client, watched, clock)
         tasks = control_plane.start(stack, client, watched, clock)
         stack.push_async_callback(end, tasks)
         yield tasks
@@ -67,14 +61,20 @@ async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _place(data: Path, client: Client) -> Place:
-    return Place(
-        data=data,
-        runner=ProcessRunner(),
-        images=ImageStore(data / "images", _NO_REGISTRY),
-        server=client.config.server,
-        ca=data / "pki" / "ca.crt",
-    )
+async def _start_node(
+    stack: contextlib.AsyncExitStack, data: Path, client: Client, watched: control_plane.Watched, clock: Clock
+) -> None:
+    # The agent and its images take a quarter of a second to import, which a server without a node need not wait for.
+    from kubesandbox.node.agent import NodeAgent
+    from kubesandbox.node.images import ImageStore
+    from kubesandbox.node.place import Place
+    from kubesandbox.node.runner_process import ProcessRunner
+
+    images = ImageStore(data / "images", _NO_REGISTRY)
+    place = Place(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
+    agent = NodeAgent(client, watched.pods, place, clock)
+    stack.push_async_callback(agent.close)
+    await _register(client, clock)
 
 
 async def _register(client: Client, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Objects from YAML and JSON files, created on a server: definitions first, each served before anything else is created.
+"""Objects from YAML and JSON files, created on a server: definitions first, and what they define once it is served.
 
 `read` and `definitions` take files and return documents; `load` sends them. Errors name the file, or the object where
 there is no file.
@@ -58,7 +58,9 @@ def definitions(path: Path) -> list[Document]:
     """
     documents = [document for document in _documents(path) if document.object.get("kind") == DEFINITION]
     if not documents:
-        raise _bad(f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them", "NoDefinition")
+        raise _bad(
+            f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them", "NoDefinition"
+        )
     return documents
 
 

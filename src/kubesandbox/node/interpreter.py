@@ -14,7 +14,7 @@ PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def folders() -> tuple[Path, ...]:
-    """The interpreter, its libraries, its virtual environment and the folder that holds our packages, outermost first."""
+    """The interpreter, its libraries, its virtual environment and the folder of our packages, outermost first."""
     executable = Path(sys.executable)
     found = {
         Path(sys.prefix),

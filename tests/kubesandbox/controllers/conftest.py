@@ -21,12 +21,12 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.controllers import control_plane
 from kubesandbox.controllers.furnishing import ACCOUNTS
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.images import ImageStore
 from kubesandbox.node.place import Place
 from kubesandbox.node.runner_process import ProcessRunner
-from kubesandbox.controllers import control_plane
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

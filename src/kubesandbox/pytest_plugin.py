@@ -1,0 +1,95 @@
+"""Pytest plugin: the fixtures `kube_api` and `kube_api_factory`, each a Kubernetes API server in a process of its own.
+
+Pytest imports this module for everybody who has the package installed, so it imports nothing but pytest and the
+standard library; a server is started only for a test that asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from kubesandbox.testing import KubeApi
+
+Scope = Literal["session", "package", "module", "class", "function"]
+KubeApiFactory = Callable[..., "AbstractContextManager[KubeApi]"]
+MARKER = "kube_api"
+_SCOPES: tuple[Scope, ...] = ("function", "class", "module", "package", "session")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the settings of pytest.ini or pyproject.toml."""
+    parser.addini("kube_api_crds", "folders of CustomResourceDefinitions that `kube_api` serves", "paths", [])
+    parser.addini("kube_api_scope", f"scope of the fixture `kube_api`: {', '.join(_SCOPES)}", "string", "function")
+    parser.addini("kube_api_node", "whether `kube_api` has a node on which pods are declared ready", "bool", False)
+    parser.addini("kube_api_controllers", "whether controllers run beside the API server of `kube_api`", "bool", True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    said = f"{MARKER}(crds=(), node=False, controllers=True): what the API server of this test's `kube_api` has"
+    config.addinivalue_line("markers", said)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse markers for a server that several tests share: whichever test comes first would decide for the others."""
+    if config.getini("kube_api_scope") == "function":
+        return
+    marked = next((item for item in items if item.get_closest_marker(MARKER)), None)
+    if marked is not None:
+        said = f"{marked.nodeid} has the marker {MARKER}, but kube_api_scope is {config.getini('kube_api_scope')}"
+        raise pytest.UsageError(f"{said}: use kube_api_factory there, or leave the scope at function")
+
+
+def _scope(fixture_name: str, config: pytest.Config) -> Scope:
+    """The scope that `kube_api_scope` names."""
+    del fixture_name
+    named = config.getini("kube_api_scope")
+    scope = next((scope for scope in _SCOPES if scope == named), None)
+    if scope is None:
+        raise pytest.UsageError(f"kube_api_scope is {named!r}; choose one of {', '.join(_SCOPES)}")
+    return scope
+
+
+@pytest.fixture(scope="session")
+def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> KubeApiFactory:
+    """Start API servers: `with kube_api_factory(crds=["config/crd"]) as api: ...`, also in fixtures of any scope.
+
+    What is not given is as the settings say. Paths are relative to pytest's root folder, as those of the settings.
+    """
+    config = request.config
+
+    def start(
+        *,
+        crds: Iterable[str | os.PathLike[str]] | None = None,
+        node: bool | None = None,
+        controllers: bool | None = None,
+    ) -> AbstractContextManager[KubeApi]:
+        from kubesandbox import testing
+
+        folders = config.getini("kube_api_crds") if crds is None else crds
+        return testing.kube_api(
+            tmp_path_factory.mktemp("kube_api"),
+            crds=[config.rootpath / folder for folder in folders],
+            node=config.getini("kube_api_node") if node is None else node,
+            controllers=config.getini("kube_api_controllers") if controllers is None else controllers,
+        )
+
+    return start
+
+
+@pytest.fixture(scope=_scope)
+def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -> Iterator[KubeApi]:
+    """A Kubernetes API server: `kubeconfig`, `server`, `namespace()`, `load()` and more, see `KubeApi`.
+
+    Each test has its own, or several share one by the setting `kube_api_scope`.
+    """
+    marker = request.node.get_closest_marker(MARKER)
+    chosen: dict[str, Any] = marker.kwargs if marker is not None else {}
+    with kube_api_factory(**chosen) as api:
+        yield api

@@ -1,0 +1,37 @@
+"""The examples of docs/kubesandbox.md, each run as a reader would: its files in a folder of their own, and pytest."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "kubesandbox.md"
+# The first line of a block names the file that it is.
+FILES = {
+    name: text for name, text in re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+}
+TESTS = sorted(name for name in FILES if name.startswith("test_"))
+
+pytestmark = [pytest.mark.slow]
+
+
+def test_every_library_has_an_example() -> None:
+    """As does the fixture that starts further servers."""
+    assert TESTS == ["test_factory.py", "test_kopf.py", "test_kr8s.py", "test_kubernetes.py", "test_lightkube.py"]
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_the_example_passes(name: str, tmp_path: Path) -> None:
+    """With all files of the page beside it."""
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^\d passed", done.stdout, re.MULTILINE)
+    assert "warning" not in done.stdout
